@@ -1,0 +1,62 @@
+"""The test-only face: what it hands on, and what it refuses."""
+
+import asyncio
+import json
+
+from starlette.types import Message
+
+from moorage.faces import testing
+
+
+class Journal:
+    """Writes down what the face asks for, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[object] = []
+
+    async def reset(self) -> None:
+        self.lines.append("reset")
+
+    def profile(self, policy: str, cors_origin: str | None) -> None:
+        self.lines.append((policy, cors_origin))
+
+
+def post(journal: Journal, body: bytes) -> int:
+    """Send one request through the ASGI interface and return the status."""
+    status = 0
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+
+    scope = {"type": "http", "method": "POST", "path": testing.RESET_PATH, "headers": [],
+             "query_string": b"", "http_version": "1.1", "scheme": "http", "root_path": ""}
+    asyncio.run(testing.testing_face(journal.reset, journal.profile)(scope, receive, send))
+    return status
+
+
+def test_wipes_then_switches() -> None:
+    """The wipe comes first, then the profile that was asked for."""
+    journal = Journal()
+    body = {"policy": "open", "cors_origin": "http://valid.example.com"}
+    assert post(journal, json.dumps(body).encode()) == 204
+    assert journal.lines == ["reset", ("open", "http://valid.example.com")]
+
+
+def test_empty_body_is_the_usual_profile() -> None:
+    """Without a body the service goes back to the default policy and no CORS."""
+    journal = Journal()
+    assert post(journal, b"") == 204
+    assert journal.lines == ["reset", ("default", None)]
+
+
+def test_refuses_what_is_no_profile() -> None:
+    """A wrong policy, an unknown field or broken text is 400 and wipes nothing."""
+    for body in (b'{"policy": "shut"}', b'{"wipe": true}', b"{", b'"\xff"', b"[]"):
+        journal = Journal()
+        assert post(journal, body) == 400, body
+        assert journal.lines == []
