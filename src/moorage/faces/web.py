@@ -1,0 +1,228 @@
+"""What every dialect needs of HTTP: who is calling, request ids, bounded and guarded input.
+
+What no handler should see is refused here with a reason (`RefusalError`): bodies that are too
+large, compressed or cut off, JSON that is malformed, too deep, or that names a key twice, query
+strings that are too long or not UTF-8.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec import Struct
+
+LENGTH_DIGITS_MAX = 18
+"""Digits of a content-length that are looked at: far above any limit."""
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Caller(Struct, frozen=True):
+    """Who is asking: established by an authenticator, judged by a face's policy.
+
+    `roles` are lower case. `system_scope` is Keystone's: the caller acts for the whole
+    deployment rather than for one project, and `project_id` is then None.
+    """
+
+    user_id: str
+    project_id: str | None
+    roles: frozenset[str]
+    system_scope: bool = False
+
+
+class Authenticator(Protocol):
+    """The hook that tells who is calling."""
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+        """Return the caller, or None when the request must be answered 401.
+
+        Args:
+            headers: by lower-case name; repeated headers are joined with a comma.
+
+        Raises:
+            Error: UNAVAILABLE, when whoever knows the tokens cannot be asked now.
+        """
+        ...
+
+
+class RefusalError(Exception):
+    """Input that no handler should see. `status` is an HTTP status, `message` the reason."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Limits(Struct, frozen=True):
+    """Bounds of what one request may send. Settings of the process."""
+
+    body_bytes_max: int = 1 << 20
+    """Bytes in a body; setting `body_bytes_max`."""
+    bulk_bytes_max: int = 32 << 20
+    """Bytes in the body of a bulk request (reshaper, reports); setting `bulk_bytes_max`."""
+    query_bytes_max: int = 60_000
+    """Bytes in a query string; setting `query_bytes_max`."""
+    query_parameters_max: int = 1_000
+    """Parameters in a query string; setting `query_parameters_max`."""
+
+
+def request_id_new() -> str:
+    """Return a fresh request id in OpenStack's form: `req-` and a random UUID."""
+    return f"req-{uuid.uuid4()}"
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Return the request's headers by lower-case name; repeated ones are joined with a comma."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = raw_name.decode("latin-1").lower()
+        value = raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
+
+
+async def body_read(
+    headers: Mapping[str, str], receive: Receive, limit: int, setting: str
+) -> bytes:
+    """Read the whole body of a request.
+
+    Args:
+        headers: of the request, by lower-case name.
+        receive: of the ASGI application.
+        limit: most bytes that are accepted.
+        setting: name of the setting that raises the limit, for the message.
+
+    Raises:
+        RefusalError: 413 over the limit, 415 for a compressed body, 400 when it was cut off.
+    """
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise RefusalError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"Content-Encoding {encoding} is not supported: send the body uncompressed.",
+        )
+    declared = headers.get("content-length", "")[:LENGTH_DIGITS_MAX]
+    if declared.isascii() and declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit, setting)
+    message = await receive()
+    if not message.get("more_body") and message["type"] == "http.request":
+        body: bytes = message.get("body", b"")
+        if len(body) > limit:
+            raise _too_large(limit, setting)
+        return body
+    return await _body_rest(message, receive, limit, setting)
+
+
+async def _body_rest(message: Message, receive: Receive, limit: int, setting: str) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise RefusalError(HTTPStatus.BAD_REQUEST, "The request body ended before its end.")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit, setting)
+        chunks.append(chunk)
+        if not message.get("more_body"):
+            return b"".join(chunks)
+        message = await receive()
+
+
+def _too_large(limit: int, setting: str) -> RefusalError:
+    return RefusalError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"The request body is larger than {limit} bytes, the limit set by {setting}.",
+    )
+
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def json_decode(body: bytes) -> Any:
+    """Decode JSON strictly: UTF-8, bounded depth, no NaN, no NUL, no key named twice.
+
+    Raises:
+        RefusalError: 400, `Malformed JSON: ` and the reason.
+    """
+    try:
+        value = msgspec.json.decode(body)
+        # Without escapes every colon of the text survives decoding, unless a key came twice.
+        if b"\\" in body or body.count(b":") != msgspec.json.encode(value).count(b":"):
+            json.loads(body, object_pairs_hook=_pairs)
+            if _NUL.search(msgspec.json.encode(value)):
+                raise ValueError("it contains the character NUL")
+        return value
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    except ValueError as error:  # msgspec's and json's own errors are ValueErrors
+        reason = str(error)
+    raise RefusalError(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {reason}")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    names = [name for name, _ in pairs]
+    twice = next(name for name in found if names.count(name) > 1)
+    raise ValueError(f"the key {twice!r} is given more than once")
+
+
+def query_parse(query_string: bytes, limits: Limits) -> list[tuple[str, str]]:
+    """Split a query string into decoded (name, value) pairs, in order.
+
+    Raises:
+        RefusalError: 414 when it is too long, 400 when it has too many parameters, is not UTF-8 or
+            contains the character NUL.
+    """
+    if not query_string:
+        return []
+    if len(query_string) > limits.query_bytes_max:
+        raise RefusalError(
+            HTTPStatus.REQUEST_URI_TOO_LONG,
+            f"The query string is longer than {limits.query_bytes_max} bytes, "
+            "the limit set by query_bytes_max.",
+        )
+    parts = [part for part in query_string.split(b"&") if part]
+    if len(parts) > limits.query_parameters_max:
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST,
+            f"The query string has more than {limits.query_parameters_max} parameters, "
+            "the limit set by query_parameters_max.",
+        )
+    pairs = []
+    for part in parts:
+        name, _, value = part.partition(b"=")
+        pairs.append((text_unquote(name, plus=True), text_unquote(value, plus=True)))
+    return pairs
+
+
+def text_unquote(raw: bytes, plus: bool = False) -> str:
+    """Decode percent escapes (and, with `plus`, plus signs) to text.
+
+    Raises:
+        RefusalError: 400 when it is not UTF-8 or contains the character NUL.
+    """
+    if plus and b"+" in raw:
+        raw = raw.replace(b"+", b" ")
+    if b"%" in raw:
+        raw = unquote_to_bytes(raw)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "The request's address is not UTF-8.") from None
+    if "\0" in text:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "The request's address contains NUL.")
+    return text
