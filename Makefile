@@ -1,0 +1,69 @@
+# Everything needs only make and Python 3.11 or later; uv is used where it is on the PATH.
+# The first target that needs it builds .venv from the pinned requirements; later runs are quick.
+
+VENV := .venv
+BIN := $(VENV)/bin
+CONFORMANCE_VENV := .venv-conformance
+SOURCES := src tests bench
+# Two workers by default: the numbers of processes that the tests start fit two cores.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest
+
+# What `make run`, `make bench` and `make soak` hand on, for example: make run ARGS="--listen 127.0.0.1:9000"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench soak conformance format lock clean
+.DELETE_ON_ERROR:
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.db
+	$(BIN)/moorage serve $(ARGS)
+
+test: $(VENV)/dev.stamp ## Run every test, then the original's own suite (about eight minutes)
+	@failed=0; \
+	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
+	$(MAKE) --no-print-directory conformance || failed=1; \
+	exit $$failed
+
+check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -q tests/floorplan tests/docs
+
+conformance: $(VENV)/run.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage
+	$(CONFORMANCE_VENV)/bin/python -m tests.conformance --moorage $(BIN)/moorage
+
+bench: $(VENV)/run.stamp ## Measure claims and candidates on this machine (ARGS="--help" shows how to shorten it)
+	$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
+	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation $(ARGS)
+
+format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lock: ## Pin the dependencies of pyproject.toml anew (needs uv)
+	scripts/lock
+
+clean: ## Remove environments and caches; the ledger in moorage.db stays
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist src/*.egg-info bench/results
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment
+	scripts/environment $(VENV) requirements.lock .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
+	scripts/environment $(VENV) requirements-dev.lock
+	@touch $@
+
+$(CONFORMANCE_VENV)/stamp: tests/conformance/requirements.lock scripts/environment
+	scripts/environment $(CONFORMANCE_VENV) tests/conformance/requirements.lock
+	@touch $@
