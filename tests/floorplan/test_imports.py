@@ -1,0 +1,65 @@
+"""The import contracts hold, and each of them notices when it is broken."""
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.floorplan.tidy import ROOT
+
+PLANTED = {
+    "floors": ("core/limits.py", "import moorage.service"),
+    "pure": ("core/errors.py", "import time"),
+    "store-choice": ("service/__init__.py", "import moorage.store.sqlite"),
+    "faces": ("faces/testing.py", "import moorage.faces.placement"),
+    "client-alone": ("client/__init__.py", "import msgspec"),
+    "faces-see-no-store": ("faces/web.py", "import moorage.store.api"),
+    "acyclic": ("core/clock.py", "import moorage.core.ledger.model"),
+}
+
+
+def lint(folder: Path) -> str:
+    """Run the contracts over the package in `folder`; return what the linter says."""
+    command = "from importlinter.cli import lint_imports_command as run; run()"
+    finished = subprocess.run(
+        [sys.executable, "-c", command, "--no-cache", "--config", str(ROOT / ".importlinter")],
+        env={**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1", "COLUMNS": "200"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return finished.stdout + finished.stderr
+
+
+def names() -> dict[str, str]:
+    """Each contract's short name and the name it is reported by."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    prefix = "importlinter:contract:"
+    return {
+        section.removeprefix(prefix): contracts[section]["name"]
+        for section in contracts.sections()
+        if section.startswith(prefix)
+    }
+
+
+def test_contracts_hold() -> None:
+    """Imports run downwards only, the core is pure, and no face knows another."""
+    said = lint(ROOT / "src")
+    assert f"Contracts: {len(names())} kept, 0 broken." in said, said
+
+
+def test_planted_imports_break_every_contract(tmp_path: Path) -> None:
+    """One wrong import per contract, planted in a copy, breaks every one of them."""
+    shutil.copytree(ROOT / "src/moorage", tmp_path / "moorage")
+    for path, line in PLANTED.values():
+        with (tmp_path / "moorage" / path).open("a") as file:
+            file.write(f"\n{line}\n")
+    said = lint(tmp_path)
+    assert PLANTED.keys() == names().keys()
+    for name in names().values():
+        assert re.search(rf"^{re.escape(name)} BROKEN", said, re.MULTILINE), said

@@ -1,0 +1,172 @@
+"""The house rules hold in the real tree, and each check catches a planted violation."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.floorplan import tidy
+from tests.floorplan.tidy import ROOT, Source, sources
+
+PACKAGE = "src/moorage"
+
+OVERSIZE_ALLOWED: dict[str, int] = {}
+"""What may be longer than the bounds, with its present length: a ratchet that only goes down."""
+
+ASYNC_ALLOWED = (
+    f"{PACKAGE}/faces/",
+    f"{PACKAGE}/serve",
+    f"{PACKAGE}/service/transactor.py",
+    f"{PACKAGE}/service/index.py",
+    f"{PACKAGE}/service/reads.py",
+    f"{PACKAGE}/service/access.py",
+    f"{PACKAGE}/service/upkeep.py",
+    f"{PACKAGE}/store/api.py",
+    f"{PACKAGE}/store/sqlite.py",
+)
+TRANSACTIONS_ALLOWED = (
+    f"{PACKAGE}/service/transactor.py",
+    f"{PACKAGE}/store/sqlite.py",
+    f"{PACKAGE}/store/migrate.py",
+)
+CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
+
+
+def outside(allowed: tuple[str, ...]) -> list[Source]:
+    """Every file of the package that is not in the allowed places."""
+    return [source for source in sources(PACKAGE) if not source.path.startswith(allowed)]
+
+
+def complaints(rule: Callable[[Source], Iterable[str]], among: list[Source]) -> list[str]:
+    """All that a rule has to say about these files."""
+    return [complaint for source in among for complaint in rule(source)]
+
+
+def test_sizes_only_shrink() -> None:
+    """Files stay within 400 lines and functions within 60, but for a list that only shrinks."""
+    found: dict[str, int] = {}
+    for source in sources("src", "tests", "bench"):
+        found |= tidy.oversize(source)
+    assert found == OVERSIZE_ALLOWED
+
+
+def test_async_only_at_the_edges() -> None:
+    """Below the faces only the files that wait for the database are asynchronous."""
+    assert complaints(tidy.asynchronous, outside(ASYNC_ALLOWED)) == []
+
+
+def test_transactions_in_one_place() -> None:
+    """Only the transactor and the engines begin, commit or roll back."""
+    assert complaints(tidy.transactions, outside(TRANSACTIONS_ALLOWED)) == []
+
+
+def test_capacity_computed_once() -> None:
+    """Reserved amounts and allocation ratios do arithmetic in the capacity rule alone."""
+    assert complaints(tidy.capacity_arithmetic, outside((CAPACITY_RULE,))) == []
+    statements = [
+        Source(str(path.relative_to(ROOT)), path.read_text())
+        for path in sorted((ROOT / PACKAGE).rglob("*.sql"))
+    ]
+    assert complaints(tidy.capacity_arithmetic_in_sql, statements) == []
+
+
+def test_exceptions_have_reasons() -> None:
+    """Whoever silences a check says why, on the same line."""
+    assert complaints(tidy.reasons, sources("src", "tests", "bench")) == []
+
+
+def test_tests_do_not_sleep() -> None:
+    """Tests wait for events, not for time to pass."""
+    assert complaints(tidy.naps, sources("tests")) == []
+
+
+def test_every_package_has_a_door_sign() -> None:
+    """Each package's docstring names modules, and only such as exist."""
+    found: list[str] = []
+    for source in sources(PACKAGE):
+        folder = (ROOT / source.path).parent
+        if source.path.endswith("/__init__.py"):
+            beside = {path.name for path in folder.glob("*.py")}
+            beside |= {f"{path.name}/" for path in folder.iterdir() if path.is_dir()}
+            found += tidy.door_sign(source, beside)
+        else:
+            assert (folder / "__init__.py").exists(), f"{source.path}: in no package"
+    assert found == []
+
+
+def test_configured_exceptions_have_reasons() -> None:
+    """What pyproject.toml exempts from ruff and mypy is explained on the same line."""
+    assert unexplained((ROOT / "pyproject.toml").read_text()) == []
+
+
+def unexplained(text: str) -> list[str]:
+    """Lines of a pyproject.toml that exempt something and give no reason."""
+    tomllib.loads(text)
+    code = re.compile(r'"[A-Z]+[0-9]+"')
+    exempting = re.compile(r"ignore_\w+ = true|ignore_errors|follow_imports")
+    return [
+        line
+        for line in text.splitlines()
+        if (code.search(line) or exempting.search(line))
+        and not line.startswith("select = ")
+        and not re.search(r"# \w+", line)
+    ]
+
+
+LONG_FUNCTION = "def long() -> None:\n" + "    pass\n" * 60
+
+PLANTED = {
+    "sizes: function": (tidy.oversize, LONG_FUNCTION),
+    "sizes: file": (tidy.oversize, "x = 1\n" * 401),
+    "async": (tidy.asynchronous, "class A:\n    async def wait(self):\n        pass\n"),
+    "commit": (tidy.transactions, "def f(tx):\n    tx.commit()\n"),
+    "begin in SQL": (tidy.transactions, "def f(c):\n    c.execute('BEGIN IMMEDIATE')\n"),
+    "capacity": (tidy.capacity_arithmetic, "def f(i):\n    return i.total - i.reserved\n"),
+    "capacity in columns": (tidy.capacity_arithmetic, "x = c['allocation_ratio'] * total\n"),
+    "capacity in place": (tidy.capacity_arithmetic, "free -= reserved[0]\n"),
+    "capacity in SQL": (tidy.capacity_arithmetic_in_sql, "WHERE (total - i.reserved) > 0\n"),
+    "bare exception": (tidy.reasons, "import os  # noqa\n"),
+    "exception without reason": (tidy.reasons, "import os  # noqa: F401\n"),
+    "type without reason": (tidy.reasons, "x = f()  # type: ignore[arg-type]\n"),
+    "type without code": (tidy.reasons, "x = f()  # type: ignore  # it is so\n"),
+    "nap": (tidy.naps, "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n"),
+    "sign without names": (lambda s: tidy.door_sign(s, {"a.py"}), '"""Things."""\n'),
+    "sign with a wrong name": (lambda s: tidy.door_sign(s, {"a.py"}), '"""`a.py`, `b.py`."""\n'),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_violations_are_caught(name: str) -> None:
+    """A check that cannot fail is worth nothing."""
+    rule, text = PLANTED[name]
+    assert list(rule(Source("planted.py", text)))
+
+
+def test_planted_exemption_is_caught() -> None:
+    """An unexplained exemption in pyproject.toml is found, an explained one is not."""
+    assert unexplained('ignore = [\n "D105",\n]\n') == [' "D105",']
+    assert unexplained('ignore = [\n "D105", # it is told elsewhere\n]\n') == []
+
+
+def test_explained_exceptions_pass() -> None:
+    """An exception with code and reason is accepted."""
+    text = (
+        "import os  # noqa: F401 imported for its side effect\n"
+        "x = f()  # type: ignore[arg-type]  # the stub is wrong\n"
+    )
+    assert list(tidy.reasons(Source("planted.py", text))) == []
+
+
+def test_no_private_paths() -> None:
+    """No committed text names a place outside the project or a package index."""
+    private = re.compile(r"https?://[^\s\"'`)]*(pypi|simple|index)[^\s\"'`)]*|file:///opt", re.I)
+    texts = [ROOT / name for name in ("requirements.lock", "requirements-dev.lock", "Makefile")]
+    texts += list((ROOT / "tests").rglob("requirements*"))
+    found = [f"{path}: {hit[0]}" for path in texts for hit in [private.search(_text(path))] if hit]
+    assert found == []
+
+
+def _text(path: Path) -> str:
+    return path.read_text()

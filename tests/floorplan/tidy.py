@@ -1,0 +1,166 @@
+"""The house rules that no linter knows, as functions over one source file each.
+
+Every rule takes a `Source` and yields complaints; the tests run them over the real tree and over
+planted violations.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file: its path from the root of the project, its text, its syntax tree."""
+
+    path: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        """The file as Python reads it."""
+        return ast.parse(self.text)
+
+    def complaint(self, line: int, text: str) -> str:
+        """Say where something is wrong, in a form editors can follow."""
+        return f"{self.path}:{line}: {text}"
+
+
+def sources(*folders: str) -> list[Source]:
+    """Read every Python file below these folders of the project."""
+    paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return [Source(str(path.relative_to(ROOT)), path.read_text()) for path in paths]
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
+    """Every function of a file with its dotted name, nested ones included."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, node
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        else:
+            yield from functions(node, prefix)
+
+
+def oversize(source: Source) -> dict[str, int]:
+    """What is too long in this file: the file itself or functions, with their lines."""
+    found = {}
+    lines = len(source.text.splitlines())
+    if lines > FILE_LINES_MAX:
+        found[source.path] = lines
+    for name, node in functions(source.tree):
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > FUNCTION_LINES_MAX:
+            found[f"{source.path}::{name}"] = length
+    return found
+
+
+def asynchronous(source: Source) -> Iterator[str]:
+    """Complain of every `async def`: below the faces few files may have one."""
+    for name, node in functions(source.tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            yield source.complaint(node.lineno, f"async def {name} outside the async files")
+
+
+TRANSACTION_WORD = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|END TRANSACTION)\b")
+
+
+def transactions(source: Source) -> Iterator[str]:
+    """Complain of every begin and commit: the transactor and the engines alone may."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="commit" | "transaction" | "rollback" as name)):
+                yield source.complaint(node.lineno, f"calls .{name}()")
+            case ast.Constant(value=str(text)) if TRANSACTION_WORD.match(text):
+                yield source.complaint(node.lineno, f"runs {text.split()[0]}")
+
+
+CAPACITY_WORDS = ("reserved", "allocation_ratio", "allocation_ratios")
+SQL_ARITHMETIC = re.compile(
+    r"[-+*/]\s*(\w+\.)?(reserved|allocation_ratio)\b|\b(reserved|allocation_ratio)\s*[-+*/]"
+)
+
+
+def capacity_arithmetic(source: Source) -> Iterator[str]:
+    """Complain of arithmetic on what THE capacity rule is made of."""
+    for node in ast.walk(source.tree):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign):
+            operands = [node.target, node.value]
+        for operand in operands:
+            if _last_word(operand) in CAPACITY_WORDS:
+                yield source.complaint(operand.lineno, f"computes with {_last_word(operand)}")
+
+
+def capacity_arithmetic_in_sql(source: Source) -> Iterator[str]:
+    """Complain where SQL computes the rule; it may only compare stored figures."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if SQL_ARITHMETIC.search(line.split("--")[0]):
+            yield source.complaint(number, "computes capacity in SQL")
+
+
+def _last_word(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            return node.slice.value
+        return _last_word(node.value)
+    return ""
+
+
+NOQA = re.compile(r"#\s*noqa\b(?P<rest>.*)", re.IGNORECASE)
+NOQA_WITH_REASON = re.compile(r":\s*[A-Z]+[0-9]+(,\s*[A-Z]+[0-9]+)*\W+\w+.*\w")
+IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rest>.*)")
+IGNORE_WITH_REASON = re.compile(r"\[[a-z0-9, -]+\]\s*#\s*\w+.*\w")
+
+
+def reasons(source: Source) -> Iterator[str]:
+    """Complain of every exception to a check that does not say why on the same line."""
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        for exception, complete in ((NOQA, NOQA_WITH_REASON), (IGNORE, IGNORE_WITH_REASON)):
+            found = exception.match(token.string)
+            if found and not complete.match(found["rest"]):
+                yield source.complaint(token.start[0], "an exception without code or reason")
+
+
+def naps(source: Source) -> Iterator[str]:
+    """Complain of tests that wait for time to pass instead of for what they wait for."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _last_word(node.func) == "sleep":
+            yield source.complaint(node.lineno, "sleeps")
+
+
+NAMED_MODULE = re.compile(r"`([a-z_]+(?:\.py|/))`")
+
+
+def door_sign(source: Source, neighbours: set[str]) -> Iterator[str]:
+    """Complain unless a package says what is inside, naming modules that are there.
+
+    `neighbours` are the files (`x.py`) and folders (`x/`) beside the package's `__init__.py`.
+    """
+    sign = ast.get_docstring(source.tree) or ""
+    named = set(NAMED_MODULE.findall(sign))
+    if not named & neighbours and neighbours - {"__init__.py"}:
+        yield source.complaint(1, "the door sign names no module of this package")
+    for name in sorted(named - neighbours):
+        yield source.complaint(1, f"the door sign names {name}, which is not here")
