@@ -1,0 +1,63 @@
+"""The one error of the core, and every code it can carry.
+
+A face owns one table from code to status and never invents an outcome of its own. Messages are
+written in the words of the Placement API reference, because its clients look into them.
+"""
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Why a request was refused. Stable: clients and faces switch on it."""
+
+    # Something named in the address of the request does not exist.
+    PROVIDER_NOT_FOUND = "provider_not_found"
+    INVENTORY_NOT_FOUND = "inventory_not_found"
+    ALLOCATIONS_NOT_FOUND = "allocations_not_found"
+    CLASS_NOT_FOUND = "class_not_found"
+    TRAIT_NOT_FOUND = "trait_not_found"
+    TOKEN_NOT_FOUND = "token_not_found"
+    # Something named in the body of the request does not exist.
+    PROVIDER_UNKNOWN = "provider_unknown"
+    PARENT_UNKNOWN = "parent_unknown"
+    CLASS_UNKNOWN = "class_unknown"
+    TRAIT_UNKNOWN = "trait_unknown"
+    INVENTORY_UNKNOWN = "inventory_unknown"
+    # Somebody else was first, or the caller's view is old.
+    PROVIDER_GENERATION = "provider_generation"
+    CONSUMER_GENERATION = "consumer_generation"
+    DUPLICATE_PROVIDER = "duplicate_provider"
+    INVENTORY_EXISTS = "inventory_exists"
+    CLASS_EXISTS = "class_exists"
+    # It is still in use.
+    INVENTORY_IN_USE = "inventory_in_use"
+    PROVIDER_IN_USE = "provider_in_use"
+    PROVIDER_HAS_CHILDREN = "provider_has_children"
+    CLASS_IN_USE = "class_in_use"
+    TRAIT_IN_USE = "trait_in_use"
+    # It does not fit.
+    INVENTORY_MISSING = "inventory_missing"
+    CAPACITY_EXCEEDED = "capacity_exceeded"
+    UNITS_VIOLATED = "units_violated"
+    # The request itself is wrong.
+    INVALID = "invalid"
+    STANDARD_CLASS = "standard_class"
+    STANDARD_TRAIT = "standard_trait"
+    REPARENT_REFUSED = "reparent_refused"
+    TREE_LOOP = "tree_loop"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    # The service cannot answer now.
+    OVERLOADED = "overloaded"
+    UNAVAILABLE = "unavailable"
+
+
+class Error(Exception):
+    """A request that was refused: nothing of it was applied.
+
+    `code` is for programs, `message` for people: it says what is wrong and what to change.
+    """
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

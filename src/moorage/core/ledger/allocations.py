@@ -1,0 +1,243 @@
+"""Allocations: who holds how much of what. Replaced per consumer, all or nothing.
+
+Source: Placement API reference, "Allocations". One deliberate difference: "not worse than before"
+compares with what was used before the request, and never counts the request's own rows.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.capacity import admits, has_room
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Allocations, Consumer, Inventory
+from moorage.core.ledger.providers import touched
+
+
+class _Sentinel(Enum):
+    ANY = "any"
+    KEEP = "keep"
+
+
+ANY: Final = _Sentinel.ANY
+"""The caller does not say which generation of the consumer it has seen (before 1.28)."""
+
+KEEP: Final = _Sentinel.KEEP
+"""The caller's dialect has no consumer types: keep what is stored (before 1.38)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRequest:
+    """Everything one consumer shall hold from now on; nothing, when `allocations` is empty.
+
+    `generation` is the one the caller has seen: None for a consumer that must not exist yet.
+    """
+
+    consumer: ConsumerId
+    allocations: Allocations
+    project_id: str
+    user_id: str
+    consumer_type: str | None | Literal[_Sentinel.KEEP] = KEEP
+    generation: int | None | Literal[_Sentinel.ANY] = ANY
+
+
+Stock = dict[tuple[ProviderId, str], Inventory]
+"""Inventories by provider and class; in a reshape not those that stand in the facts."""
+
+
+@dataclass(slots=True)
+class Shift:
+    """The sum of what a request takes and gives back, per provider and class."""
+
+    taken: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
+    given: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
+
+    def net(self, key: tuple[ProviderId, str]) -> int:
+        """Return by how much the usage of this inventory rises."""
+        return self.taken.get(key, 0) - self.given.get(key, 0)
+
+
+def replace_for(
+    facts: Facts, now: Instant, requests: list[ConsumerRequest]
+) -> Changes:
+    """Let every consumer hold exactly what its request says.
+
+    Raises CONSUMER_GENERATION, PROVIDER_UNKNOWN, CLASS_UNKNOWN, INVENTORY_MISSING,
+    UNITS_VIOLATED, CAPACITY_EXCEEDED.
+    """
+    check_consumers(facts, requests)
+    check_known(facts, requests)
+    shift = shift_of(facts, requests)
+    stock = _stock_for(facts, shift)
+    check_amounts(requests, stock)
+    check_capacity(shift, stock)
+    changes = Changes(consumers=consumers_after(facts, now, requests))
+    changes.inventories.update(used_after(shift, stock, now))
+    for uuid in providers_touched(facts, requests):
+        changes.providers[uuid] = touched(facts.providers[uuid], now)
+    return changes
+
+
+def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
+    """Give back everything a consumer holds; provider generations stay.
+
+    Raises ALLOCATIONS_NOT_FOUND.
+    """
+    held = facts.consumers.get(consumer)
+    if held is None:
+        raise Error(
+            Code.ALLOCATIONS_NOT_FOUND, f"No allocations for consumer '{consumer}'"
+        )
+    nothing = ConsumerRequest(consumer, {}, held.project_id, held.user_id)
+    shift = shift_of(facts, [nothing])
+    changes = Changes(consumers={consumer: None})
+    changes.inventories.update(used_after(shift, _stock_for(facts, shift), now))
+    return changes
+
+
+def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
+    """Raise CONSUMER_GENERATION unless every caller's view of its consumer is the current one."""
+    for request in requests:
+        if request.generation is ANY:
+            continue
+        stored = facts.consumers.get(request.consumer)
+        expected = stored.generation if stored else None
+        if request.generation != expected:
+            shown = "null" if expected is None else expected
+            raise Error(
+                Code.CONSUMER_GENERATION,
+                "consumer generation conflict - "
+                f"expected {shown} but got {request.generation}",
+            )
+
+
+def check_known(facts: Facts, requests: list[ConsumerRequest]) -> None:
+    """Raise PROVIDER_UNKNOWN or CLASS_UNKNOWN for what a request names and nobody has made."""
+    for request in requests:
+        for uuid, amounts in request.allocations.items():
+            if uuid not in facts.providers:
+                raise Error(
+                    Code.PROVIDER_UNKNOWN,
+                    f"Allocation for resource provider '{uuid}' that does not exist.",
+                )
+            for name in amounts:
+                if not facts.has_class(name):
+                    raise Error(Code.CLASS_UNKNOWN, f"No such resource class {name}.")
+
+
+def shift_of(facts: Facts, requests: list[ConsumerRequest]) -> Shift:
+    """Add up what all requests take, and what their consumers held before."""
+    shift = Shift()
+    for request in requests:
+        _add(shift.taken, request.allocations)
+        held = facts.consumers.get(request.consumer)
+        if held is not None:
+            _add(shift.given, held.allocations)
+    return shift
+
+
+def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
+    """Raise INVENTORY_MISSING or UNITS_VIOLATED for any single amount that cannot be had."""
+    for request in requests:
+        for uuid, amounts in request.allocations.items():
+            for name, amount in amounts.items():
+                inventory = stock.get((uuid, name))
+                if inventory is None:
+                    raise Error(
+                        Code.INVENTORY_MISSING,
+                        f"Unable to allocate inventory: Inventory for '{name}' on "
+                        f"resource provider '{uuid}' invalid.",
+                    )
+                if not admits(inventory, amount):
+                    raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")
+
+
+def check_capacity(shift: Shift, stock: Stock) -> None:
+    """Raise CAPACITY_EXCEEDED where usage would rise above the capacity.
+
+    A state that is over capacity already may be kept or lowered.
+    """
+    for key in shift.taken:
+        net = shift.net(key)
+        if net > 0 and not has_room(stock[key], net):
+            raise _refused(Code.CAPACITY_EXCEEDED, key[1], key[0], "exceed the capacity")
+
+
+def consumers_after(
+    facts: Facts, now: Instant, requests: list[ConsumerRequest]
+) -> dict[ConsumerId, Consumer | None]:
+    """Return the consumers' after-images; who holds nothing any more is gone."""
+    return {
+        request.consumer: _consumer_after(facts, now, request)
+        for request in requests
+        if request.allocations or request.consumer in facts.consumers
+    }
+
+
+def used_after(
+    shift: Shift, stock: Stock, now: Instant
+) -> dict[tuple[ProviderId, str], Inventory | None]:
+    """Return the inventories whose usage changes, with their new sums."""
+    changed: dict[tuple[ProviderId, str], Inventory | None] = {}
+    for key in (*shift.taken, *shift.given):
+        net = shift.net(key)
+        if net and key in stock:
+            inventory = stock[key]
+            changed[key] = replace(inventory, used=inventory.used + net)
+    return changed
+
+
+def providers_touched(facts: Facts, requests: list[ConsumerRequest]) -> set[ProviderId]:
+    """Return the providers whose generation rises once: those taken from, or wiped clean of."""
+    found: set[ProviderId] = set()
+    for request in requests:
+        found.update(request.allocations)
+        held = facts.consumers.get(request.consumer)
+        if not request.allocations and held is not None:
+            found.update(held.allocations)
+    return found
+
+
+def _consumer_after(facts: Facts, now: Instant, request: ConsumerRequest) -> Consumer | None:
+    if not request.allocations:
+        return None
+    before = facts.consumers.get(request.consumer)
+    kept = before.consumer_type if before else None
+    return Consumer(
+        uuid=request.consumer,
+        generation=before.generation + 1 if before else 1,
+        project_id=request.project_id,
+        user_id=request.user_id,
+        consumer_type=kept if request.consumer_type is KEEP else request.consumer_type,
+        allocations=request.allocations,
+        created_at=before.created_at if before else now,
+        updated_at=now,
+    )
+
+
+def _add(sums: dict[tuple[ProviderId, str], int], allocations: Allocations) -> None:
+    for uuid, amounts in allocations.items():
+        for name, amount in amounts.items():
+            sums[uuid, name] = sums.get((uuid, name), 0) + amount
+
+
+def _stock_for(facts: Facts, shift: Shift) -> Stock:
+    stock: Stock = {}
+    for key in (*shift.taken, *shift.given):
+        inventory = facts.inventories_of(key[0]).get(key[1])
+        if inventory is not None:
+            stock[key] = inventory
+    return stock
+
+
+def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> Error:
+    return Error(
+        code,
+        f"Unable to allocate inventory: Unable to create allocation for '{name}' on "
+        f"resource provider '{uuid}'. The requested amount would {why}.",
+    )

@@ -1,0 +1,49 @@
+"""THE capacity rule. Claims, candidates, reshape and listings all call it; nothing else computes it.
+
+Every function works on plain numbers and on numpy columns alike, hence `&` and not `and`.
+Source: Placement API reference, "Update resource provider inventory".
+"""
+
+from typing import Any
+
+
+from moorage.core.ledger.model import Inventory
+
+
+
+def capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
+    """Return how many units may be allocated in all, not rounded."""
+    return (total - reserved) * allocation_ratio
+
+
+def fits(total: Any, reserved: Any, allocation_ratio: Any, used: Any, amount: Any) -> Any:
+    """Is there room for `amount` more units beside the `used` ones?"""
+    return used + amount <= capacity(total, reserved, allocation_ratio)
+
+
+def units_ok(min_unit: Any, max_unit: Any, step_size: Any, amount: Any) -> Any:
+    """May `amount` be asked for in one piece?"""
+    return (min_unit <= amount) & (amount <= max_unit) & (amount % step_size == 0)
+
+
+def has_room(inventory: Inventory, amount: int) -> bool:
+    """Does one stored inventory have room for `amount` more units?"""
+    return bool(
+        fits(
+            inventory.total,
+            inventory.reserved,
+            inventory.allocation_ratio,
+            inventory.used,
+            amount,
+        )
+    )
+
+
+def admits(inventory: Inventory, amount: int) -> bool:
+    """Do the unit sizes of one stored inventory allow `amount` in one piece?"""
+    return bool(units_ok(inventory.min_unit, inventory.max_unit, inventory.step_size, amount))
+
+
+def shown_capacity(inventory: Inventory) -> int:
+    """Return the capacity as clients are shown it: rounded towards zero."""
+    return int(capacity(inventory.total, inventory.reserved, inventory.allocation_ratio))

@@ -1,0 +1,222 @@
+"""What a provider offers: validity of an inventory, and its changes.
+
+Source: Placement API reference, "Resource provider inventories".
+"""
+
+from msgspec import Struct
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Inventory, Provider
+from moorage.core.ledger.providers import check_generation, find, touched
+from moorage.core.limits import MAX_INT
+
+
+class InventorySpec(Struct, frozen=True):
+    """What a caller asks one inventory to be. All amounts in units of the resource class."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = MAX_INT
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+
+class InventoryState(Struct, frozen=True):
+    """All inventories of a provider after a change, and the generation to change them again."""
+
+    generation: int
+    inventories: dict[str, Inventory]
+
+
+Specs = dict[str, InventorySpec]
+
+
+def replace_all(
+    facts: Facts,
+    now: Instant,
+    uuid: ProviderId,
+    generation: int,
+    specs: Specs,
+    full_reserve: bool,
+) -> tuple[Changes, InventoryState]:
+    """Let the provider offer exactly `specs`. The generation rises, changed or not.
+
+    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, CLASS_UNKNOWN, INVALID, INVENTORY_IN_USE.
+    """
+    provider = find(facts, uuid)
+    check_generation(provider, generation)
+    for name, spec in specs.items():
+        check_class(facts, name, f"Unknown resource class in inventory for resource provider {uuid}: ")
+        check_reserved(uuid, name, spec, full_reserve)
+    changed = rewritten(facts, now, uuid, specs)
+    in_use = [
+        name
+        for (_, name), inventory in changed.items()
+        if inventory is None and facts.inventories_of(uuid)[name].used
+    ]
+    if in_use:
+        raise in_use_error(uuid, in_use)
+    return _changed(facts, touched(provider, now), changed)
+
+
+def create(
+    facts: Facts,
+    now: Instant,
+    uuid: ProviderId,
+    name: str,
+    spec: InventorySpec,
+    full_reserve: bool,
+) -> tuple[Changes, InventoryState]:
+    """Offer one more resource class.
+
+    Raises PROVIDER_NOT_FOUND, CLASS_UNKNOWN, INVALID, INVENTORY_EXISTS.
+    """
+    provider = find(facts, uuid)
+    check_class(facts, name)
+    check_reserved(uuid, name, spec, full_reserve)
+    if name in facts.inventories_of(uuid):
+        raise Error(
+            Code.INVENTORY_EXISTS,
+            f"Update conflict: resource provider {uuid} already has an inventory of {name}; "
+            "use PUT to change it.",
+        )
+    return _changed(facts, touched(provider, now), {(uuid, name): _stored(spec, None, now)})
+
+
+def update(
+    facts: Facts,
+    now: Instant,
+    uuid: ProviderId,
+    name: str,
+    generation: int,
+    spec: InventorySpec,
+    full_reserve: bool,
+) -> tuple[Changes, InventoryState]:
+    """Change one inventory. Shrinking it below what is used is allowed.
+
+    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, CLASS_NOT_FOUND, INVENTORY_UNKNOWN, INVALID.
+    """
+    provider = find(facts, uuid)
+    check_generation(provider, generation)
+    check_reserved(uuid, name, spec, full_reserve)
+    if not facts.has_class(name):
+        raise Error(Code.CLASS_NOT_FOUND, f"No such resource class {name}.")
+    before = facts.inventories_of(uuid).get(name)
+    if before is None:
+        raise Error(
+            Code.INVENTORY_UNKNOWN,
+            f"No inventory record with resource class for resource provider {uuid}: {name}.",
+        )
+    return _changed(facts, touched(provider, now), {(uuid, name): _stored(spec, before, now)})
+
+
+def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
+    """Stop offering one class.
+
+    Raises PROVIDER_NOT_FOUND, CLASS_NOT_FOUND, INVENTORY_NOT_FOUND, INVENTORY_IN_USE.
+    """
+    provider = find(facts, uuid)
+    if not facts.has_class(name):
+        raise Error(Code.CLASS_NOT_FOUND, f"No such resource class {name}.")
+    held = facts.inventories_of(uuid).get(name)
+    if held is None:
+        raise Error(
+            Code.INVENTORY_NOT_FOUND, f"No inventory of class {name} found for delete on {uuid}"
+        )
+    if held.used:
+        raise Error(
+            Code.INVENTORY_IN_USE,
+            f"Unable to delete inventory of class {name}: Inventory for '{name}' on "
+            f"resource provider '{uuid}' in use.",
+        )
+    return Changes(
+        providers={uuid: touched(provider, now)}, inventories={(uuid, name): None}
+    )
+
+
+def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:
+    """Stop offering anything. Raises PROVIDER_NOT_FOUND, INVENTORY_IN_USE."""
+    provider = find(facts, uuid)
+    held = facts.inventories_of(uuid)
+    in_use = [name for name, inventory in held.items() if inventory.used]
+    if in_use:
+        raise in_use_error(uuid, in_use)
+    return Changes(
+        providers={uuid: touched(provider, now)},
+        inventories={(uuid, name): None for name in held},
+    )
+
+
+def check_class(facts: Facts, name: str, prefix: str = "") -> None:
+    """Raise CLASS_UNKNOWN unless the class named in a request's body exists."""
+    if not facts.has_class(name):
+        raise Error(Code.CLASS_UNKNOWN, f"{prefix}No such resource class {name}.")
+
+
+def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserve: bool) -> None:
+    """Raise INVALID when more is reserved than the request's dialect allows.
+
+    `full_reserve`: everything may be reserved (Placement from microversion 1.26 on).
+    """
+    if spec.reserved > spec.total or (spec.reserved == spec.total and not full_reserve):
+        than = "greater than" if full_reserve else "greater than or equal to"
+        raise Error(
+            Code.INVALID,
+            f"Invalid inventory for '{name}' on resource provider '{uuid}'. "
+            f"The reserved value is {than} total.",
+        )
+
+
+def rewritten(
+    facts: Facts, now: Instant, uuid: ProviderId, specs: Specs
+) -> dict[tuple[ProviderId, str], Inventory | None]:
+    """Return the after-images that make the provider offer exactly `specs`."""
+    held = facts.inventories_of(uuid)
+    changed: dict[tuple[ProviderId, str], Inventory | None] = {
+        (uuid, name): None for name in held if name not in specs
+    }
+    for name, spec in specs.items():
+        changed[uuid, name] = _stored(spec, held.get(name), now)
+    return changed
+
+
+def in_use_error(uuid: ProviderId, names: list[str]) -> Error:
+    """Return the refusal to drop classes that are still allocated."""
+    listed = ", ".join(sorted(names))
+    return Error(
+        Code.INVENTORY_IN_USE,
+        f"update conflict: Inventory for '{listed}' on resource provider '{uuid}' in use.",
+    )
+
+
+def _stored(spec: InventorySpec, before: Inventory | None, now: Instant) -> Inventory:
+    return Inventory(
+        total=spec.total,
+        reserved=spec.reserved,
+        min_unit=spec.min_unit,
+        max_unit=spec.max_unit,
+        step_size=spec.step_size,
+        allocation_ratio=spec.allocation_ratio,
+        used=before.used if before else 0,
+        created_at=before.created_at if before else now,
+        updated_at=now,
+    )
+
+
+def _changed(
+    facts: Facts,
+    provider: Provider,
+    changed: dict[tuple[ProviderId, str], Inventory | None],
+) -> tuple[Changes, InventoryState]:
+    after = dict(facts.inventories_of(provider.uuid))
+    for (_, name), inventory in changed.items():
+        if inventory is None:
+            del after[name]
+        else:
+            after[name] = inventory
+    changes = Changes(providers={provider.uuid: provider}, inventories=changed)
+    return changes, InventoryState(provider.generation, after)

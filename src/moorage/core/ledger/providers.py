@@ -1,0 +1,172 @@
+"""Providers and their trees: create, rename, move, delete.
+
+Source: Placement API reference, "Resource providers"; re-parenting as of microversion 1.37.
+"""
+
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import NO_TAGS, Provider
+from moorage.core.limits import TREE_SIZE_MAX
+
+
+def find(facts: Facts, uuid: ProviderId) -> Provider:
+    """Return the provider named in a request's address, or raise PROVIDER_NOT_FOUND."""
+    provider = facts.providers.get(uuid)
+    if provider is None:
+        raise Error(Code.PROVIDER_NOT_FOUND, f"No resource provider with uuid {uuid} found")
+    return provider
+
+
+def check_generation(provider: Provider, generation: int | None) -> None:
+    """Raise PROVIDER_GENERATION unless the caller has seen the provider as it is now."""
+    if generation is not None and provider.generation != generation:
+        raise Error(
+            Code.PROVIDER_GENERATION,
+            f"resource provider generation conflict for {provider.uuid}: "
+            f"expected {provider.generation} but got {generation}; "
+            "Resource provider's generation already changed. Please update the generation and try again.",
+        )
+
+
+def touched(provider: Provider, now: Instant) -> Provider:
+    """Return the provider with its generation raised."""
+    return replace(provider, generation=provider.generation + 1, updated_at=now)
+
+
+def create(
+    facts: Facts, now: Instant, uuid: ProviderId, name: str, parent: ProviderId | None
+) -> tuple[Changes, Provider]:
+    """Add a provider at generation 0.
+
+    Raises DUPLICATE_PROVIDER when its name or uuid is taken, PARENT_UNKNOWN, or INVALID when it
+    would be its own parent.
+    """
+    if parent == uuid:
+        raise Error(
+            Code.INVALID,
+            "parent provider UUID cannot be same as UUID. "
+            f"Unable to create provider {uuid}, {name}.",
+        )
+    _check_name_free(facts, name, uuid)
+    if uuid in facts.providers:
+        raise _duplicate(f"uuid: {uuid}")
+    root = uuid if parent is None else _parent(facts, parent).root
+    provider = Provider(uuid, name, 0, parent, root, now, now)
+    return Changes(providers={uuid: provider}), provider
+
+
+def update(
+    facts: Facts,
+    now: Instant,
+    uuid: ProviderId,
+    name: str,
+    move: bool,
+    parent: ProviderId | None,
+    free: bool,
+) -> tuple[Changes, Provider]:
+    """Rename a provider and, with `move`, put its whole subtree under another parent.
+
+    Does not change the generation. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
+    REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
+    """
+    provider = find(facts, uuid)
+    _check_name_free(facts, name, uuid)
+    renamed = replace(provider, name=name, updated_at=now)
+    if not move or parent == provider.parent:
+        return Changes(providers={uuid: renamed}), renamed
+    moved = _move(facts, now, renamed, parent, free)
+    return Changes(providers=moved), moved[uuid]
+
+
+def delete(facts: Facts, uuid: ProviderId) -> Changes:
+    """Remove a provider with its inventories and tags.
+
+    Raises PROVIDER_NOT_FOUND, PROVIDER_HAS_CHILDREN, PROVIDER_IN_USE.
+    """
+    if uuid not in facts.providers:
+        raise Error(
+            Code.PROVIDER_NOT_FOUND, f"No resource provider with uuid {uuid} found for delete"
+        )
+    if facts.children.get(uuid):
+        raise Error(
+            Code.PROVIDER_HAS_CHILDREN,
+            f"Unable to delete parent resource provider {uuid}: It has child resource providers.",
+        )
+    inventories = facts.inventories_of(uuid)
+    if any(inventory.used for inventory in inventories.values()):
+        raise Error(
+            Code.PROVIDER_IN_USE,
+            f"Unable to delete resource provider {uuid}: Resource provider has allocations.",
+        )
+    return Changes(
+        providers={uuid: None},
+        inventories={(uuid, name): None for name in inventories},
+        tags={uuid: NO_TAGS},
+    )
+
+
+def _check_name_free(facts: Facts, name: str, uuid: ProviderId) -> None:
+    if not name:
+        raise Error(Code.INVALID, "JSON does not validate: '' should be non-empty (name)")
+    if facts.names.get(name, uuid) != uuid:
+        raise _duplicate(name)
+
+
+def _duplicate(what: str) -> Error:
+    return Error(
+        Code.DUPLICATE_PROVIDER, f"Conflicting resource provider name: {what} already exists."
+    )
+
+
+def _parent(facts: Facts, parent: ProviderId) -> Provider:
+    found = facts.providers.get(parent)
+    if found is None:
+        raise Error(
+            Code.PARENT_UNKNOWN, f"parent provider UUID does not exist: {parent}. Create it first."
+        )
+    return found
+
+
+def _move(
+    facts: Facts, now: Instant, provider: Provider, parent: ProviderId | None, free: bool
+) -> dict[ProviderId, Provider | None]:
+    if not free and provider.parent is not None:
+        verb = "un-parenting" if parent is None else "re-parenting"
+        raise Error(
+            Code.REPARENT_REFUSED,
+            f"{verb} a provider is not currently allowed before microversion 1.37.",
+        )
+    root = provider.uuid if parent is None else _parent(facts, parent).root
+    subtree = _subtree(facts, provider)
+    if parent is not None and any(member.uuid == parent for member in subtree):
+        raise Error(
+            Code.TREE_LOOP,
+            "creating loop in the provider tree is not allowed: "
+            f"{parent} is {provider.uuid} or below it.",
+        )
+    moved: dict[ProviderId, Provider | None] = {
+        member.uuid: replace(member, root=root, updated_at=now) for member in subtree
+    }
+    moved[provider.uuid] = replace(provider, parent=parent, root=root)
+    return moved
+
+
+def _subtree(facts: Facts, top: Provider) -> list[Provider]:
+    below: dict[ProviderId | None, list[Provider]] = {}
+    for member in facts.providers.values():
+        if member.root == top.root:
+            below.setdefault(member.parent, []).append(member)
+    found = [top]
+    for member in found:
+        found.extend(below.get(member.uuid, ()))
+    if len(found) > TREE_SIZE_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"{len(found)} providers stand below {top.uuid}; "
+            f"at most {TREE_SIZE_MAX} can move at once.",
+        )
+    return found

@@ -1,0 +1,85 @@
+"""The language of queries: what may be asked of the ledger. A face parses its dialect into this.
+
+Source: Placement API reference, "Allocation candidates" and "Resource providers".
+"""
+
+from msgspec import Struct
+
+from moorage.core.ids import AggregateId, ProviderId
+
+Policy = str
+"""`none` or `isolate`."""
+
+
+class TraitFilter(Struct, frozen=True):
+    """All of `required` must hold (each one an any-of set), none of `forbidden` may."""
+
+    required: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+
+
+class AggregateFilter(Struct, frozen=True):
+    """In at least one aggregate of every set of `member_of`, in none of `forbidden`."""
+
+    member_of: tuple[frozenset[AggregateId], ...] = ()
+    forbidden: frozenset[AggregateId] = frozenset()
+
+
+class Group(Struct, frozen=True):
+    """One request group. The unsuffixed group (`suffix` "") may be spread over a tree.
+
+    A suffixed group is served by exactly one provider. Without `resources` it only names a
+    provider that `CandidateQuery.same_subtree` relates to others.
+    """
+
+    suffix: str
+    resources: dict[str, int]
+    traits: TraitFilter = TraitFilter()
+    aggregates: AggregateFilter = AggregateFilter()
+    in_tree: ProviderId | None = None
+
+
+class CandidateQuery(Struct, frozen=True):
+    """Where could all of these groups be served together?
+
+    `nested` False shows only candidates with at most one provider per tree (before 1.29).
+    `limit` None means all of them.
+    """
+
+    groups: tuple[Group, ...]
+    group_policy: Policy = "none"
+    same_subtree: tuple[frozenset[str], ...] = ()
+    root_traits: TraitFilter = TraitFilter()
+    limit: int | None = None
+    nested: bool = True
+
+
+class Candidate(Struct, frozen=True):
+    """One way to serve a query: the amounts per provider, and which provider serves which group."""
+
+    allocations: dict[ProviderId, dict[str, int]]
+    mappings: dict[str, tuple[ProviderId, ...]]
+
+
+class CandidateAnswer(Struct, frozen=True):
+    """All candidates found, and every provider a reader needs to judge them.
+
+    `summaries`: with a nested query every provider of every tree that has a provider in some
+    candidate, otherwise only the providers in candidates. `exhausted` is False when the search
+    was cut by its own bound rather than by `limit`.
+    """
+
+    candidates: list[Candidate]
+    summaries: list[ProviderId]
+    exhausted: bool = True
+
+
+class ProviderQuery(Struct, frozen=True):
+    """Which providers are these? All conditions must hold; None and empty mean no condition."""
+
+    name: str | None = None
+    uuid: ProviderId | None = None
+    in_tree: ProviderId | None = None
+    resources: dict[str, int] = {}
+    traits: TraitFilter = TraitFilter()
+    aggregates: AggregateFilter = AggregateFilter()

@@ -1,0 +1,92 @@
+"""The reshape: inventories and the allocations on them move together, or not at all.
+
+Source: Placement API reference, "Reshaper"; the nova spec "reshape-provider-tree". Everything is
+checked against the final state only, so a class may move together with its allocations.
+"""
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import allocations
+from moorage.core.ledger.allocations import ConsumerRequest, Shift, Stock
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.inventory import Specs, check_class, in_use_error, rewritten
+from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.providers import check_generation, touched
+
+Reshaped = dict[ProviderId, tuple[int, Specs]]
+"""The generation the caller has seen and the complete new inventories, by provider."""
+
+
+def reshape(
+    facts: Facts, now: Instant, inventories: Reshaped, requests: list[ConsumerRequest]
+) -> Changes:
+    """Let the listed providers offer, and the listed consumers hold, exactly what is given.
+
+    Raises PROVIDER_NOT_FOUND (inventories), PROVIDER_GENERATION, CONSUMER_GENERATION,
+    PROVIDER_UNKNOWN (allocations), CLASS_UNKNOWN, INVENTORY_MISSING, UNITS_VIOLATED,
+    CAPACITY_EXCEEDED, INVENTORY_IN_USE: in this order, the first one counts.
+    """
+    _check_providers(facts, inventories)
+    allocations.check_consumers(facts, requests)
+    allocations.check_known(facts, requests)
+    for uuid, (_, specs) in inventories.items():
+        for name in specs:
+            check_class(facts, name)
+    shift = allocations.shift_of(facts, requests)
+    final = _final(facts, now, inventories)
+    stock = _stock(facts, final, shift)
+    allocations.check_amounts(requests, stock)
+    allocations.check_capacity(shift, stock)
+    _check_dropped(facts, final, shift)
+    changes = Changes(inventories=final)
+    changes.inventories.update(allocations.used_after(shift, stock, now))
+    changes.consumers = allocations.consumers_after(facts, now, requests)
+    for uuid in {*inventories, *allocations.providers_touched(facts, requests)}:
+        changes.providers[uuid] = touched(facts.providers[uuid], now)
+    return changes
+
+
+def _check_providers(facts: Facts, inventories: Reshaped) -> None:
+    for uuid, (generation, _) in inventories.items():
+        provider = facts.providers.get(uuid)
+        if provider is None:
+            raise Error(
+                Code.PROVIDER_NOT_FOUND,
+                f"Resource provider {uuid} in inventories not found: "
+                f"No resource provider with uuid {uuid} found",
+            )
+        check_generation(provider, generation)
+
+
+def _final(
+    facts: Facts, now: Instant, inventories: Reshaped
+) -> dict[tuple[ProviderId, str], Inventory | None]:
+    final: dict[tuple[ProviderId, str], Inventory | None] = {}
+    for uuid, (_, specs) in inventories.items():
+        final.update(rewritten(facts, now, uuid, specs))
+    return final
+
+
+def _stock(
+    facts: Facts, final: dict[tuple[ProviderId, str], Inventory | None], shift: Shift
+) -> Stock:
+    stock: Stock = {}
+    for key in (*shift.taken, *shift.given):
+        inventory = final[key] if key in final else facts.inventories_of(key[0]).get(key[1])
+        if inventory is not None:
+            stock[key] = inventory
+    return stock
+
+
+def _check_dropped(
+    facts: Facts, final: dict[tuple[ProviderId, str], Inventory | None], shift: Shift
+) -> None:
+    left: dict[ProviderId, list[str]] = {}
+    for (uuid, name), inventory in final.items():
+        if inventory is None:
+            used = facts.inventories_of(uuid)[name].used + shift.net((uuid, name))
+            if used:
+                left.setdefault(uuid, []).append(name)
+    for uuid, names in left.items():
+        raise in_use_error(uuid, names)

@@ -1,0 +1,119 @@
+"""Resource classes and traits: the standard ones are given, CUSTOM_ ones are made and removed.
+
+Source: Placement API reference, "Resource classes" and "Traits".
+"""
+
+import re
+from collections.abc import Iterable
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Vocable
+from moorage.core.limits import VOCABLE_LENGTH_MAX
+
+CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
+"""What the name of a custom resource class or trait looks like."""
+
+_CUSTOM = re.compile(CUSTOM_PATTERN.replace("$", r"\Z"))
+
+
+def is_custom(name: str) -> bool:
+    """May a custom class or trait have this name?"""
+    return len(name) <= VOCABLE_LENGTH_MAX and _CUSTOM.match(name) is not None
+
+
+def customs(names: Iterable[str]) -> set[str]:
+    """Return the names that only the database can know: those that look custom."""
+    return {name for name in names if name.startswith("CUSTOM_")}
+
+
+def class_create(facts: Facts, now: Instant, name: str) -> tuple[Changes, Vocable]:
+    """Make a custom class known. Raises CLASS_EXISTS, INVALID."""
+    _check_custom_class(name)
+    if facts.has_class(name):
+        raise Error(
+            Code.CLASS_EXISTS, f"Conflicting resource class already exists: {name}"
+        )
+    made = Vocable(name, now, now)
+    return Changes(classes={name: made}), made
+
+
+def class_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, bool]:
+    """Make a custom class known unless it is. Answer: was it made now? Raises INVALID."""
+    _check_custom_class(name)
+    if facts.has_class(name):
+        return Changes(), False
+    return Changes(classes={name: Vocable(name, now, now)}), True
+
+
+def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Changes, Vocable]:
+    """Give a custom class another name, wherever it is used.
+
+    Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_EXISTS, INVALID.
+    """
+    if old in facts.standard_classes:
+        raise Error(Code.STANDARD_CLASS, f"Cannot update standard resource class {old}")
+    before = facts.classes.get(old)
+    if before is None:
+        raise _class_not_found(old)
+    _check_custom_class(new)
+    if facts.has_class(new):
+        raise Error(Code.CLASS_EXISTS, f"Resource class already exists: {new}")
+    renamed = Vocable(new, before.created_at, now)
+    return Changes(classes={old: None, new: renamed}, renamed_classes={old: new}), renamed
+
+
+def class_delete(facts: Facts, name: str) -> Changes:
+    """Remove a custom class. Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_IN_USE."""
+    if name in facts.standard_classes:
+        raise Error(
+            Code.STANDARD_CLASS,
+            f"Error in delete resource class: Cannot delete standard resource class {name}.",
+        )
+    if name not in facts.classes:
+        raise _class_not_found(name)
+    if facts.class_uses[name]:
+        raise Error(
+            Code.CLASS_IN_USE,
+            f"Error in delete resource class: Cannot delete resource class {name}. "
+            "Class is in use in inventory.",
+        )
+    return Changes(classes={name: None})
+
+
+def trait_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, tuple[Vocable, bool]]:
+    """Make a custom trait known unless it is. Answer: it, and was it made now? Raises INVALID."""
+    if not is_custom(name):
+        raise Error(
+            Code.INVALID,
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start "
+            "with the prefix 'CUSTOM_' and use following characters: 'A'-'Z', '0'-'9' and '_'",
+        )
+    known = facts.traits.get(name)
+    if known is not None:
+        return Changes(), (known, False)
+    made = Vocable(name, now, now)
+    return Changes(traits={name: made}), (made, True)
+
+
+def trait_delete(facts: Facts, name: str) -> Changes:
+    """Remove a custom trait. Raises STANDARD_TRAIT, TRAIT_NOT_FOUND, TRAIT_IN_USE."""
+    if name in facts.standard_traits:
+        raise Error(Code.STANDARD_TRAIT, f"Cannot delete standard trait {name}.")
+    if name not in facts.traits:
+        raise Error(Code.TRAIT_NOT_FOUND, f"No such trait(s): {name}.")
+    if facts.trait_uses[name]:
+        raise Error(Code.TRAIT_IN_USE, f"The trait {name} is in use by a resource provider.")
+    return Changes(traits={name: None})
+
+
+def _check_custom_class(name: str) -> None:
+    if not is_custom(name):
+        raise Error(
+            Code.INVALID, f"JSON does not validate: '{name}' does not match '{CUSTOM_PATTERN}'"
+        )
+
+
+def _class_not_found(name: str) -> Error:
+    return Error(Code.CLASS_NOT_FOUND, f"No such resource class {name}.")

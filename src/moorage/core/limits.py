@@ -1,0 +1,25 @@
+"""Every bound of the rules, in one place. Bounds of the process (queues, bodies) are settings."""
+
+MAX_INT = 2_147_483_647
+"""Largest amount, total or unit size: the signed 32-bit integer of the Placement API."""
+
+ALLOCATION_RATIO_MAX = 3.40282e38
+"""Largest allocation ratio: Placement stores a single-precision float."""
+
+NAME_LENGTH_MAX = 200
+"""Characters in a provider's name."""
+
+VOCABLE_LENGTH_MAX = 255
+"""Characters in the name of a resource class, trait, consumer type, project or user."""
+
+TREE_SIZE_MAX = 10_000
+"""Providers in one tree that a re-parenting may move at once."""
+
+CANDIDATE_STEPS_MAX = 2_000_000
+"""Combination steps that one candidate search may take before it stops with what it has."""
+
+GROUPS_MAX = 64
+"""Request groups in one candidate query."""
+
+QUERY_TERMS_MAX = 1_000
+"""Classes, traits or aggregates named in one query."""

@@ -1,0 +1,6 @@
+"""One function or class = one use case; the batch is the transaction.
+
+`ledger.py` holds the use cases that change the ledger, `reads.py` those that only look.
+`transactor.py` batches, commits and retries; `index.py` keeps the candidate index. `access.py` is
+about tokens, `upkeep.py` about checks, backup and restore. May import: `store`, `core`, `wire`.
+"""

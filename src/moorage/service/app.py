@@ -1,0 +1,58 @@
+"""Everything a face may ask for, joined: the one object that `serve` makes and faces are given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moorage.core.clock import Clock
+from moorage.service.access import Access
+from moorage.service.index import Index
+from moorage.service.reads import Reads
+from moorage.service.transactor import Transactor
+from moorage.service.upkeep import Upkeep
+from moorage.store.api import Engine
+
+
+@dataclass(slots=True)
+class Service:
+    """A running Moorage, without any way in. Close it with `stop`."""
+
+    engine: Engine
+    clock: Clock
+    index: Index
+    transactor: Transactor
+    reads: Reads
+    access: Access
+    upkeep: Upkeep
+
+    @classmethod
+    async def start(
+        cls,
+        engine: Engine,
+        clock: Clock,
+        standard_classes: frozenset[str],
+        standard_traits: frozenset[str],
+        *,
+        on_fatal: Callable[[Exception], None],
+        queue_max: int = 10_000,
+    ) -> "Service":
+        """Load the index and begin to take requests. Raises StoreError."""
+        index = Index(engine, standard_classes, standard_traits)
+        await index.load()
+        transactor = Transactor(engine, index, clock, queue_max=queue_max, on_fatal=on_fatal)
+        transactor.start()
+        return cls(
+            engine=engine,
+            clock=clock,
+            index=index,
+            transactor=transactor,
+            reads=Reads(engine),
+            access=Access(engine, transactor, clock),
+            upkeep=Upkeep(engine, index, transactor),
+        )
+
+    async def stop(self) -> None:
+        """Finish what was accepted, then give the database back."""
+        await self.transactor.stop()
+        await self.engine.close()
+
+

@@ -1,0 +1,13 @@
+"""The machine's clock."""
+
+import time
+
+from moorage.core.clock import Instant
+
+
+class SystemClock:
+    """Wall-clock time of this machine."""
+
+    def now(self) -> Instant:
+        """Return the current time in microseconds since the epoch."""
+        return Instant(time.time_ns() // 1_000)

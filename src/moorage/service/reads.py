@@ -1,0 +1,29 @@
+"""The use cases that only look, where the rows are asked and not the index.
+
+Providers, inventories, traits and candidates are answered from `index.py`.
+"""
+
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.model import Consumer
+from moorage.store import ledger as ledger_store
+from moorage.store.api import Engine
+from moorage.store.ledger import ProviderAllocation, Usage
+
+
+class Reads:
+    """Questions about consumers and what they hold, each answered from one snapshot."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def consumer(self, uuid: ConsumerId) -> Consumer | None:
+        """Return a consumer with all it holds, or None when it holds nothing."""
+        return await self._engine.read(ledger_store.consumer_load(uuid))
+
+    async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
+        """Return everything that is allocated on one provider, by consumer."""
+        return await self._engine.read(ledger_store.provider_allocations_load(provider))
+
+    async def usages(self, project_id: str, user_id: str | None = None) -> Usage:
+        """Add up what a project, or one user in it, holds: by consumer type and class."""
+        return await self._engine.read_aside(ledger_store.usages_load(project_id, user_id))

@@ -1,0 +1,96 @@
+"""The port between the rules and a database: statements as data, and who runs them.
+
+A plan is a generator: it yields lists of statements and is sent one list of rows per statement.
+It knows neither a connection nor an event loop, so nothing is written twice for engines that wait
+and engines that do not.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Query(NamedTuple):
+    """One statement that returns rows. `block` names it in the engine's .sql files."""
+
+    block: str
+    params: Sequence[Any] = ()
+
+
+class Write(NamedTuple):
+    """One statement run for every row of `rows`; a set statement where the engine has them.
+
+    `guarded` demands that each row changes exactly one stored row; otherwise the engine raises
+    `Conflict`, because somebody else was there between load and save.
+    """
+
+    block: str
+    rows: Sequence[Row]
+    guarded: bool = False
+
+
+Statement = Query | Write
+Plan = Generator[Sequence[Statement], list[list[Row]], T]
+
+
+class StoreError(Exception):
+    """The database could not do what was asked. Nothing of the transaction is kept."""
+
+
+class Conflict(StoreError):
+    """Another transaction was faster; the whole batch may be loaded and decided again."""
+
+
+class Unavailable(StoreError):
+    """The database is away, full or broken: nothing was written, nothing may be acknowledged."""
+
+
+class Fatal(StoreError):
+    """A write may or may not be durable and asking again cannot tell (a failed fsync).
+
+    The process must end without acknowledging anything; the next start recovers from the log.
+    """
+
+
+class Transaction(Protocol):
+    """One transaction of the writing connection. Leaving its context without commit rolls back."""
+
+    async def run(self, plan: Plan[T]) -> T:
+        """Run a plan inside this transaction. Raises Conflict, Unavailable."""
+        ...
+
+    async def commit(self) -> None:
+        """Make everything durable. Raises Conflict, Unavailable, Fatal; then nothing is kept."""
+        ...
+
+
+class Engine(Protocol):
+    """A database that is open and has the current schema."""
+
+    name: str
+    """For people: `sqlite PATH` or `postgresql HOST/DATABASE`."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Begin the one write transaction (SQLite: BEGIN IMMEDIATE)."""
+        ...
+
+    async def read(self, plan: Plan[T]) -> T:
+        """Run a short, read-only plan on a connection of its own, in one snapshot."""
+        ...
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        """As `read`, for long plans: off the event loop, so that nobody waits behind it."""
+        ...
+
+    async def backup(self, path: str) -> None:
+        """Write a complete copy to a new file at `path` while the service goes on."""
+        ...
+
+    async def close(self) -> None:
+        """Give everything back: connections, threads, the lock on the file."""
+        ...
+
+
