@@ -4,6 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 CONFORMANCE_VENV := .venv-conformance
+CLIENT_VENV := .venv-client
 SOURCES := src tests bench
 # Two workers by default: the numbers of processes that the tests start fit two cores.
 WORKERS ?= 2
@@ -19,10 +20,10 @@ ARGS ?=
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.db
+run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.sqlite
 	$(BIN)/moorage serve $(ARGS)
 
-test: $(VENV)/dev.stamp ## Run every test, then the original's own suite (about eight minutes)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory conformance || failed=1; \
@@ -51,7 +52,7 @@ format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv)
 	scripts/lock
 
-clean: ## Remove environments and caches; the ledger in moorage.db stays
+clean: ## Remove environments and caches; the ledger in moorage.sqlite stays
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -64,6 +65,11 @@ $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
 	scripts/environment $(VENV) requirements-dev.lock
 	@touch $@
 
+# The original and the stock client pin other versions than we do: an environment for each.
 $(CONFORMANCE_VENV)/stamp: tests/conformance/requirements.lock scripts/environment
 	scripts/environment $(CONFORMANCE_VENV) tests/conformance/requirements.lock
+	@touch $@
+
+$(CLIENT_VENV)/stamp: tests/e2e/requirements.lock scripts/environment
+	scripts/environment $(CLIENT_VENV) tests/e2e/requirements.lock
 	@touch $@
