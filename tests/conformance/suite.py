@@ -1,0 +1,139 @@
+"""Run single files of Placement's gabbi suite against a server, exactly as gabbi would.
+
+The files come from the installed openstack-placement wheel and are not changed. Only the HTTP
+client learns one thing: a content-length that is no number, which httpx refuses to send.
+"""
+
+import http.client
+import logging
+import unittest
+import urllib.parse
+from dataclasses import dataclass, field
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any
+
+import httpx
+from gabbi import handlers, httpclient, suitemaker, utils
+from placement.tests.functional import fixtures
+
+from tests.conformance.fixtures import fixtures_for
+from tests.conformance.remote import Remote
+
+FILES = Path(next(iter(fixtures.__path__))).parent / "gabbits"
+
+
+class LenientHttp(httpclient.Http):  # type: ignore[misc]  # gabbi has no types
+    """Gabbi's client; a request whose content-length is no number goes through http.client."""
+
+    def request(
+        self, absolute_uri: str, method: str, body: bytes, headers: dict[str, str],
+        redirect: bool, timeout: float,
+    ) -> tuple[httpx.Headers, bytes]:  # fmt: skip
+        length = httpx.Headers(headers).get("content-length", "0")
+        if not length.isdigit():
+            return plain_request(absolute_uri, method, body, headers, timeout)
+        result: tuple[httpx.Headers, bytes] = super().request(
+            absolute_uri, method, body, headers, redirect, timeout
+        )
+        return result
+
+
+def plain_request(
+    url: str, method: str, body: bytes, headers: dict[str, str], timeout: float
+) -> tuple[httpx.Headers, bytes]:
+    """Send the headers as they are, right or wrong, and answer in gabbi's form."""
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
+    try:
+        target = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
+        connection.request(method, target, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        shown = httpx.Headers(answer.getheaders())
+        shown["status"] = str(answer.status)
+        shown["reason"] = answer.reason
+        shown["http_protocol_version"] = "HTTP/1.1"
+        return shown, content
+    finally:
+        connection.close()
+
+
+@dataclass
+class Outcome:
+    """What running one file gave: how many tests passed, and why each other test did not."""
+
+    file: str
+    passed: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Tally(unittest.TestResult):
+    """Counts what passed; whatever else can happen to a test is a failure with its text."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
+        self.outcome.passed += 1
+
+    def _failed(self, test: unittest.TestCase, text: str) -> None:
+        # After a broken fixture gabbi reports its first test twice: as an error and as skipped.
+        self.outcome.failures.setdefault(str(test.shortDescription()), text)
+
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
+        super().addFailure(test, err)
+        self._failed(test, self.failures[-1][1])
+
+    def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
+        super().addError(test, err)
+        self._failed(test, self.errors[-1][1])
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802 - as above
+        self._failed(test, f"skipped: {reason}")
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
+        self._failed(test, "failed as the suite expects: not a pass")
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - as above
+        self._failed(test, "passed where the suite expects a failure")
+
+
+class Suite:
+    """Placement's suite bound to one server; one per process, as the fixtures are global."""
+
+    def __init__(self, url: str) -> None:
+        httpclient.Http = LenientHttp
+        # The fixtures capture logs at DEBUG; the client's own trace is of no use there.
+        logging.getLogger("httpcore").setLevel(logging.WARNING)
+        self.target = urllib.parse.urlsplit(url)
+        self.fixtures = fixtures_for(Remote(url))
+
+    def run(self, file: str) -> Outcome:
+        """Run the tests of one file in their order."""
+        described = utils.load_yaml(yaml_file=str(FILES / file), safe=True)
+        # Nothing here is TLS, and loading certificates takes 30 ms per test.
+        described.setdefault("defaults", {})["cert_validate"] = False
+        tests = suitemaker.test_suite_from_dict(
+            unittest.TestLoader(), Path(file).stem, described, str(FILES),
+            self.target.hostname, self.target.port, self.fixtures, None,
+            handlers=[handler() for handler in handlers.RESPONSE_HANDLERS],
+            test_loader_name="conformance",
+        )  # fmt: skip
+        outcome = Outcome(file)
+        tests.run(Tally(outcome))
+        return outcome
+
+
+_suite: list[Suite] = []
+
+
+def bind(urls: "Queue[str]") -> None:
+    """Give this process a server of its own, taken from the queue."""
+    _suite.append(Suite(urls.get()))
+
+
+def run_file(file: str) -> Outcome:
+    """Run one file on this process's server."""
+    return _suite[0].run(file)

@@ -1,0 +1,121 @@
+"""Start and stop a real `moorage serve` process. Standard library only: other environments use it.
+
+The process is the one that users start: nothing is imported from it, everything goes through its
+command line, its ready line and its sockets.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+READY = re.compile(r"moorage: serving (?P<url>http://\S+)")
+READY_SECONDS = 30.0
+STOP_SECONDS = 15.0
+MOORAGE = (sys.executable, "-m", "moorage")
+
+
+class NotStarted(Exception):
+    """The server ended, or said nothing, before its ready line; carries what it had said."""
+
+
+class Server:
+    """One `moorage serve` in a process of its own; use it as a context manager.
+
+    `url` is the address from the ready line, `pid` the process, `said` every line it wrote (its
+    standard output and error together) until now.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        """Start the command and wait for the ready line.
+
+        Raises:
+            NotStarted: no ready line within READY_SECONDS, or the process ended before it.
+        """
+        self.said: list[str] = []
+        self.url = ""
+        self._ready = threading.Event()
+        self.process = subprocess.Popen(
+            [*command],
+            env=dict(os.environ if environment is None else environment),
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._reader.start()
+        if not self._ready.wait(READY_SECONDS) or not self.url:
+            self.stop()
+            raise NotStarted("".join(self.said) or "no ready line")
+
+    @property
+    def pid(self) -> int:
+        """The process that was started (under `make`: make itself)."""
+        return self.process.pid
+
+    def _read(self, lines: IO[str]) -> None:
+        """Collect what the process says; the ready line, or its end, wakes the starter."""
+        for line in lines:
+            self.said.append(line)
+            found = READY.search(line)
+            if found and not self.url:
+                self.url = found["url"]
+                self._ready.set()
+        self._ready.set()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """End the process and everything it started; return its exit code.
+
+        Its own session is signalled, so that a server below `make` or a shell ends as well.
+        """
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, how)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            code = self.process.wait()
+        self._reader.join(STOP_SECONDS)
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def serve(
+    database: Path, *options: str, moorage: Sequence[str] = MOORAGE, **environment: str
+) -> Server:
+    """Start `moorage serve` on a free port of 127.0.0.1 with its database in a file.
+
+    Args:
+        database: the SQLite file, made if it is not there.
+        options: more of the command line, such as `--auth`, `noauth2`, `--testing`.
+        moorage: the command itself; by default the module, run by this interpreter.
+        environment: more variables for the process.
+    """
+    where = ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
+    return Server([*moorage, "serve", *where, *options], {**os.environ, **environment})
