@@ -7,9 +7,11 @@ from moorage.core.clock import Clock
 from moorage.service.access import Access
 from moorage.service.index import Index
 from moorage.service.reads import Reads
+from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.transactor import Transactor
 from moorage.service.upkeep import Upkeep
 from moorage.store.api import Engine
+from moorage.store.open import open_engine
 
 
 @dataclass(slots=True)
@@ -50,9 +52,26 @@ class Service:
             upkeep=Upkeep(engine, index, transactor),
         )
 
+    @classmethod
+    async def open(
+        cls,
+        database_url: str,
+        clock: Clock,
+        *,
+        on_fatal: Callable[[Exception], None],
+        queue_max: int = 10_000,
+    ) -> "Service":
+        """Open a database with the standard vocabulary and start on it. Raises StoreError."""
+        return await cls.start(
+            open_engine(database_url),
+            clock,
+            STANDARD_CLASSES,
+            STANDARD_TRAITS,
+            on_fatal=on_fatal,
+            queue_max=queue_max,
+        )
+
     async def stop(self) -> None:
         """Finish what was accepted, then give the database back."""
         await self.transactor.stop()
         await self.engine.close()
-
-

@@ -72,9 +72,7 @@ class ProviderUpdate:
         return keys
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Provider]:
-        return providers.update(
-            facts, now, self.uuid, self.name, self.move, self.parent, self.free
-        )
+        return providers.update(facts, now, self.uuid, self.name, self.move, self.parent, self.free)
 
 
 @dataclass(slots=True)
@@ -100,9 +98,7 @@ class InventoriesReplace:
     full_reserve: bool = True
 
     def keys(self) -> Keys:
-        return Keys(
-            providers={self.provider}, classes=vocabulary.customs(self.inventories)
-        )
+        return Keys(providers={self.provider}, classes=vocabulary.customs(self.inventories))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, InventoryState]:
         return inventory.replace_all(
@@ -120,9 +116,7 @@ class InventoryCreate:
     full_reserve: bool = True
 
     def keys(self) -> Keys:
-        return Keys(
-            providers={self.provider}, classes=vocabulary.customs([self.resource_class])
-        )
+        return Keys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, InventoryState]:
         return inventory.create(
@@ -141,9 +135,7 @@ class InventoryUpdate:
     full_reserve: bool = True
 
     def keys(self) -> Keys:
-        return Keys(
-            providers={self.provider}, classes=vocabulary.customs([self.resource_class])
-        )
+        return Keys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, InventoryState]:
         return inventory.update(
@@ -165,9 +157,7 @@ class InventoryDelete:
     resource_class: str
 
     def keys(self) -> Keys:
-        return Keys(
-            providers={self.provider}, classes=vocabulary.customs([self.resource_class])
-        )
+        return Keys(providers={self.provider}, classes=vocabulary.customs([self.resource_class]))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
         return inventory.delete(facts, now, self.provider, self.resource_class), None
@@ -230,9 +220,7 @@ class AggregatesReplace:
         return Keys(providers={self.provider}, tags={self.provider})
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, TagState]:
-        return tags.replace_aggregates(
-            facts, now, self.provider, self.aggregates, self.generation
-        )
+        return tags.replace_aggregates(facts, now, self.provider, self.aggregates, self.generation)
 
 
 @dataclass(slots=True)

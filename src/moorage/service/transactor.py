@@ -252,6 +252,8 @@ class Transactor:
             log.critical("cannot tell whether a commit is durable: %s; ending", error)
             self._closed = True
             self._on_fatal(error)
+            batch = [*batch, *self._queue]
+            self._queue.clear()
         if isinstance(error, StoreError):
             log.error("a batch of %d was not kept: %s", len(batch), error)
             error = Error(

@@ -62,9 +62,7 @@ class Shift:
         return self.taken.get(key, 0) - self.given.get(key, 0)
 
 
-def replace_for(
-    facts: Facts, now: Instant, requests: list[ConsumerRequest]
-) -> Changes:
+def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> Changes:
     """Let every consumer hold exactly what its request says.
 
     Raises CONSUMER_GENERATION, PROVIDER_UNKNOWN, CLASS_UNKNOWN, INVENTORY_MISSING,
@@ -90,9 +88,7 @@ def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
     """
     held = facts.consumers.get(consumer)
     if held is None:
-        raise Error(
-            Code.ALLOCATIONS_NOT_FOUND, f"No allocations for consumer '{consumer}'"
-        )
+        raise Error(Code.ALLOCATIONS_NOT_FOUND, f"No allocations for consumer '{consumer}'")
     nothing = ConsumerRequest(consumer, {}, held.project_id, held.user_id)
     shift = shift_of(facts, [nothing])
     changes = Changes(consumers={consumer: None})
@@ -111,8 +107,7 @@ def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
             shown = "null" if expected is None else expected
             raise Error(
                 Code.CONSUMER_GENERATION,
-                "consumer generation conflict - "
-                f"expected {shown} but got {request.generation}",
+                f"consumer generation conflict - expected {shown} but got {request.generation}",
             )
 
 

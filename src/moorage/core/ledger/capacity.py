@@ -6,9 +6,7 @@ Source: Placement API reference, "Update resource provider inventory".
 
 from typing import Any
 
-
 from moorage.core.ledger.model import Inventory
-
 
 
 def capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:

@@ -50,7 +50,7 @@ def replace_all(
     provider = find(facts, uuid)
     check_generation(provider, generation)
     for name, spec in specs.items():
-        check_class(facts, name, f"Unknown resource class in inventory for resource provider {uuid}: ")
+        check_class(facts, name, f"Unknown resource class in inventory for provider {uuid}: ")
         check_reserved(uuid, name, spec, full_reserve)
     changed = rewritten(facts, now, uuid, specs)
     in_use = [
@@ -133,9 +133,7 @@ def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
             f"Unable to delete inventory of class {name}: Inventory for '{name}' on "
             f"resource provider '{uuid}' in use.",
         )
-    return Changes(
-        providers={uuid: touched(provider, now)}, inventories={(uuid, name): None}
-    )
+    return Changes(providers={uuid: touched(provider, now)}, inventories={(uuid, name): None})
 
 
 def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:

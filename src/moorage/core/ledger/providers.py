@@ -28,7 +28,8 @@ def check_generation(provider: Provider, generation: int | None) -> None:
             Code.PROVIDER_GENERATION,
             f"resource provider generation conflict for {provider.uuid}: "
             f"expected {provider.generation} but got {generation}; "
-            "Resource provider's generation already changed. Please update the generation and try again.",
+            "Resource provider's generation already changed. Please update the generation "
+            "and try again.",
         )
 
 
@@ -78,8 +79,8 @@ def update(
     renamed = replace(provider, name=name, updated_at=now)
     if not move or parent == provider.parent:
         return Changes(providers={uuid: renamed}), renamed
-    moved = _move(facts, now, renamed, parent, free)
-    return Changes(providers=moved), moved[uuid]
+    moved, below = _move(facts, now, renamed, parent, free)
+    return Changes(providers={uuid: moved, **below}), moved
 
 
 def delete(facts: Facts, uuid: ProviderId) -> Changes:
@@ -133,7 +134,8 @@ def _parent(facts: Facts, parent: ProviderId) -> Provider:
 
 def _move(
     facts: Facts, now: Instant, provider: Provider, parent: ProviderId | None, free: bool
-) -> dict[ProviderId, Provider | None]:
+) -> tuple[Provider, dict[ProviderId, Provider | None]]:
+    """Return the provider under its new parent, and everything below it under its new root."""
     if not free and provider.parent is not None:
         verb = "un-parenting" if parent is None else "re-parenting"
         raise Error(
@@ -148,11 +150,10 @@ def _move(
             "creating loop in the provider tree is not allowed: "
             f"{parent} is {provider.uuid} or below it.",
         )
-    moved: dict[ProviderId, Provider | None] = {
-        member.uuid: replace(member, root=root, updated_at=now) for member in subtree
+    below: dict[ProviderId, Provider | None] = {
+        member.uuid: replace(member, root=root, updated_at=now) for member in subtree[1:]
     }
-    moved[provider.uuid] = replace(provider, parent=parent, root=root)
-    return moved
+    return replace(provider, parent=parent, root=root), below
 
 
 def _subtree(facts: Facts, top: Provider) -> list[Provider]:

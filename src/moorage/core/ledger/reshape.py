@@ -30,7 +30,7 @@ def reshape(
     _check_providers(facts, inventories)
     allocations.check_consumers(facts, requests)
     allocations.check_known(facts, requests)
-    for uuid, (_, specs) in inventories.items():
+    for _, specs in inventories.values():
         for name in specs:
             check_class(facts, name)
     shift = allocations.shift_of(facts, requests)

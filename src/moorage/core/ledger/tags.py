@@ -40,9 +40,7 @@ def replace_traits(
         return Changes(), TagState(provider.generation, before)
     after = Tags(traits, before.aggregates, now)
     raised = touched(provider, now)
-    return Changes(providers={uuid: raised}, tags={uuid: after}), TagState(
-        raised.generation, after
-    )
+    return Changes(providers={uuid: raised}, tags={uuid: after}), TagState(raised.generation, after)
 
 
 def delete_traits(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:

@@ -32,9 +32,7 @@ def class_create(facts: Facts, now: Instant, name: str) -> tuple[Changes, Vocabl
     """Make a custom class known. Raises CLASS_EXISTS, INVALID."""
     _check_custom_class(name)
     if facts.has_class(name):
-        raise Error(
-            Code.CLASS_EXISTS, f"Conflicting resource class already exists: {name}"
-        )
+        raise Error(Code.CLASS_EXISTS, f"Conflicting resource class already exists: {name}")
     made = Vocable(name, now, now)
     return Changes(classes={name: made}), made
 
