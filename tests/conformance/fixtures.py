@@ -5,7 +5,7 @@ module is exchanged here: the database, the policy and the settings become reque
 under test, everything else (environment variables, captures) stays.
 """
 
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from oslo_config import fixture as config_fixture
@@ -82,7 +82,7 @@ class Policy:
         self.profile.push()
 
 
-def fixtures_for(remote: Remote) -> ModuleType:
+def fixtures_for(remote: Remote) -> Any:
     """Return the wheel's fixture module, bound to this server (one server per process)."""
     profile = Profile(remote)
     helpers = Helpers(remote)

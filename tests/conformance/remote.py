@@ -40,7 +40,7 @@ class Remote:
     def exists(self, path: str) -> bool:
         """Say whether a GET of this path answers with success."""
         headers = {"openstack-api-version": f"placement {LATEST}"}
-        return self.http.get(path, headers=headers).is_success
+        return bool(self.http.get(path, headers=headers).is_success)
 
     def reset(self, policy: str, cors_origin: str | None) -> None:
         """Empty the server and switch its profile: the test-only endpoint."""
