@@ -1,0 +1,259 @@
+"""Every setting of the process: meaning, default, bounds, and where its value came from.
+
+A value is taken from, in rising order: the default, `moorage.toml`, the environment (`MOORAGE_` and
+the name in capitals), the option of the command line.
+"""
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+FILE_NAME = "moorage.toml"
+PREFIX = "MOORAGE_"
+SECRET_SETTINGS = frozenset({"keystone_password"})
+"""Settings whose values are never shown."""
+
+Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+
+class ConfigError(Exception):
+    """A setting is wrong. The message is one line and says what to change."""
+
+
+def _about(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings; each field's description is its documentation."""
+
+    listen: Annotated[str, _about("HOST:PORT to serve on; port 0 takes a free one.")] = (
+        "127.0.0.1:8778"
+    )
+    database: Annotated[
+        str, _about("Where the ledger is kept: sqlite:///PATH (four slashes: an absolute path).")
+    ] = "sqlite:///moorage.sqlite"
+    auth: Annotated[
+        Literal["token", "noauth2", "keystone"],
+        _about("Who may call: own tokens, Placement's test scheme, or Keystone's tokens."),
+    ] = "token"
+    policy: Annotated[
+        Literal["default", "new", "open"],
+        _about("Placement's policy profile: the usual rules, only the new defaults, or open."),
+    ] = "default"
+    cors_origin: Annotated[
+        str | None, _about("The one web origin that may call from a browser (CORS).")
+    ] = None
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        _about("Host names clients may address besides loopback and the listen host; * is any."),
+    ] = ()
+    insecure: Annotated[bool, _about("Permit noauth2 on an address others can reach.")] = False
+    testing: Annotated[
+        bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
+    ] = False
+    tls_cert: Annotated[str | None, _about("Certificate chain (PEM) to serve HTTPS with.")] = None
+    tls_key: Annotated[str | None, _about("Private key (PEM) of tls_cert.")] = None
+    log_format: Annotated[Literal["line", "json"], _about("How log lines are written.")] = "line"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], _about("The least severity that is logged.")
+    ] = "info"
+    access_log: Annotated[bool, _about("Log one line for every request answered.")] = True
+
+    keystone_url: Annotated[
+        str | None, _about("Keystone's v3 address, e.g. https://keystone.example/v3.")
+    ] = None
+    keystone_username: Annotated[str, _about("The user that validates tokens at Keystone.")] = (
+        "placement"
+    )
+    keystone_password: Annotated[str | None, _about("The password of keystone_username.")] = None
+    keystone_project: Annotated[str, _about("The project keystone_username acts in.")] = "service"
+    keystone_domain: Annotated[
+        str, _about("The domain name of keystone_username and keystone_project.")
+    ] = "Default"
+    keystone_ca_file: Annotated[
+        str | None, _about("Certificates (PEM) to verify Keystone with; the system's by default.")
+    ] = None
+    keystone_cache_seconds_max: Annotated[
+        float, Meta(ge=0, le=60, description="Seconds a validated token is believed, at most 60.")
+    ] = 60.0
+    keystone_seconds_max: Annotated[Seconds, _about("Seconds to wait for Keystone.")] = 10.0
+
+    body_bytes_max: Annotated[Bytes, _about("Bytes in a request's body.")] = 1 << 20
+    bulk_bytes_max: Annotated[Bytes, _about("Bytes in the body of a reshape or bulk request.")] = (
+        32 << 20
+    )
+    query_bytes_max: Annotated[Bytes, _about("Bytes in a query string.")] = 60_000
+    query_parameters_max: Annotated[Count, _about("Parameters in a query string.")] = 1_000
+    header_bytes_max: Annotated[
+        Bytes, _about("Bytes in a request's address and headers together.")
+    ] = 64 << 10
+    header_count_max: Annotated[Count, _about("Headers in one request.")] = 100
+    header_seconds_max: Annotated[
+        Seconds, _about("Seconds a connection may take to send a request's headers.")
+    ] = 10.0
+    body_seconds_max: Annotated[Seconds, _about("Seconds a body may take to arrive.")] = 60.0
+    idle_seconds_max: Annotated[
+        Seconds, _about("Seconds a connection may stay open between two requests.")
+    ] = 75.0
+    connections_max: Annotated[Count, _about("Connections open at once; more are turned away.")] = (
+        12_000
+    )
+    queue_max: Annotated[Count, _about("Changes that may wait for their turn at once.")] = 4_096
+    stop_seconds_max: Annotated[
+        Annotated[float, Meta(gt=0, le=9)],
+        _about("Seconds that accepted requests are given to finish when the server stops."),
+    ] = 7.0
+
+
+def _descriptions() -> dict[str, str]:
+    found = {}
+    for name, hint in get_type_hints(Settings, include_extras=True).items():
+        texts = [meta.description for meta in hint.__metadata__ if isinstance(meta, Meta)]
+        found[name] = next(text for text in texts if text)
+    return found
+
+
+FIELDS: dict[str, str] = _descriptions()
+"""Every setting's name and what it means."""
+
+LISTS = frozenset({"allowed_hosts"})
+"""Settings that are lists: comma-separated in the environment and in options."""
+
+
+class Loaded(NamedTuple):
+    """The settings in force and, for each, where its value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+class Address(NamedTuple):
+    """A host and a port to listen on."""
+
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Can only this machine reach it?"""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, scheme: str) -> str:
+        """Return the address as the beginning of a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+
+def address_parse(text: str) -> Address:
+    """Split `HOST:PORT`; an IPv6 host stands in brackets.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise ConfigError(f"listen: {text!r} is not HOST:PORT (for example 127.0.0.1:8778)")
+    return Address(host, int(port))
+
+
+def load(
+    options: Mapping[str, Any],
+    environ: Mapping[str, str] = os.environ,
+    file: str | None = None,
+) -> Loaded:
+    """Join all sources of settings.
+
+    Args:
+        options: given on the command line; None means not given.
+        environ: the environment.
+        file: a settings file that must exist; by default `moorage.toml`, if it is there.
+
+    Raises:
+        ConfigError: a source cannot be read, or a value does not fit its setting.
+    """
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(FIELDS, "default")
+    for name, value in _file_values(file or environ.get(f"{PREFIX}CONFIG")).items():
+        origin = f"file {file or environ.get(f'{PREFIX}CONFIG') or FILE_NAME}"
+        if name not in FIELDS:
+            raise ConfigError(f"{origin}: there is no setting {name!r}; remove it or correct it")
+        values[name], origins[name] = _converted(name, value, origin, strict=True), origin
+    for name in FIELDS:
+        variable = PREFIX + name.upper()
+        if variable in environ:
+            origins[name] = f"environment {variable}"
+            values[name] = _converted(name, environ[variable], origins[name], strict=False)
+        if options.get(name) is not None:
+            origins[name] = f"option --{name.replace('_', '-')}"
+            values[name] = _converted(name, options[name], origins[name], strict=False)
+    settings = Settings(**values)
+    _check(settings)
+    return Loaded(settings, origins)
+
+
+def _file_values(file: str | None) -> dict[str, Any]:
+    if file is None and not os.path.exists(FILE_NAME):
+        return {}
+    path = file or FILE_NAME
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise ConfigError(f"file {path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"file {path}: is not TOML: {error}") from None
+
+
+def _converted(name: str, value: Any, origin: str, strict: bool) -> Any:
+    if isinstance(value, str) and name in LISTS:
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return msgspec.convert(value, Settings.__annotations__[name], strict=strict)
+    except msgspec.ValidationError as error:
+        shown = "what is given" if name in SECRET_SETTINGS else repr(value)
+        allowed = get_args(get_args(Settings.__annotations__[name])[0])
+        choices = f" (one of {', '.join(allowed)})" if _choices(allowed) else ""
+        raise ConfigError(f"{origin}: {name} cannot be {shown}: {error}{choices}") from None
+
+
+def _choices(allowed: tuple[Any, ...]) -> bool:
+    return bool(allowed) and all(isinstance(choice, str) for choice in allowed)
+
+
+def _check(settings: Settings) -> None:
+    """Refuse settings that do not go together."""
+    address = address_parse(settings.listen)
+    if settings.auth == "noauth2" and not address.loopback and not settings.insecure:
+        raise ConfigError(
+            f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
+            "listen on 127.0.0.1, choose --auth token, or add --insecure"
+        )
+    if settings.testing and (settings.auth != "noauth2" or not address.loopback):
+        raise ConfigError("testing: needs --auth noauth2 and a loopback address in --listen")
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise ConfigError("tls_cert and tls_key go together: give both or neither")
+    if settings.auth == "keystone":
+        if not settings.keystone_url or not settings.keystone_password:
+            raise ConfigError("auth: keystone needs keystone_url and keystone_password")
+        if urlsplit(settings.keystone_url).scheme not in ("http", "https"):
+            raise ConfigError("keystone_url: must begin with http:// or https://")
+    if settings.query_bytes_max > settings.header_bytes_max:
+        raise ConfigError("query_bytes_max: must not be larger than header_bytes_max")

@@ -1,0 +1,371 @@
+"""The HTTP connection, guarded: what uvicorn and httptools leave open is closed here.
+
+* Bounds: bytes and number of headers, time for headers and for bodies, connections at once.
+* Refused with a reason, then closed: requests that two parsers could understand differently
+  (several or misplaced lengths, transfer encodings other than `chunked`, folded lines), unknown
+  or missing hosts. Nothing after such a request is ever read as a request.
+* Trailers after a chunked body are dropped; they never become headers.
+* A content-length that is only letters (`hi mom`) reaches the application as a request without
+  a body, so that a face can answer in its own form; the connection is closed after that answer.
+"""
+
+import asyncio
+import logging
+import re
+from http import HTTPStatus
+from typing import Any, cast
+
+import httptools
+from msgspec import Struct
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from moorage.serve.hosts import Hosts
+
+LENGTH_UNREADABLE = "moorage.length_unreadable"
+"""Set in the scope of a request whose content-length is no number."""
+
+_LETTERS = re.compile(rb"[A-Za-z]+(?: [A-Za-z]+)*")
+_CONTENT_LENGTH = b"content-length"
+_GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
+
+logger = logging.getLogger("moorage.http")
+
+
+class Bounds(Struct, frozen=True):
+    """What one connection may do; the settings of the same names."""
+
+    header_bytes_max: int
+    header_count_max: int
+    header_seconds_max: float
+    body_seconds_max: float
+    connections_max: int
+
+
+class _RefusedError(Exception):
+    """Raised in a parser callback to stop the parser at once."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection. `bounds` and `hosts` are set on a subclass by `protocol_for`."""
+
+    bounds: Bounds
+    hosts: Hosts
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._refusal: tuple[int, str] | None = None
+        self._deaf = False  # nothing more is read from this connection
+        self._in_head = False
+        self._in_body = False
+        self._progress = False  # the last packet completed headers or brought some body
+        self._unproductive = 0  # bytes since then
+        self._head = b""  # the packets of an incomplete head, as long as one began a packet
+        self._head_bytes = 0
+        self._hosts_named = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None
+        self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have begun yet
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        """Count the connection, or turn it away."""
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.connections_max:
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"More than {self.bounds.connections_max} connections, "
+                "the limit set by connections_max.",
+            )
+            return
+        self._deadline_set(self.bounds.header_seconds_max)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._deadline_clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, within the bounds."""
+        if self._deaf:
+            return
+        starts_message = not self._in_head and not self._in_body
+        self._unset_keepalive_if_required()
+        self._progress = False
+        self._fresh = None
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._parse_failed(data, starts_message, error)
+            return
+        except httptools.HttpParserUpgrade:
+            # An offer to change protocols may be ignored; what follows is not ours to guess.
+            self._last_request()
+        self._account(data, starts_message)
+
+    def _account(self, data: bytes, starts_message: bool) -> None:
+        """Bound an unfinished message in bytes and in time."""
+        if self._in_head:
+            self._head = data if starts_message else self._head and self._head + data
+        self._unproductive = 0 if self._progress else self._unproductive + len(data)
+        if self._unproductive > self.bounds.header_bytes_max:
+            self._refuse(*self._headers_too_large())
+        elif self._deadline is None and not self._deaf:
+            if self._in_head:
+                self._deadline_set(self.bounds.header_seconds_max)
+            elif self._in_body:
+                self._deadline_set(self.bounds.body_seconds_max)
+            elif self._running is not None and self._running.response_complete:
+                self._idle_again()
+
+    def _idle_again(self) -> None:
+        """Wait for the next request; an answer that came before the whole request is over now."""
+        if self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    # Parser callbacks
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+        self._hosts_named = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header; those that decide where a request ends are looked at closely."""
+        if not self._in_head:
+            return  # a trailer
+        name = name.lower()
+        self._head_bytes += len(name) + len(value) + 4
+        self.headers.append((name, value))
+        if name in _GUARDED:
+            self._guard(name, value)
+
+    def _guard(self, name: bytes, value: bytes) -> None:
+        if name == b"host":
+            self._hosts_named += 1
+            if not self.hosts.allows(value):
+                self._stop(
+                    HTTPStatus.MISDIRECTED_REQUEST,
+                    "This host name is not served here; the setting allowed_hosts can add it.",
+                )
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        elif value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1":
+            self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is understood.")
+
+    def on_headers_complete(self) -> None:
+        """Judge the head as a whole and hand the request to the application."""
+        if self._head_bytes + len(self.url) > self.bounds.header_bytes_max:
+            self._stop(*self._headers_too_large())
+        if len(self.headers) > self.bounds.header_count_max:
+            self._stop(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"More than {self.bounds.header_count_max} headers, "
+                "the limit set by header_count_max.",
+            )
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._stop(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Speak HTTP/1.1.")
+        if self._hosts_named > 1 or (self._hosts_named == 0 and version == "1.1"):
+            self._stop(HTTPStatus.BAD_REQUEST, "A request names exactly one Host.")
+        if not self.url.startswith(b"/"):
+            self._guard_target()
+        if self.parser.should_upgrade() and self._has_body():
+            self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
+        self._deadline_clear()
+        super().on_headers_complete()
+        self._in_head = False
+        self._in_body = self._progress = True
+        self._head = b""
+
+    def _guard_target(self) -> None:
+        """An absolute target overrides the Host header (RFC 9112, 3.2.2); `*` names no host."""
+        if self.url == b"*":
+            return
+        target = httptools.parse_url(self.url)
+        if not target.path or not self.hosts.allows(target.host or b""):
+            self._stop(HTTPStatus.MISDIRECTED_REQUEST, "This address is not served here.")
+
+    def _has_body(self) -> bool:
+        return any(name in (_CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._progress = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._deadline_clear()
+        self._in_body = False
+        self._progress = True
+        super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        self._fresh = self.loop.create_task(cycle.run_asgi(app))
+        self._fresh.add_done_callback(self.tasks.discard)
+        self.tasks.add(self._fresh)
+
+    # Refusing
+
+    def _stop(self, status: int, reason: str) -> None:
+        self._refusal = (status, reason)
+        raise _RefusedError
+
+    def _headers_too_large(self) -> tuple[int, str]:
+        return (
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            f"The address and headers are longer than {self.bounds.header_bytes_max} bytes, "
+            "the limit set by header_bytes_max.",
+        )
+
+    def _parse_failed(self, data: bytes, starts_message: bool, error: Exception) -> None:
+        if self._refusal is None and self._in_head and str(error).endswith("in Content-Length"):
+            head = data if starts_message else self._head and self._head + data
+            if self._offer_unreadable_length(head):
+                return
+        status, reason = self._refusal or (HTTPStatus.BAD_REQUEST, f"Invalid HTTP request: {error}")
+        self._refuse(status, reason)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer and close, unless an earlier request is still owed its answer: then only that."""
+        logger.info("refused %s: %d %s", self.client, status, reason)
+        self._deadline_clear()
+        self._deaf = True
+        unanswered = self._abandon_body() if self._in_body else True
+        running = self._running
+        if running is None or running.response_complete or running.disconnected:
+            if unanswered:
+                self._answer(status, reason)
+            self.transport.close()
+        elif self.pipeline:
+            self.pipeline[0][0].keep_alive = False
+        else:
+            running.keep_alive = False
+
+    def _abandon_body(self) -> bool:
+        """Tell the last request's handler that its body will never be whole.
+
+        Returns:
+            Whether an answer may still be sent in the handler's place.
+        """
+        self._in_body = False
+        if self.pipeline and self.pipeline[0][0] is self.cycle:
+            self.pipeline.popleft()
+            return True
+        if self._fresh is not None:
+            self._fresh.cancel()
+        if self.cycle.response_complete:
+            return False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        return not self.cycle.response_started
+
+    def _answer(self, status: int, reason: str) -> None:
+        phrase = HTTPStatus(status).phrase
+        text = reason.encode("ascii", "replace")
+        head = (
+            f"HTTP/1.1 {int(status)} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + text)
+
+    def _last_request(self) -> None:
+        """Read nothing more from this connection and close it after the last answer."""
+        self._deaf = True
+        self._deadline_clear()
+        self.cycle.keep_alive = False
+
+    # A content-length that is no number
+
+    def _offer_unreadable_length(self, head: bytes) -> bool:
+        """Hand on a request whose only fault is a content-length of letters. False: refuse it."""
+        repaired = head_without_length(head)
+        if repaired is None:
+            return False
+        clean, value = repaired
+        self.parser = httptools.HttpRequestParser(self)
+        try:
+            self.parser.feed_data(clean)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return False
+        # The handler's task has not begun yet: it sees the scope as it is left here.
+        self.headers.append((_CONTENT_LENGTH, value))
+        cast(dict[str, Any], self.scope)[LENGTH_UNREADABLE] = True
+        self._last_request()
+        return True
+
+    # Time
+
+    def _deadline_set(self, seconds: float) -> None:
+        self._deadline = self.loop.call_later(seconds, self._deadline_passed, seconds)
+
+    def _deadline_clear(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _deadline_passed(self, seconds: float) -> None:
+        self._deadline = self._fresh = None
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # we did not let them send
+            self._deadline_set(seconds)
+        elif self._in_head or self._in_body:
+            setting = "header_seconds_max" if self._in_head else "body_seconds_max"
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The request took longer than {seconds:g} seconds to arrive, "
+                f"the limit set by {setting}.",
+            )
+        else:
+            self.transport.close()
+
+
+def head_without_length(head: bytes) -> tuple[bytes, bytes] | None:
+    """Take the one content-length that is only letters out of a request's head.
+
+    Args:
+        head: bytes received since the beginning of the request.
+
+    Returns:
+        The head without that line, and the line's value; None when the head is incomplete, or
+        when anything else about its length is unusual.
+    """
+    whole, end, _ = head.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    kept, values = [], []
+    for line in whole.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == _CONTENT_LENGTH:
+            values.append(value.strip(b" \t"))
+        elif _CONTENT_LENGTH in line.lower() or name.strip().lower() in (
+            b"transfer-encoding",
+            b"upgrade",
+        ):
+            return None
+        else:
+            kept.append(line)
+    if len(values) != 1 or _LETTERS.fullmatch(values[0]) is None:
+        return None
+    return b"\r\n".join(kept) + b"\r\n\r\n", values[0]
+
+
+def protocol_for(bounds: Bounds, hosts: Hosts) -> type[GuardedProtocol]:
+    """Return the protocol class with these bounds, as uvicorn wants it."""
+    return type("Protocol", (GuardedProtocol,), {"bounds": bounds, "hosts": hosts})
