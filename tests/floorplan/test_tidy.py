@@ -18,6 +18,7 @@ OVERSIZE_ALLOWED: dict[str, int] = {}
 ASYNC_ALLOWED = (
     f"{PACKAGE}/faces/",
     f"{PACKAGE}/serve",
+    f"{PACKAGE}/service/app.py",
     f"{PACKAGE}/service/transactor.py",
     f"{PACKAGE}/service/index.py",
     f"{PACKAGE}/service/reads.py",
@@ -70,6 +71,15 @@ def test_capacity_computed_once() -> None:
         for path in sorted((ROOT / PACKAGE).rglob("*.sql"))
     ]
     assert complaints(tidy.capacity_arithmetic_in_sql, statements) == []
+
+
+def test_statements_are_named_alike() -> None:
+    """Every engine has exactly the SQL blocks that the store asks for, each of them once."""
+    used = set(complaints(tidy.statements_named, sources(f"{PACKAGE}/store")))
+    for engine in sorted((ROOT / PACKAGE / "store/queries").iterdir()):
+        files = [Source(path.name, path.read_text()) for path in sorted(engine.glob("*.sql"))]
+        written = complaints(tidy.statements_written, files)
+        assert sorted(written) == sorted(used), engine.name
 
 
 def test_exceptions_have_reasons() -> None:
@@ -148,6 +158,17 @@ def test_planted_exemption_is_caught() -> None:
     """An unexplained exemption in pyproject.toml is found, an explained one is not."""
     assert unexplained('ignore = [\n "D105",\n]\n') == [' "D105",']
     assert unexplained('ignore = [\n "D105", # it is told elsewhere\n]\n') == []
+
+
+def test_planted_block_names_are_noticed() -> None:
+    """Blocks are found in both kinds of file, and a computed name is a complaint."""
+    python = Source("planted.py", "yield [Query('row_load'), Write(name, rows)]\n")
+    assert list(tidy.statements_named(python)) == [
+        "row_load",
+        "planted.py:1: names its block by something computed",
+    ]
+    sql = Source("planted.sql", "-- name: row_load --\nSELECT 1;\n")
+    assert tidy.statements_written(sql) == ["row_load"]
 
 
 def test_explained_exceptions_pass() -> None:

@@ -88,6 +88,25 @@ def transactions(source: Source) -> Iterator[str]:
                 yield source.complaint(node.lineno, f"runs {text.split()[0]}")
 
 
+def statements_named(source: Source) -> Iterator[str]:
+    """The names of the SQL blocks that a file of the store asks for."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _last_word(node.func) in ("Query", "Write"):
+            match node.args:
+                case [ast.Constant(value=str(name)), *_]:
+                    yield name
+                case _:
+                    yield source.complaint(node.lineno, "names its block by something computed")
+
+
+BLOCK = re.compile(r"^-- name: (\w+) --$", re.MULTILINE)
+
+
+def statements_written(source: Source) -> list[str]:
+    """The names of the blocks that stand in a file of SQL."""
+    return BLOCK.findall(source.text)
+
+
 CAPACITY_WORDS = ("reserved", "allocation_ratio", "allocation_ratios")
 SQL_ARITHMETIC = re.compile(
     r"[-+*/]\s*(\w+\.)?(reserved|allocation_ratio)\b|\b(reserved|allocation_ratio)\s*[-+*/]"
