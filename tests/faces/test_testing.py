@@ -33,8 +33,16 @@ def post(journal: Journal, body: bytes) -> int:
         if message["type"] == "http.response.start":
             status = message["status"]
 
-    scope = {"type": "http", "method": "POST", "path": testing.RESET_PATH, "headers": [],
-             "query_string": b"", "http_version": "1.1", "scheme": "http", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": testing.RESET_PATH,
+        "headers": [],
+        "query_string": b"",
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
     asyncio.run(testing.testing_face(journal.reset, journal.profile)(scope, receive, send))
     return status
 
