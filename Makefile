@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench soak conformance format lock clean
+.PHONY: help run test check bench soak conformance client format lock clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -38,6 +38,8 @@ check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 
 conformance: $(VENV)/run.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage
 	$(CONFORMANCE_VENV)/bin/python -m tests.conformance --moorage $(BIN)/moorage
+
+client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 
 bench: $(VENV)/run.stamp ## Measure claims and candidates on this machine (ARGS="--help" shows how to shorten it)
 	$(BIN)/python -m bench $(ARGS)
