@@ -21,7 +21,7 @@ help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.sqlite
-	$(BIN)/moorage serve $(ARGS)
+	@exec $(BIN)/moorage serve $(ARGS)
 
 test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
 	@failed=0; \
@@ -46,6 +46,8 @@ bench: $(VENV)/run.stamp ## Measure claims and candidates on this machine (ARGS=
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
 	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation $(ARGS)
+
+client: $(CLIENT_VENV)/stamp ## Get the stock openstack client into .venv-client, for the tour
 
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)
