@@ -1,0 +1,171 @@
+"""Keystone's tokens: validated at Keystone's v3 API and believed for at most a minute.
+
+Source: Identity API v3, "Validate and show information for token". Needs the extra `openstack`.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from keystoneauth1 import exceptions
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+from msgspec import Meta, Struct
+
+from moorage.core.clock import Clock
+from moorage.core.errors import Code, Error
+from moorage.faces.auth.headers import token_of
+from moorage.faces.web import Caller
+
+CACHE_MAX = 10_000
+"""Tokens remembered, good and bad ones apart; beyond it the oldest is asked for again."""
+
+ASKING_MAX = 256
+"""Tokens that may be asked about at once."""
+
+THREADS = 8
+TOKEN_LENGTH_MAX = 16_384
+MICROSECONDS = 1_000_000
+
+log = logging.getLogger("moorage.auth")
+
+
+class KeystoneAccess(Struct, frozen=True):
+    """Where Keystone is, and as whom we ask it."""
+
+    url: str
+    username: str
+    password: str
+    project: str
+    domain: str
+    ca_file: str | None
+    seconds_max: float
+    cache_seconds_max: float
+
+
+class _Named(Struct, frozen=True):
+    id: str
+    name: str = ""
+
+
+class _Token(Struct, frozen=True):
+    """What we look at of Keystone's description of a token."""
+
+    user: _Named
+    expires_at: Annotated[datetime, Meta(tz=True)]
+    project: _Named | None = None
+    roles: tuple[_Named, ...] = ()
+    system: dict[str, bool] = {}
+
+
+class _Answer(Struct, frozen=True):
+    token: _Token
+
+
+class _Verdict(Struct, frozen=True):
+    caller: Caller | None
+    until: int
+    """Microseconds since the epoch."""
+
+
+class KeystoneAuthenticator:
+    """Asks Keystone about each token once a minute; equal questions at one time are asked once."""
+
+    def __init__(self, access: KeystoneAccess, clock: Clock) -> None:
+        url = access.url.rstrip("/")
+        self._url = url if url.endswith("/v3") else f"{url}/v3"
+        self._access = access
+        self._clock = clock
+        self._good: dict[str, _Verdict] = {}
+        self._bad: dict[str, _Verdict] = {}
+        self._asking: dict[str, asyncio.Task[Caller | None]] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="keystone")
+        self._session = Session(
+            auth=v3.Password(
+                auth_url=self._url,
+                username=access.username,
+                password=access.password,
+                project_name=access.project,
+                user_domain_name=access.domain,
+                project_domain_name=access.domain,
+            ),
+            verify=access.ca_file or True,
+            timeout=access.seconds_max,
+        )
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+        """Return whom Keystone knows by the token; None when it knows nobody.
+
+        Raises:
+            Error: UNAVAILABLE when Keystone cannot tell, OVERLOADED when too many are asking.
+        """
+        token = token_of(headers)
+        if not token or len(token) > TOKEN_LENGTH_MAX or not token.isascii():
+            return None
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        now = self._clock.now()
+        for cache in (self._good, self._bad):
+            verdict = cache.get(digest)
+            if verdict is not None and now < verdict.until:
+                return verdict.caller
+        task = self._asking.get(digest)
+        if task is None:
+            if len(self._asking) >= ASKING_MAX:
+                raise Error(Code.OVERLOADED, "Too many tokens are being validated; try later.")
+            task = asyncio.get_running_loop().create_task(self._ask(token, digest))
+            self._asking[digest] = task
+        return await asyncio.shield(task)
+
+    async def _ask(self, token: str, digest: str) -> Caller | None:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(self._threads, self._validate, token)
+        except (exceptions.ClientException, OSError, ValueError) as error:
+            log.error("Keystone at %s cannot validate a token: %s", self._url, error)
+            raise Error(
+                Code.UNAVAILABLE, "The identity service cannot be asked now; try again."
+            ) from None
+        finally:
+            del self._asking[digest]
+        verdict = self._judged(found)
+        cache = self._bad if verdict.caller is None else self._good
+        cache.pop(digest, None)
+        if len(cache) >= CACHE_MAX:
+            del cache[next(iter(cache))]
+        cache[digest] = verdict
+        return verdict.caller
+
+    def _validate(self, token: str) -> _Token | None:
+        """Ask Keystone, in a thread. None: it knows no such token."""
+        response = self._session.get(
+            f"{self._url}/auth/tokens?nocatalog",
+            headers={"X-Subject-Token": token, "Accept": "application/json"},
+            raise_exc=False,
+            redirect=False,
+        )
+        if response.status_code == 404:
+            return None
+        if response.status_code != 200:
+            raise ValueError(f"it answered {response.status_code}")
+        return msgspec.json.decode(response.content, type=_Answer).token
+
+    def _judged(self, found: _Token | None) -> _Verdict:
+        now = self._clock.now()
+        until = now + int(self._access.cache_seconds_max * MICROSECONDS)
+        if found is None:
+            return _Verdict(None, until)
+        expires = int(found.expires_at.timestamp() * MICROSECONDS)
+        if expires <= now:
+            return _Verdict(None, until)
+        caller = Caller(
+            user_id=found.user.id,
+            project_id=found.project.id if found.project is not None else None,
+            roles=frozenset(role.name.lower() for role in found.roles),
+            system_scope=bool(found.system),
+        )
+        return _Verdict(caller, min(until, expires))

@@ -1,0 +1,21 @@
+"""Two schemes side by side: our own tokens, told by their prefix, and another scheme's."""
+
+from collections.abc import Mapping
+
+from moorage.faces.auth.headers import token_of
+from moorage.faces.web import Authenticator, Caller
+from moorage.service.access import SECRET_PREFIX
+
+
+class LocalFirst:
+    """Keeps Moorage's own administration possible while the other scheme's server is away."""
+
+    def __init__(self, local: Authenticator, other: Authenticator) -> None:
+        self._local = local
+        self._other = other
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+        """Ask the scheme that the token belongs to. Raises what that scheme raises."""
+        token = token_of(headers)
+        ours = token is not None and token.startswith(SECRET_PREFIX)
+        return await (self._local if ours else self._other).authenticate(headers)

@@ -1,0 +1,33 @@
+"""Moorage's own tokens, and what their roles mean in the words of OpenStack's policies."""
+
+from collections.abc import Mapping
+
+from moorage.faces.auth.headers import token_of
+from moorage.faces.web import Caller
+from moorage.service.access import Access, Role
+
+ROLES: dict[Role, frozenset[str]] = {
+    Role.READER: frozenset({"reader"}),
+    Role.USER: frozenset({"member", "reader"}),
+    Role.SERVICE: frozenset({"service"}),
+    Role.OPERATOR: frozenset({"service", "member", "reader"}),
+    Role.ADMIN: frozenset({"admin", "member", "reader"}),
+}
+"""The roles that a policy sees, by the token's role. Only `admin` may administer Moorage itself."""
+
+
+class TokenAuthenticator:
+    """Recognises the tokens that `moorage token create` made."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+        """Return the token's holder; None without a valid token."""
+        secret = token_of(headers)
+        if secret is None:
+            return None
+        token = await self._access.find(secret)
+        if token is None:
+            return None
+        return Caller(user_id=token.name, project_id=token.project_id, roles=ROLES[token.role])

@@ -1,0 +1,49 @@
+"""Is it alive, is it ready, how is it doing: for supervisors and Prometheus, without a token."""
+
+from collections.abc import Awaitable, Callable
+
+from moorage.faces.web import Receive, Scope, Send
+
+PATHS = ("healthz", "readyz", "metrics")
+
+
+class HealthFace:
+    """Answers `/healthz`, `/readyz` and `/metrics`."""
+
+    def __init__(
+        self,
+        readiness: Callable[[], Awaitable[str | None]],
+        metrics: Callable[[], tuple[bytes, str]],
+    ) -> None:
+        """Take what is asked about.
+
+        Args:
+            readiness: returns the reason why requests should go elsewhere; None when ready.
+            metrics: returns the metrics' text and its content type.
+        """
+        self._readiness = readiness
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        kind = "text/plain; charset=utf-8"
+        status, body = 200, b"ok\n"
+        if scope["path"] not in {f"/{path}" for path in PATHS}:
+            status, body = 404, b"not found\n"
+        elif scope["method"] not in ("GET", "HEAD"):
+            status, body = 405, b"only GET\n"
+        elif scope["path"] == "/readyz":
+            reason = await self._readiness()
+            if reason is not None:
+                status, body = 503, f"{reason}\n".encode()
+        elif scope["path"] == "/metrics":
+            body, kind = self._metrics()
+        headers = [
+            (b"content-type", kind.encode("ascii")),
+            (b"content-length", str(len(body)).encode("ascii")),
+            (b"cache-control", b"no-store"),
+        ]
+        if status == 405:
+            headers.append((b"allow", b"GET, HEAD"))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,154 @@
+"""Who may call, by tokens of Moorage's own: make, list, revoke, recognise.
+
+A token is shown once, when it is made; only its SHA-256 is stored. Roles are in rising order of
+trust; what each means to a dialect is that dialect's authenticator's business.
+"""
+
+import hashlib
+import secrets
+from enum import StrEnum
+
+from msgspec import Struct
+
+from moorage.core.clock import Clock, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.limits import VOCABLE_LENGTH_MAX
+from moorage.service.transactor import Transactor
+from moorage.store import access as access_store
+from moorage.store.api import Engine
+
+SECRET_PREFIX = "moorage_"
+"""How every token of ours begins, so that leaked ones can be found by a scanner."""
+
+SECRET_BYTES = 32
+ID_BYTES = 6
+CACHE_MAX = 4_096
+"""Tokens remembered between two requests; beyond it the oldest is looked up again."""
+
+
+class Role(StrEnum):
+    """What a token's holder may do."""
+
+    READER = "reader"
+    USER = "user"
+    SERVICE = "service"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Token(Struct, frozen=True):
+    """One token, without its secret. `project_id` is None when it is bound to no project."""
+
+    id: str
+    name: str
+    role: Role
+    project_id: str | None
+    created_at: Instant
+    revoked_at: Instant | None = None
+
+
+class Access:
+    """The tokens of one service. A revoked token is refused from the revocation's answer on."""
+
+    def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
+        self._engine = engine
+        self._transactor = transactor
+        self._clock = clock
+        self._known: dict[str, Token] = {}
+        self._revocations = 0
+
+    async def create(
+        self, name: str, role: str, project_id: str | None = None
+    ) -> tuple[str, Token]:
+        """Make a token. Returns its secret, which nobody can show again, and the token.
+
+        Raises `Error`: INVALID for an unknown role, an empty or too long name or project, or a
+        role that needs a project without one.
+        """
+        token = Token(
+            id=secrets.token_hex(ID_BYTES),
+            name=_text("name", name),
+            role=_role(role),
+            project_id=None if project_id is None else _text("project", project_id),
+            created_at=self._clock.now(),
+        )
+        if token.role is Role.USER and project_id is None:
+            raise Error(Code.INVALID, "A token of role user needs a project.")
+        secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+        await self._transactor.run_alone(lambda: access_store.token_insert(_stored(token, secret)))
+        return secret, token
+
+    async def list(self) -> list[Token]:
+        """Return all tokens, revoked ones too, oldest first."""
+        return [_token(stored) for stored in await self._engine.read(access_store.tokens_list())]
+
+    async def revoke(self, token_id: str) -> None:
+        """Make a token worthless. Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked."""
+        now = self._clock.now()
+        revoked = await self._transactor.run_alone(lambda: access_store.token_revoke(token_id, now))
+        self._revocations += 1
+        self._known.clear()
+        if not revoked:
+            raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
+
+    async def find(self, secret: str) -> Token | None:
+        """Return the token with this secret; None when there is none, or it was revoked."""
+        digest = _digest(secret)
+        known = self._known.get(digest)
+        if known is not None:
+            return known
+        revocations = self._revocations
+        stored = await self._engine.read(access_store.token_by_sha256(digest))
+        if stored is None or stored.revoked_at is not None:
+            return None
+        token = _token(stored)
+        if revocations == self._revocations:  # otherwise this may be the one that was revoked
+            if len(self._known) >= CACHE_MAX:
+                self._known.pop(next(iter(self._known)))
+            self._known[digest] = token
+        return token
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _stored(token: Token, secret: str) -> access_store.AccessToken:
+    return access_store.AccessToken(
+        id=token.id,
+        sha256=_digest(secret),
+        name=token.name,
+        user_id=token.name,
+        project_id=token.project_id or "",
+        roles=frozenset({token.role.value}),
+        created_at=token.created_at,
+    )
+
+
+def _token(stored: access_store.AccessToken) -> Token:
+    (role,) = stored.roles
+    return Token(
+        id=stored.id,
+        name=stored.name,
+        role=Role(role),
+        project_id=stored.project_id or None,
+        created_at=stored.created_at,
+        revoked_at=stored.revoked_at,
+    )
+
+
+def _role(role: str) -> Role:
+    try:
+        return Role(role)
+    except ValueError:
+        raise Error(
+            Code.INVALID, f"There is no role {role!r}; the roles are {', '.join(Role)}."
+        ) from None
+
+
+def _text(what: str, text: str) -> str:
+    if not 1 <= len(text) <= VOCABLE_LENGTH_MAX or not text.isprintable():
+        raise Error(
+            Code.INVALID, f"A token's {what} is 1 to {VOCABLE_LENGTH_MAX} printable characters."
+        )
+    return text
