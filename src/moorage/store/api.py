@@ -55,6 +55,17 @@ class Fatal(StoreError):
     """
 
 
+class Locked(StoreError):
+    """Another process owns the database. The message is one line that names the lock."""
+
+
+class Unusable(StoreError):
+    """This release cannot work with what is there: foreign, damaged, newer or altered.
+
+    The message is one line that says what was found and what to do.
+    """
+
+
 class Transaction(Protocol):
     """One transaction of the writing connection. Leaving its context without commit rolls back."""
 
@@ -92,5 +103,3 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Give everything back: connections, threads, the lock on the file."""
         ...
-
-

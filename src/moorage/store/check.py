@@ -1,0 +1,105 @@
+"""Is what is stored consistent? Derives every sum and every tree from the rows again.
+
+Run it aside: it reads everything. Each difference is one line for people.
+"""
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import Provider
+from moorage.store.api import Plan, Query
+
+
+def differences_load(
+    standard_classes: frozenset[str], standard_traits: frozenset[str]
+) -> Plan[list[str]]:
+    """Return every difference between what is stored and what should be; none: all is well."""
+    (pages,) = yield [Query("integrity_check")]
+    found = [f"file: {row[0]}" for row in pages if row[0] != "ok"]
+    if found:
+        return found  # Nothing read from a damaged file says anything.
+    sums, generations, holds = yield [
+        Query("inventory_sums_differ"),
+        Query("consumer_generations_wrong"),
+        Query("allocations_not_positive"),
+    ]
+    found += [
+        f"inventory {name} of provider {provider}: used is {used}, its allocations sum up to {total}"
+        for provider, name, used, total in sums
+    ]
+    found += [f"consumer {uuid}: generation {generation}" for uuid, generation in generations]
+    found += [
+        f"allocation of consumer {consumer} on {name} of provider {provider}: amount {amount}"
+        for consumer, provider, name, amount in holds
+    ]
+    found += yield from _adrift()
+    found += yield from _words(standard_classes, standard_traits)
+    (rows,) = yield [Query("providers_snapshot")]
+    found += tree_differences({row[0]: Provider(*row) for row in rows})
+    return found
+
+
+def tree_differences(providers: dict[ProviderId, Provider]) -> list[str]:
+    """Return what is wrong with generations, parents and roots of these providers."""
+    found = []
+    for uuid, provider in sorted(providers.items()):
+        if provider.generation < 0:
+            found.append(f"provider {uuid}: generation {provider.generation}")
+        parent = providers.get(provider.parent) if provider.parent is not None else None
+        if provider.parent is None:
+            if provider.root != uuid:
+                found.append(f"provider {uuid}: no parent, but its root is {provider.root}")
+        elif parent is None:
+            found.append(f"provider {uuid}: its parent {provider.parent} does not exist")
+        elif parent.root != provider.root:
+            found.append(f"provider {uuid}: root {provider.root}, its parent's is {parent.root}")
+        if _loops(providers, provider):
+            found.append(f"provider {uuid}: it is its own ancestor")
+    return found
+
+
+def _loops(providers: dict[ProviderId, Provider], start: Provider) -> bool:
+    seen: set[ProviderId] = set()
+    at: Provider | None = start
+    while at is not None and at.parent is not None and at.uuid not in seen:
+        seen.add(at.uuid)
+        at = providers.get(at.parent)
+    return at is not None and at.uuid == start.uuid and start.uuid in seen
+
+
+def _adrift() -> Plan[list[str]]:
+    """Find rows that refer to what does not exist."""
+    inventories, tags, allocations, ownerless, idle = yield [
+        Query("inventories_adrift"),
+        Query("tags_adrift"),
+        Query("allocations_adrift"),
+        Query("allocations_ownerless"),
+        Query("consumers_idle"),
+    ]
+    return [
+        *(
+            f"inventory {name}: provider {provider} does not exist"
+            for provider, name in inventories
+        ),
+        *(f"traits and aggregates: provider {provider} does not exist" for (provider,) in tags),
+        *(
+            f"allocation of consumer {consumer}: provider {provider} has no inventory of {name}"
+            for consumer, provider, name in allocations
+        ),
+        *(f"allocation: consumer {consumer} does not exist" for (consumer,) in ownerless),
+        *(f"consumer {consumer}: it has no allocations" for (consumer,) in idle),
+    ]
+
+
+def _words(standard_classes: frozenset[str], standard_traits: frozenset[str]) -> Plan[list[str]]:
+    """Find resource classes and traits that are used but not known."""
+    classes, traits, used_classes, used_traits = yield [
+        Query("resource_classes_snapshot"),
+        Query("traits_snapshot"),
+        Query("inventory_classes_load"),
+        Query("tags_names_load"),
+    ]
+    known_classes = standard_classes.union(row[0] for row in classes)
+    known_traits = standard_traits.union(row[0] for row in traits)
+    return [
+        *(f"inventory: no resource class {n}" for (n,) in used_classes if n not in known_classes),
+        *(f"traits: no trait {n}" for (n,) in used_traits if n not in known_traits),
+    ]

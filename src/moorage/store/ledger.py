@@ -1,0 +1,40 @@
+"""The ledger's plans, under one name: load facts, save changes, read, follow.
+
+`load.py` loads, `save.py` saves, `log.py` keeps the change rows, `reads.py` looks.
+"""
+
+from moorage.store.load import facts_load
+from moorage.store.log import (
+    Tail,
+    changes_load,
+    compact,
+    compaction_mark_load,
+    snapshot_load,
+    wipe,
+)
+from moorage.store.reads import (
+    ProviderAllocation,
+    Usages,
+    consumer_load,
+    provider_allocations_load,
+    usages_load,
+)
+from moorage.store.save import Before, before_of, changes_save
+
+__all__ = [
+    "Before",
+    "ProviderAllocation",
+    "Tail",
+    "Usages",
+    "before_of",
+    "changes_load",
+    "changes_save",
+    "compact",
+    "compaction_mark_load",
+    "consumer_load",
+    "facts_load",
+    "provider_allocations_load",
+    "snapshot_load",
+    "usages_load",
+    "wipe",
+]

@@ -1,0 +1,121 @@
+"""From keys to facts: what a batch needs, by a handful of set statements."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Facts, Keys
+from moorage.core.ledger.model import Provider, Vocable
+from moorage.store.api import Plan, Query, Row
+from moorage.store.rows import consumers_from_rows, inventory_from_row, key_set, tags_from_row
+
+Step = tuple[Query, Callable[[Sequence[Row]], None]]
+"""A statement, and what takes its rows."""
+
+
+def facts_load(
+    keys: Keys, standard_classes: frozenset[str], standard_traits: frozenset[str]
+) -> Plan[Facts]:
+    """Load what the keys name. What does not exist is simply not in the facts.
+
+    Every loaded provider's name is in `names`. `children` is complete for `keys.parents` and for
+    every provider of the trees in `keys.trees`.
+    """
+    facts = Facts(standard_classes, standard_traits)
+    if keys.consumers:
+        consumers = key_set(keys.consumers)
+        found, allocations = yield [
+            Query("consumers_load", (consumers,)),
+            Query("allocations_load_by_consumer", (consumers,)),
+        ]
+        facts.consumers.update(consumers_from_rows(found, allocations))
+    steps = [*_provider_steps(keys, facts), *_word_steps(keys, facts)]
+    if steps:
+        results = yield [query for query, _ in steps]
+        for (_, take), rows in zip(steps, results, strict=True):
+            take(rows)
+    return facts
+
+
+def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
+    held_on = {
+        provider for consumer in facts.consumers.values() for provider in consumer.allocations
+    }
+    with_inventory = keys.providers | held_on
+    known = with_inventory | keys.tags | keys.parents
+
+    def providers(rows: Iterable[Row]) -> None:
+        for row in rows:
+            _provider(facts, row)
+
+    def children(rows: Iterable[Row]) -> None:
+        for row in rows:
+            _child(facts, _provider(facts, row))
+
+    def trees(rows: Iterable[Row]) -> None:
+        members = [_provider(facts, row) for row in rows]
+        for member in members:
+            facts.children.setdefault(member.uuid, set())
+        for member in members:
+            _child(facts, member)
+
+    def inventories(rows: Iterable[Row]) -> None:
+        for row in rows:
+            facts.inventories.setdefault(row[0], {})[row[1]] = inventory_from_row(row)
+
+    def tags(rows: Iterable[Row]) -> None:
+        facts.tags.update((row[0], tags_from_row(row)) for row in rows)
+
+    for parent in keys.parents:
+        facts.children[parent] = set()
+    return [
+        *_step(known, providers, lambda asked: Query("providers_load", (asked,))),
+        *_step(keys.names, providers, lambda asked: Query("providers_load_by_name", (asked,))),
+        *_step(keys.parents, children, lambda asked: Query("providers_load_by_parent", (asked,))),
+        *_step(keys.trees, trees, lambda asked: Query("providers_load_by_tree", (asked,))),
+        *_step(with_inventory, inventories, lambda asked: Query("inventories_load", (asked,))),
+        *_step(keys.tags, tags, lambda asked: Query("tags_load", (asked,))),
+    ]
+
+
+def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
+    def classes(rows: Iterable[Row]) -> None:
+        facts.classes.update((row[0], Vocable(*row)) for row in rows)
+
+    def traits(rows: Iterable[Row]) -> None:
+        facts.traits.update((row[0], Vocable(*row)) for row in rows)
+
+    def class_uses(rows: Iterable[Row]) -> None:
+        facts.class_uses.update(dict(rows))
+
+    def trait_uses(rows: Iterable[Row]) -> None:
+        facts.trait_uses.update(dict(rows))
+
+    return [
+        *_step(keys.classes, classes, lambda asked: Query("resource_classes_load", (asked,))),
+        *_step(keys.traits, traits, lambda asked: Query("traits_load", (asked,))),
+        *_step(
+            keys.class_uses, class_uses, lambda asked: Query("resource_class_uses_count", (asked,))
+        ),
+        *_step(keys.trait_uses, trait_uses, lambda asked: Query("trait_uses_count", (asked,))),
+    ]
+
+
+def _step(
+    asked: Iterable[str], take: Callable[[Sequence[Row]], None], query: Callable[[str], Query]
+) -> list[Step]:
+    """Return the step for a set, none for an empty one."""
+    names = sorted(asked)
+    return [(query(key_set(names)), take)] if names else []
+
+
+def _provider(facts: Facts, row: Row) -> Provider:
+    provider = Provider(*row)
+    facts.providers[provider.uuid] = provider
+    facts.names[provider.name] = provider.uuid
+    return provider
+
+
+def _child(facts: Facts, child: Provider) -> None:
+    if child.parent is not None:
+        children: set[ProviderId] = facts.children.setdefault(child.parent, set())
+        children.add(child.uuid)

@@ -1,0 +1,137 @@
+"""The change rows: what each revision changed, as after-images that others can follow.
+
+A follower starts with `snapshot_load` and goes on with `changes_load`; `compact` forgets the rows
+that no follower needs any more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import json
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocable
+from moorage.store.api import Plan, Query, Row, Write
+from moorage.store.rows import encode, inventory_from_row, tags_from_row
+
+# The kinds of change rows, in the order in which a batch writes them: member of Changes, value.
+_KINDS: dict[str, tuple[str, Any]] = {
+    "renamed_class": ("renamed_classes", str),
+    "resource_class": ("classes", Vocable),
+    "trait": ("traits", Vocable),
+    "provider": ("providers", Provider),
+    "inventory": ("inventories", Inventory),
+    "tags": ("tags", Tags),
+    "consumer": ("consumers", Consumer),
+}
+_DECODERS = {kind: json.Decoder(value) for kind, (_, value) in _KINDS.items()}
+
+
+@dataclass(slots=True)
+class Tail:
+    """What happened after some revision, as of one moment."""
+
+    epoch: int
+    revision: int
+    """The newest revision; a later call is needed if `batches` does not reach it."""
+    compacted: int
+    """Whoever stands at an older revision than this has missed changes and must load anew."""
+    batches: list[tuple[int, Changes]]
+
+
+def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
+    """Yield (kind, key, body) of every change, in one order; a body of None: it is gone."""
+    for kind, (member, _) in _KINDS.items():
+        values: dict[Any, Any] = getattr(changes, member)
+        for key in sorted(values):
+            text = f"{key[0]}/{key[1]}" if kind == "inventory" else key
+            yield kind, text, None if values[key] is None else encode(values[key])
+
+
+def _change_read(changes: Changes, kind: str, key: str, body: str | None) -> None:
+    values: dict[Any, Any] = getattr(changes, _KINDS[kind][0])
+    value = None if body is None else _DECODERS[kind].decode(body)
+    values[tuple(key.split("/", 1)) if kind == "inventory" else key] = value
+
+
+def changes_load(after_revision: int, revisions_max: int = 1_000) -> Plan[Tail]:
+    """Load the batches after a revision, oldest first, at most `revisions_max` of them."""
+    clock, rows = yield [
+        Query("clock_load"),
+        Query("changes_load", (after_revision, after_revision + revisions_max)),
+    ]
+    batches: dict[int, Changes] = {}
+    for revision, kind, key, body in rows:
+        _change_read(batches.setdefault(revision, Changes()), kind, key, body)
+    epoch, revision, compacted = clock[0]
+    return Tail(epoch, revision, compacted, list(batches.items()))
+
+
+def snapshot_load() -> Plan[tuple[int, int, Changes]]:
+    """Load (epoch, revision, everything the index holds); consumers are not part of it."""
+    clock, providers, inventories, tags, classes, traits = yield [
+        Query("clock_load"),
+        Query("providers_snapshot"),
+        Query("inventories_snapshot"),
+        Query("tags_snapshot"),
+        Query("resource_classes_snapshot"),
+        Query("traits_snapshot"),
+    ]
+    epoch, revision, _ = clock[0]
+    changes = Changes(
+        providers={row[0]: Provider(*row) for row in providers},
+        inventories={(row[0], row[1]): inventory_from_row(row) for row in inventories},
+        tags={row[0]: tags_from_row(row) for row in tags},
+        classes={row[0]: Vocable(*row) for row in classes},
+        traits={row[0]: Vocable(*row) for row in traits},
+    )
+    return epoch, revision, changes
+
+
+def compaction_mark_load(keep_since: Instant, keep_rows: int) -> Plan[int]:
+    """Return the newest revision whose change rows nobody needs; 0 if all are needed.
+
+    Rows are kept that are not older than `keep_since`, and the newest `keep_rows`. It walks over
+    the rows that are kept: run it aside.
+    """
+    old, ranked = yield [
+        Query("change_before", (keep_since,)),
+        Query("change_at_rank", (keep_rows,)),
+    ]
+    return min(_mark(old), _mark(ranked))
+
+
+def _mark(rows: list[Row]) -> int:
+    return int(rows[0][0]) - 1 if rows else 0
+
+
+def compact(mark: int, revisions_max: int = 100) -> Plan[int]:
+    """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
+
+    Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
+    """
+    ((_, _, compacted),) = (yield [Query("clock_load")])[0]
+    reached = min(mark, compacted + revisions_max)
+    if reached <= compacted:
+        return int(compacted)
+    yield [Write("changes_delete", [(reached,)]), Write("clock_compact", [(reached,)])]
+    return int(reached)
+
+
+def wipe() -> Plan[int]:
+    """Empty the ledger (tests only); tokens stay. Returns the new revision: followers load anew."""
+    tables = [
+        Write("allocations_wipe", [()]),
+        Write("consumers_wipe", [()]),
+        Write("inventories_wipe", [()]),
+        Write("tags_wipe", [()]),
+        Write("providers_wipe", [()]),
+        Write("resource_classes_wipe", [()]),
+        Write("traits_wipe", [()]),
+        Write("changes_wipe", [()]),
+    ]
+    revision = int((yield [*tables, Query("clock_raise")])[-1][0][0])
+    yield [Write("clock_compact", [(revision,)])]
+    return revision

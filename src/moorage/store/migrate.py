@@ -1,0 +1,92 @@
+"""Brings a database to the schema of this release: numbered files, forward only, all or nothing.
+
+A migration that was once released never changes; its checksum is kept in the database.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+
+import apsw
+
+from moorage.store.api import Unusable
+from moorage.store.sqlite_file import translated
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of the schema."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the text, hexadecimal."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+def migrations(engine: str) -> list[Migration]:
+    """Return the migrations of an engine (`sqlite`) in their order."""
+    found = []
+    for file in files(__package__).joinpath("schema", engine, "migrations").iterdir():
+        number, name = file.name.removesuffix(".sql").split("_", 1)
+        found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+def migrate(connection: apsw.Connection, path: str) -> int:
+    """Apply what is missing, in one transaction; return the number of migrations applied.
+
+    Raises:
+        Unusable: the database is of a newer release, altered, or not Moorage's.
+    """
+    with translated(f"migrate {path}"):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            missing = pending(connection, path)
+            for migration in missing:
+                connection.execute(migration.text)
+                connection.execute(
+                    "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
+                    (migration.number, migration.name, migration.checksum),
+                )
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    return len(missing)
+
+
+def pending(connection: apsw.Connection, path: str) -> list[Migration]:
+    """Return the migrations that the database lacks.
+
+    Raises:
+        Unusable: the database is of a newer release, altered, or not Moorage's.
+    """
+    known = migrations("sqlite")
+    applied = _applied(connection, path)
+    for number, (name, checksum) in sorted(applied.items()):
+        migration = next((one for one in known if one.number == number), None)
+        if migration is None:
+            raise Unusable(
+                f"{path} has migration {number} ({name}), which this release does not know; "
+                "use the newer release that wrote it"
+            )
+        if migration.checksum != checksum:
+            raise Unusable(
+                f"{path} was made with another text of migration {number} ({name}); "
+                "use the release that wrote it or restore a backup"
+            )
+    return [one for one in known if one.number not in applied]
+
+
+def _applied(connection: apsw.Connection, path: str) -> dict[int, tuple[str, str]]:
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+    if not tables:
+        return {}
+    if "migration" not in tables:
+        raise Unusable(f"{path} is a database of something else; name another file")
+    rows = connection.execute("SELECT number, name, checksum FROM migration").fetchall()
+    return {int(str(number)): (str(name), str(text)) for number, name, text in rows}

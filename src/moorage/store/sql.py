@@ -1,0 +1,34 @@
+"""The statements of an engine, by the names of their blocks in `queries/<engine>/<room>.sql`."""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_BLOCK = re.compile(r"^-- name: (?P<name>\w+) --$", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+
+
+@cache
+def blocks(engine: str) -> dict[str, str]:
+    """Return every statement of an engine (`sqlite`), by block name.
+
+    Raises:
+        ValueError: two blocks have the same name, or a block is not one statement.
+    """
+    found: dict[str, str] = {}
+    for file in sorted(files(__package__).joinpath("queries", engine).iterdir(), key=str):
+        for name, text in _split(file.read_text(encoding="utf-8")):
+            if name in found:
+                raise ValueError(f"block {name} stands twice in the queries of {engine}")
+            if text.count(";") != 1:
+                raise ValueError(f"block {name} of {engine} must be one statement")
+            found[name] = text
+    return found
+
+
+def _split(text: str) -> list[tuple[str, str]]:
+    parts = _BLOCK.split(text)
+    return [
+        (name, _COMMENT.sub("", body).strip())
+        for name, body in zip(parts[1::2], parts[2::2], strict=True)
+    ]

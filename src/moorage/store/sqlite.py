@@ -1,0 +1,218 @@
+"""The SQLite engine: statements at once in the event loop, only COMMIT waits in a thread.
+
+One connection writes, one answers short reads in the loop, one long reads in a thread of its own.
+A fourth copies the write-ahead log into the file (a checkpoint) beside the commits, so that
+nobody waits for that.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from moorage.store.api import Conflict, Fatal, Plan, Row, Statement, Unavailable, Write
+from moorage.store.sql import blocks
+from moorage.store.sqlite_copy import copy
+from moorage.store.sqlite_file import Lock, connect, translated
+
+T = TypeVar("T")
+
+CHECKPOINT_PAGES = 2_000
+"""Pages of 4 KiB in the log from which on a checkpoint runs beside the commits."""
+
+CHECKPOINT_PAGES_MAX = 16_000
+"""Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
+
+
+class SqliteEngine:
+    """One database file, owned by this process. Made by `open.py`; implements `api.Engine`."""
+
+    def __init__(
+        self,
+        path: str,
+        lock: Lock,
+        *,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        checkpoint_pages: int = CHECKPOINT_PAGES,
+    ) -> None:
+        self.name = f"sqlite {path}"
+        self._path = path
+        self._lock = lock
+        self._connections: list[apsw.Connection] = []
+        try:
+            for writes in (True, False, False, True):
+                self._connections.append(
+                    connect(path, writes=writes, vfs=vfs, synchronous=synchronous)
+                )
+        except BaseException:
+            self._disconnect()
+            raise
+        self._writer, self._reader, self._aside, self._checkpointer = self._connections
+        self._committing = ThreadPoolExecutor(1, "moorage-commit")
+        self._reading = ThreadPoolExecutor(1, "moorage-read")
+        self._checkpointing = ThreadPoolExecutor(1, "moorage-checkpoint")
+        self._checkpoint: Future[None] | None = None
+        self._checkpoint_pages = checkpoint_pages
+        self._log_pages = 0
+        self._turn = asyncio.Lock()
+        self._fatal: Fatal | None = None
+        self._writer.set_wal_hook(self._count_log)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["SqliteTransaction"]:
+        """Begin the one write transaction; a second one waits for its turn."""
+        async with self._turn:
+            self._check_health()
+            with translated("begin"):
+                self._writer.execute("BEGIN IMMEDIATE")
+            transaction = SqliteTransaction(self)
+            try:
+                yield transaction
+            finally:
+                await transaction.settle()
+                if self._writer.in_transaction:
+                    with translated("roll back"):
+                        self._writer.execute("ROLLBACK")
+
+    async def read(self, plan: Plan[T]) -> T:
+        """Run a short plan in the loop, in one snapshot."""
+        return _read(self._reader, plan)
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        """Run a long plan in its own thread, in one snapshot."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, _read, self._aside, plan)
+
+    async def backup(self, path: str) -> None:
+        """Write a copy to a new file. Raises Unusable: `path` exists or cannot be written."""
+        await asyncio.to_thread(copy, self._path, path)
+
+    async def settled(self) -> None:
+        """Wait for a checkpoint that is under way."""
+        if self._checkpoint is not None:
+            await asyncio.wait([asyncio.wrap_future(self._checkpoint)])
+
+    async def close(self) -> None:
+        """Empty the log into the file, close everything and release the lock."""
+        async with self._turn:
+            if self._connections:
+                await asyncio.to_thread(self._close)
+
+    def write(self, plan: Plan[T]) -> T:
+        """Run a plan in the write transaction that is open."""
+        self._check_health()
+        if not self._writer.in_transaction:
+            raise Unavailable("the transaction was rolled back by an earlier error")
+        with translated("write"):
+            return _drive(self._writer, plan)
+
+    def commit_begin(self) -> asyncio.Future[None]:
+        """Begin to commit in the commit thread."""
+        return asyncio.get_running_loop().run_in_executor(self._committing, self._commit)
+
+    def _commit(self) -> None:
+        self._check_health()
+        try:
+            with translated("commit"):
+                self._writer.execute("COMMIT")
+        except Fatal as fatal:
+            self._fatal = fatal
+            raise
+        if self._log_pages >= self._checkpoint_pages:
+            if self._checkpoint is None or self._checkpoint.done():
+                self._checkpoint = self._checkpointing.submit(self._run_checkpoint)
+            if self._log_pages >= CHECKPOINT_PAGES_MAX:
+                self._checkpoint.result()
+
+    def _run_checkpoint(self) -> None:
+        """Copy the log into the file, as far as no reader is in the way.
+
+        After a failed sync the process must end, but what is committed stays in the log. Any
+        other failure is tried again after the next commit; a full disk shows itself there.
+        """
+        try:
+            with suppress(Unavailable), translated("checkpoint"):
+                self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except Fatal as fatal:
+            self._fatal = fatal
+
+    def _count_log(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _check_health(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+
+    def _close(self) -> None:
+        for executor in (self._committing, self._reading, self._checkpointing):
+            executor.shutdown(wait=True)
+        try:
+            if self._fatal is None:
+                with translated("close"):
+                    self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        for connection in reversed(self._connections):
+            connection.close(True)
+        self._connections.clear()
+        self._lock.release()
+
+
+class SqliteTransaction:
+    """The open write transaction; implements `api.Transaction`."""
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+        self._commit: asyncio.Future[None] | None = None
+
+    async def run(self, plan: Plan[T]) -> T:
+        """Run a plan at once, in the loop."""
+        return self._engine.write(plan)
+
+    async def commit(self) -> None:
+        """Make everything durable. A caller who is cancelled meanwhile does not stop it."""
+        self._commit = self._engine.commit_begin()
+        await asyncio.shield(self._commit)
+
+    async def settle(self) -> None:
+        """Wait until a commit that was begun has ended, whatever becomes of the caller."""
+        while self._commit is not None and not self._commit.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._commit])
+
+
+def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
+    with translated("read"):
+        connection.execute("BEGIN")
+        try:
+            return _drive(connection, plan)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _drive(connection: apsw.Connection, plan: Plan[T]) -> T:
+    try:
+        statements = next(plan)
+        while True:
+            statements = plan.send([_execute(connection, one) for one in statements])
+    except StopIteration as stop:
+        return cast(T, stop.value)
+
+
+def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
+    text = blocks("sqlite")[statement.block]
+    if isinstance(statement, Write):
+        changed = connection.total_changes()
+        connection.executemany(text, cast(Any, statement.rows))
+        if statement.guarded and connection.total_changes() - changed != len(statement.rows):
+            raise Conflict(f"{statement.block}: a row was changed by somebody else")
+        return []
+    return cast(list[Row], connection.execute(text, tuple(statement.params)).fetchall())

@@ -1,0 +1,133 @@
+"""The database file: who owns it, how it is opened, and what its errors mean."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from moorage.store.api import Conflict, Fatal, Locked, StoreError, Unavailable, Unusable
+
+_UNSYNCED = {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
+_BUSY_MS = 5_000
+_WAL_SIZE_KEPT = 64 * 1024 * 1024
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the database's errors into those of the port. `doing` starts the message."""
+    try:
+        yield
+    except apsw.Error as error:
+        found = _translate(doing, error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _translate(doing: str, error: apsw.Error) -> StoreError | None:
+    if getattr(error, "extendedresult", 0) in _UNSYNCED:
+        return Fatal(f"{doing}: a sync to the disk failed; what was written may be lost: {error}")
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        return Fatal(f"{doing}: the database file is damaged; restore a backup: {error}")
+    if isinstance(error, apsw.ConstraintError):
+        return Conflict(f"{doing}: {error}")
+    if isinstance(error, apsw.FullError):
+        return Unavailable(f"{doing}: the disk is full; nothing was written: {error}")
+    if isinstance(error, (apsw.SQLError, apsw.MisuseError, apsw.BindingsError)):
+        return None  # A mistake in this program; no state of the disk explains it.
+    return Unavailable(f"{doing}: {type(error).__name__}: {error}")
+
+
+class Lock:
+    """The sole right to a database file, by flock on PATH.lock; it ends with the process.
+
+    The lock file also remembers the highest epoch, for a restore that cannot read the old file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}.lock"
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unusable(f"cannot open {self._path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._file)
+            raise Locked(
+                f"{path} is in use by another process, which holds {self._path}; stop it first"
+            ) from error
+
+    def epoch(self) -> int:
+        """Return the epoch that was remembered, 0 if none."""
+        text = os.pread(self._file, 32, 0).strip()
+        return int(text) if text.isdigit() else 0
+
+    def remember(self, epoch: int) -> None:
+        """Keep an epoch, durably."""
+        os.pwrite(self._file, f"{epoch}\n".encode(), 0)
+        os.fsync(self._file)
+
+    def release(self) -> None:
+        """Let others have the file."""
+        os.close(self._file)
+
+
+def create(path: str) -> None:
+    """Make sure the file exists; a new one, and the log beside it, is its owner's only."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise Unusable(f"cannot open {path}: {error.strerror}") from error
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in the directory of `path` durable."""
+    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def connect(
+    path: str, *, writes: bool, vfs: str | None = None, synchronous: str = "FULL"
+) -> apsw.Connection:
+    """Open a connection to an existing file, in WAL mode if it writes.
+
+    Raises:
+        Unusable: it cannot be opened, or it is no database.
+    """
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        try:
+            _configure(connection, writes, synchronous)
+        except BaseException:
+            connection.close(True)
+            raise
+    except (apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError) as error:
+        raise Unusable(f"cannot use {path} as a database: {error}") from error
+    except apsw.Error as error:
+        raise _translate(f"open {path}", error) or error from error
+    return connection
+
+
+def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> None:
+    connection.set_busy_timeout(_BUSY_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    if writes:
+        connection.pragma("journal_mode", "WAL")
+        connection.pragma("journal_size_limit", _WAL_SIZE_KEPT)
+    else:
+        connection.pragma("query_only", True)
+    connection.pragma("synchronous", synchronous)
+    # Without these macOS reports a sync before the disk has done it; elsewhere they do nothing.
+    connection.pragma("fullfsync", True)
+    connection.pragma("checkpoint_fullfsync", True)
+    connection.pragma("trusted_schema", False)
+    connection.pragma("temp_store", "MEMORY")
+    connection.pragma("cache_size", -65_536)
