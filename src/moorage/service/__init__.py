@@ -2,5 +2,6 @@
 
 `ledger.py` holds the use cases that change the ledger, `reads.py` those that only look.
 `transactor.py` batches, commits and retries; `index.py` keeps the candidate index. `access.py` is
-about tokens, `upkeep.py` about checks, backup and restore. May import: `store`, `core`, `wire`.
+about tokens, `upkeep.py` about checks and backups, `chores.py` what runs by itself; `app.py` joins
+them all. May import: `store`, `core`, `wire`.
 """

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from moorage.core.clock import Clock
 from moorage.service.access import Access
+from moorage.service.chores import Chores
 from moorage.service.index import Index
 from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
@@ -25,6 +26,7 @@ class Service:
     reads: Reads
     access: Access
     upkeep: Upkeep
+    chores: Chores
 
     @classmethod
     async def start(
@@ -42,6 +44,8 @@ class Service:
         await index.load()
         transactor = Transactor(engine, index, clock, queue_max=queue_max, on_fatal=on_fatal)
         transactor.start()
+        chores = Chores(engine, transactor, clock)
+        chores.start()
         return cls(
             engine=engine,
             clock=clock,
@@ -50,6 +54,7 @@ class Service:
             reads=Reads(engine),
             access=Access(engine, transactor, clock),
             upkeep=Upkeep(engine, index, transactor),
+            chores=chores,
         )
 
     @classmethod
@@ -73,5 +78,6 @@ class Service:
 
     async def stop(self) -> None:
         """Finish what was accepted, then give the database back."""
+        await self.chores.stop()
         await self.transactor.stop()
         await self.engine.close()

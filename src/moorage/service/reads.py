@@ -7,7 +7,7 @@ from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine
-from moorage.store.ledger import ProviderAllocation, Usage
+from moorage.store.ledger import ProviderAllocation, Usages
 
 
 class Reads:
@@ -24,6 +24,6 @@ class Reads:
         """Return everything that is allocated on one provider, by consumer."""
         return await self._engine.read(ledger_store.provider_allocations_load(provider))
 
-    async def usages(self, project_id: str, user_id: str | None = None) -> Usage:
+    async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Add up what a project, or one user in it, holds: by consumer type and class."""
         return await self._engine.read_aside(ledger_store.usages_load(project_id, user_id))

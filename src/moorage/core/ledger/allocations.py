@@ -42,8 +42,8 @@ class ConsumerRequest:
     allocations: Allocations
     project_id: str
     user_id: str
-    consumer_type: str | None | Literal[_Sentinel.KEEP] = KEEP
-    generation: int | None | Literal[_Sentinel.ANY] = ANY
+    consumer_type: str | Literal[_Sentinel.KEEP] | None = KEEP
+    generation: int | Literal[_Sentinel.ANY] | None = ANY
 
 
 Stock = dict[tuple[ProviderId, str], Inventory]

@@ -1,4 +1,4 @@
-"""THE capacity rule. Claims, candidates, reshape and listings all call it; nothing else computes it.
+"""THE capacity rule. Claims, candidates, reshape and listings call it; nothing else computes it.
 
 Every function works on plain numbers and on numpy columns alike, hence `&` and not `and`.
 Source: Placement API reference, "Update resource provider inventory".
