@@ -1,0 +1,105 @@
+"""All faces behind one door: the first segment of the path chooses; the rest is Placement's."""
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from moorage.faces.web import Message, Receive, Scope, Send
+from moorage.serve.logs import Access, AccessLog, time_text
+from moorage.serve.metrics import Requests
+from moorage.serve.protocol import LENGTH_UNREADABLE
+
+Face = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+PLACEMENT = "placement"
+REQUEST_ID = b"x-openstack-request-id"
+
+
+class _Watch:
+    """Sees the answer go by: its status and its request id."""
+
+    __slots__ = ("request_id", "send_on", "status")
+
+    def __init__(self, send_on: Send) -> None:
+        self.send_on = send_on
+        self.status = 0
+        self.request_id = "-"
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            for name, value in message.get("headers", ()):
+                if name == REQUEST_ID:
+                    self.request_id = value.decode("latin-1")
+        await self.send_on(message)
+
+
+class Application:
+    """The ASGI application of the process."""
+
+    def __init__(
+        self,
+        placement: Face,
+        faces: dict[str, Face],
+        requests: Requests,
+        access_log: AccessLog | None,
+    ) -> None:
+        """Join the faces.
+
+        Args:
+            placement: answers whatever no other face does.
+            faces: by the first segment of the paths they answer.
+            requests: counts what is answered.
+            access_log: told of every answer; None: nobody wants to know.
+        """
+        self._placement = placement
+        self._faces = faces
+        self._requests = requests
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        name = scope["path"][1:].partition("/")[0]
+        face = self._faces.get(name)
+        if face is None:
+            name, face = PLACEMENT, self._placement
+        elif LENGTH_UNREADABLE in scope:
+            face = _length_unreadable
+        watch = _Watch(send)
+        begun = time.perf_counter()
+        try:
+            await face(scope, receive, watch.send)
+        finally:
+            seconds = time.perf_counter() - begun
+            self._requests.add(name, scope["method"], watch.status, seconds)
+            if self._access_log is not None:
+                self._access_log.write(_access(scope, watch, seconds))
+
+
+def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
+    client = scope.get("client")
+    target = scope["raw_path"]
+    if scope["query_string"]:
+        target += b"?" + scope["query_string"]
+    return Access(
+        time=time_text(time.time()),  # noqa: TID251 - log lines tell the machine's own time
+        request_id=watch.request_id,
+        client=client[0] if client else "-",
+        method=scope["method"],
+        target=target.decode("latin-1"),
+        status=watch.status,
+        milliseconds=round(seconds * 1000, 3),
+    )
+
+
+async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse what `protocol` lets through for Placement alone."""
+    body = b"content-length must be a number\n"
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode("ascii")),
+    ]
+    await send(
+        {"type": "http.response.start", "status": HTTPStatus.BAD_REQUEST, "headers": headers}
+    )
+    await send({"type": "http.response.body", "body": body})

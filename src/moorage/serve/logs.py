@@ -1,0 +1,101 @@
+"""Log lines: for people (`line`) or for programs (`json`), on standard error.
+
+Requests are logged by `AccessLog`, which collects lines and writes them together: a system call
+for each would cost more than answering does.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+ACCESS_DELAY_SECONDS = 0.05
+"""How long an access line may wait for others."""
+
+Format = Literal["line", "json"]
+
+
+def time_text(seconds: float) -> str:
+    """Return an instant as it stands in log lines: RFC 3339, UTC, milliseconds."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+class LineFormatter(logging.Formatter):
+    """`TIME LEVEL LOGGER: MESSAGE`, tracebacks on the lines below."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
+        """Return the record's time."""
+        return time_text(record.created)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, and a traceback if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON."""
+        shown: dict[str, Any] = {
+            "time": time_text(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            shown["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(shown, ensure_ascii=False)
+
+
+def configure(form: Format, level: str) -> None:
+    """Send every logger of this process to standard error in one form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else LineFormatter())
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # uvicorn greets at info; the ready line says the same.
+    logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
+
+
+class Access(msgspec.Struct):
+    """One answered request."""
+
+    time: str
+    request_id: str
+    client: str
+    method: str
+    target: str
+    status: int
+    milliseconds: float
+
+
+class AccessLog:
+    """Writes a line per request, a few at a time."""
+
+    def __init__(self, form: Format, stream: TextIO) -> None:
+        self._json = form == "json"
+        self._stream = stream
+        self._lines: list[str] = []
+
+    def write(self, access: Access) -> None:
+        """Log one request soon."""
+        if not self._lines:
+            asyncio.get_running_loop().call_later(ACCESS_DELAY_SECONDS, self.flush)
+        if self._json:
+            shown = {"level": "info", "logger": "moorage.access", **msgspec.to_builtins(access)}
+            self._lines.append(json.dumps(shown))
+        else:
+            self._lines.append(
+                f"{access.time} INFO moorage.access: {access.request_id} {access.client} "
+                f'"{access.method} {access.target}" {access.status} {access.milliseconds:.1f}ms'
+            )
+
+    def flush(self) -> None:
+        """Write what has been collected."""
+        if self._lines:
+            lines, self._lines = self._lines, []
+            self._stream.write("\n".join(lines) + "\n")
+            self._stream.flush()
