@@ -8,6 +8,7 @@ from msgspec import Struct
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
+from moorage.core.ledger.capacity import capacity
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.providers import check_generation, find, touched
@@ -156,11 +157,13 @@ def check_class(facts: Facts, name: str, prefix: str = "") -> None:
 
 
 def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserve: bool) -> None:
-    """Raise INVALID when more is reserved than the request's dialect allows.
+    """Raise INVALID when the capacity would be negative, or none in a dialect that wants some.
 
-    `full_reserve`: everything may be reserved (Placement from microversion 1.26 on).
+    `full_reserve`: a capacity of zero is allowed (Placement from microversion 1.26 on).
     """
-    if spec.reserved > spec.total or (spec.reserved == spec.total and not full_reserve):
+    room = capacity(spec.total, spec.reserved, spec.allocation_ratio)
+    # What counts is the capacity as it is shown, rounded towards zero: -0.5 is none, not negative.
+    if room <= -1 or (room < 1 and not full_reserve):
         than = "greater than" if full_reserve else "greater than or equal to"
         raise Error(
             Code.INVALID,
