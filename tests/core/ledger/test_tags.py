@@ -1,0 +1,101 @@
+"""Traits and aggregates of a provider."""
+
+from moorage.core.errors import Code
+from moorage.core.ledger import tags
+from moorage.core.ledger.facts import Changes
+from tests.core.ledger.build import (
+    NOW,
+    P1,
+    P2,
+    Refused,
+    add_provider,
+    add_tags,
+    add_trait,
+    aggregate_id,
+    facts,
+)
+
+SSD = "STORAGE_DISK_SSD"
+A1, A2 = aggregate_id(1), aggregate_id(2)
+
+
+def test_traits_are_replaced_and_aggregates_stay() -> None:
+    """A new set of traits raises the generation and leaves the aggregates."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    add_trait(known, "CUSTOM_GOLD")
+    add_tags(known, P1, {SSD}, {A1})
+    changes, state = tags.replace_traits(known, NOW, P1, 3, frozenset({"CUSTOM_GOLD"}))
+    assert state.generation == 4
+    assert (state.tags.traits, state.tags.aggregates) == ({"CUSTOM_GOLD"}, {A1})
+    known.apply(changes)
+    assert (known.trait_uses[SSD], known.trait_uses["CUSTOM_GOLD"]) == (0, 1)
+
+
+def test_the_same_traits_change_nothing() -> None:
+    """Writing the traits a provider has leaves its generation."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    add_tags(known, P1, {SSD})
+    changes, state = tags.replace_traits(known, NOW, P1, 3, frozenset({SSD}))
+    assert changes == Changes()
+    assert state.generation == 3
+
+
+def test_deleting_traits_raises_the_generation_only_if_there_were_any() -> None:
+    """Taking nothing away is no change."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    add_tags(known, P1, {SSD}, {A1})
+    known.apply(tags.delete_traits(known, NOW, P1))
+    assert known.providers[P1].generation == 4
+    assert (known.tags_of(P1).traits, known.tags_of(P1).aggregates) == (frozenset(), {A1})
+    assert tags.delete_traits(known, NOW, P1) == Changes()
+
+
+def test_trait_refusals() -> None:
+    """Unknown provider, old generation, unknown trait: in this order."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    unknown = frozenset({"CUSTOM_B", SSD, "CUSTOM_A"})
+    with Refused(Code.PROVIDER_NOT_FOUND):
+        tags.replace_traits(known, NOW, P2, 3, unknown)
+    with Refused(Code.PROVIDER_NOT_FOUND):
+        tags.delete_traits(known, NOW, P2)
+    with Refused(Code.PROVIDER_GENERATION):
+        tags.replace_traits(known, NOW, P1, 2, unknown)
+    with Refused(Code.TRAIT_UNKNOWN) as refusal:
+        tags.replace_traits(known, NOW, P1, 3, unknown)
+    assert "No such trait CUSTOM_A, CUSTOM_B." in refusal.message
+
+
+def test_aggregates_exist_by_being_named() -> None:
+    """With a generation it is checked and rises by one, changed or not."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    add_tags(known, P1, {SSD}, {A1})
+    changes, state = tags.replace_aggregates(known, NOW, P1, frozenset({A1, A2}), 3)
+    assert (state.generation, state.tags.aggregates) == (4, {A1, A2})
+    assert state.tags.traits == {SSD}
+    known.apply(changes)
+    _, state = tags.replace_aggregates(known, NOW, P1, frozenset({A1, A2}), 4)
+    assert state.generation == 5
+
+
+def test_aggregates_without_a_generation_leave_it() -> None:
+    """Before 1.19 nothing is checked and nothing is raised."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    changes, state = tags.replace_aggregates(known, NOW, P1, frozenset({A1}), None)
+    assert (state.generation, changes.providers) == (3, {})
+
+
+def test_aggregate_refusals() -> None:
+    """Unknown provider and old generation."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    with Refused(Code.PROVIDER_NOT_FOUND):
+        tags.replace_aggregates(known, NOW, P2, frozenset(), None)
+    with Refused(Code.PROVIDER_GENERATION) as refusal:
+        tags.replace_aggregates(known, NOW, P1, frozenset(), 2)
+    assert "Resource provider's generation already changed." in refusal.message
