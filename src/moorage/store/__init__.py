@@ -1,7 +1,10 @@
 """The only SQL. Colourless: functions here yield statements and turn rows into facts.
 
-`api.py` is the port: statements, plans, and what an engine does with them. `ledger.py` turns keys
-into loads and changes into saves, `access.py` the same for tokens. `sqlite.py` runs statements,
-`migrate.py` brings a database up to date, `open.py` alone picks the engine. The statements
-stand in `queries/<engine>/<room>.sql`, tables in `schema/<engine>/`. May import: `core`.
+`api.py` is the port: statements, plans, and what an engine does with them. `ledger.py` gathers the
+ledger's plans: `load.py` turns keys into facts, `save.py` changes into rows, `log.py` keeps the
+change rows, `reads.py` looks; `rows.py` knows the columns, `check.py` whether all is consistent.
+`access.py` is about tokens. `open.py` alone picks the engine: `sqlite.py` runs statements on the
+file of `sqlite_file.py`, `sqlite_copy.py` backs it up and restores it, `migrate.py` brings it up to
+date. The statements stand in `queries/<engine>/<room>.sql` and are read by `sql.py`; the tables in
+`schema/<engine>/`. May import: `core`.
 """

@@ -22,7 +22,7 @@ def differences_load(
         Query("allocations_not_positive"),
     ]
     found += [
-        f"inventory {name} of provider {provider}: used is {used}, its allocations sum up to {total}"
+        f"inventory {name} of provider {provider}: used is {used}, allocations sum up to {total}"
         for provider, name, used, total in sums
     ]
     found += [f"consumer {uuid}: generation {generation}" for uuid, generation in generations]

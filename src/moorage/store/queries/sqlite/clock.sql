@@ -9,9 +9,6 @@ UPDATE clock SET revision = revision + 1 RETURNING revision;
 -- name: clock_compact --
 UPDATE clock SET compacted = ?;
 
--- name: epoch_save --
-UPDATE clock SET epoch = ?;
-
 -- name: change_insert --
 INSERT INTO change (revision, n, at, kind, key, body) VALUES (?, ?, ?, ?, ?, ?);
 
