@@ -68,9 +68,7 @@ def add_consumer(
     consumer_type: str | None = None,
 ) -> Consumer:
     """Let a consumer stand in the facts; the stored sums of what it holds rise with it."""
-    consumer = Consumer(
-        uuid, generation, "project", "user", consumer_type, allocations, THEN, THEN
-    )
+    consumer = Consumer(uuid, generation, "project", "user", consumer_type, allocations, THEN, THEN)
     changes = Changes(consumers={uuid: consumer})
     for provider, amounts in allocations.items():
         for name, amount in amounts.items():

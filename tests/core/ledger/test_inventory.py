@@ -26,9 +26,7 @@ def test_replace_all_keeps_what_is_used_and_when_it_was_made() -> None:
     changes, state = inventory.replace_all(known, NOW, P1, 5, specs, True)
     assert state.generation == 6
     assert state.inventories == {
-        "VCPU": Inventory(
-            2, allocation_ratio=4.0, used=3, created_at=THEN, updated_at=NOW
-        ),
+        "VCPU": Inventory(2, allocation_ratio=4.0, used=3, created_at=THEN, updated_at=NOW),
         "MEMORY_MB": Inventory(512, created_at=NOW, updated_at=NOW),
     }
     assert changes.inventories[P1, "DISK_GB"] is None

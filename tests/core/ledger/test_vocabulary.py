@@ -27,7 +27,9 @@ def test_custom_names(name: str) -> None:
     """Capitals, digits and underscores after the prefix, up to 255 characters."""
     assert vocabulary.is_custom(name)
     changes, made = vocabulary.class_create(facts(), NOW, name)
-    assert changes == Changes(classes={name: made}) == Changes(classes={name: Vocable(name, NOW, NOW)})
+    assert (
+        changes == Changes(classes={name: made}) == Changes(classes={name: Vocable(name, NOW, NOW)})
+    )
     changes, (made, new) = vocabulary.trait_ensure(facts(), NOW, name)
     assert new
     assert changes == Changes(traits={name: made})

@@ -1,0 +1,98 @@
+"""THE capacity rule: exact, and the same on plain numbers and on columns."""
+
+from fractions import Fraction
+
+import numpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage.core.ledger import capacity
+from moorage.core.ledger.model import Inventory
+from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
+
+AMOUNTS = st.integers(0, MAX_INT)
+UNITS = st.integers(1, MAX_INT)
+RATIOS = st.floats(0.0, ALLOCATION_RATIO_MAX, allow_nan=False) | st.sampled_from(
+    [0.1, 1.0, 1.5, 16.0, ALLOCATION_RATIO_MAX]
+)
+INVENTORIES = st.builds(
+    Inventory,
+    total=st.integers(1, MAX_INT),
+    reserved=AMOUNTS,
+    min_unit=UNITS,
+    max_unit=UNITS,
+    step_size=UNITS,
+    allocation_ratio=RATIOS,
+    used=st.integers(0, 2**50),
+)
+SMALL = st.builds(
+    Inventory,
+    total=st.integers(1, 20),
+    reserved=st.integers(0, 20),
+    min_unit=st.integers(1, 4),
+    max_unit=st.integers(1, 20),
+    step_size=st.integers(1, 4),
+    allocation_ratio=st.sampled_from([0.1, 0.5, 1.0, 1.5, 4.0]),
+    used=st.integers(0, 80),
+)
+
+
+@given(st.lists(st.tuples(INVENTORIES | SMALL, AMOUNTS | st.integers(0, 80)), max_size=20))
+def test_columns_agree_with_numbers(rows: list[tuple[Inventory, int]]) -> None:
+    """The same question asked of columns gives, row by row, what single inventories give."""
+
+    def column(name: str, kind: type) -> numpy.ndarray:
+        return numpy.array([getattr(held, name) for held, _ in rows], dtype=kind)
+
+    amounts = numpy.array([amount for _, amount in rows], dtype=numpy.int64)
+    units = capacity.units_ok(
+        column("min_unit", numpy.int64),
+        column("max_unit", numpy.int64),
+        column("step_size", numpy.int64),
+        amounts,
+    )
+    room = capacity.fits(
+        column("total", numpy.int64),
+        column("reserved", numpy.int64),
+        column("allocation_ratio", numpy.float64),
+        column("used", numpy.int64),
+        amounts,
+    )
+    assert units.tolist() == [capacity.admits(held, amount) for held, amount in rows]
+    assert room.tolist() == [capacity.has_room(held, amount) for held, amount in rows]
+
+
+@given(SMALL, st.integers(1, 40))
+def test_agrees_with_exact_arithmetic(held: Inventory, amount: int) -> None:
+    """Where ratios are exact in binary, the rule is that of whole fractions."""
+    if held.allocation_ratio == 0.1:
+        held = Inventory(held.total, held.reserved, allocation_ratio=0.5, used=held.used)
+    exact = (held.total - held.reserved) * Fraction(held.allocation_ratio)
+    assert capacity.has_room(held, amount) == (held.used + amount <= exact)
+    assert capacity.shown_capacity(held) == int(exact)
+
+
+@given(INVENTORIES)
+def test_the_last_unit(held: Inventory) -> None:
+    """The capacity as shown can be filled, and not exceeded, as long as integers are exact."""
+    shown = capacity.shown_capacity(held)
+    if not 0 < shown < 2**52:
+        return
+    empty = Inventory(held.total, held.reserved, allocation_ratio=held.allocation_ratio)
+    assert capacity.has_room(empty, shown)
+    assert not capacity.has_room(empty, shown + 1)
+
+
+def test_the_largest_of_everything() -> None:
+    """The largest ratio on the largest total is a finite number with room for all."""
+    held = Inventory(MAX_INT, allocation_ratio=ALLOCATION_RATIO_MAX, used=2**62)
+    assert capacity.has_room(held, MAX_INT)
+    assert capacity.shown_capacity(held) == int(MAX_INT * ALLOCATION_RATIO_MAX)
+    assert not capacity.has_room(Inventory(1, reserved=MAX_INT, allocation_ratio=1e38), 1)
+
+
+@given(UNITS, UNITS, UNITS, AMOUNTS)
+def test_units_say_what_they_mean(least: int, most: int, step: int, amount: int) -> None:
+    """Not less than min_unit, not more than max_unit, and whole steps."""
+    expected = not (amount < least or amount > most or amount % step)
+    assert bool(capacity.units_ok(least, most, step, amount)) is expected
