@@ -21,7 +21,10 @@ class Upkeep:
         Returns one sentence per difference; empty when all is well. The index is compared between
         two batches, so writes wait for as long as a snapshot takes to load.
         """
-        found = await self._engine.read_aside(check_store.differences())
+        known = self._index.fleet
+        found = await self._engine.read_aside(
+            check_store.differences_load(known.standard_classes, known.standard_traits)
+        )
         rows = await self._transactor.run_alone(ledger_store.snapshot_load)
         epoch, revision, changes = rows
         if (epoch, revision) != (self._index.epoch, self._index.revision):
