@@ -5,7 +5,7 @@ Requests are counted in plain dicts and turned into Prometheus' form only when s
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -47,6 +47,8 @@ class Metrics(Collector):
 
     def __init__(self, service: Service) -> None:
         self.requests = Requests()
+        self.connections: Callable[[], int] = lambda: 0
+        """How many connections are open; set once there is a server."""
         self._service = service
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -97,6 +99,7 @@ class Metrics(Collector):
             yield CounterMetricFamily(name, help_text, value=value)
         for name, help_text, value in (
             ("moorage_changes_waiting", "Change requests in the queue.", transactor.waiting),
+            ("moorage_http_connections", "Connections open.", self.connections()),
             ("moorage_revision", "The logical clock.", index.revision),
             ("moorage_epoch", "Restores from a backup so far.", index.epoch),
             ("moorage_providers", "Providers in the index.", len(index.fleet)),

@@ -1,0 +1,108 @@
+"""Joins the faces and the service to the application that is served."""
+
+import sys
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from moorage.config import ConfigError, Settings
+from moorage.core.ids import ConsumerId
+from moorage.faces.auth.local_first import LocalFirst
+from moorage.faces.auth.noauth2 import NoAuth2
+from moorage.faces.auth.token import TokenAuthenticator
+from moorage.faces.health import PATHS, HealthFace
+from moorage.faces.placement.app import PlacementFace
+from moorage.faces.testing import testing_face
+from moorage.faces.v1.app import v1_face
+from moorage.faces.web import Authenticator, Limits
+from moorage.serve.app import Application, Face
+from moorage.serve.logs import AccessLog
+from moorage.serve.metrics import Metrics
+from moorage.service.app import Service
+
+NOBODY = ConsumerId("00000000-0000-0000-0000-000000000000")
+
+
+class Composition(Struct, frozen=True):
+    """What is served, and what tells of it."""
+
+    application: Application
+    metrics: Metrics
+    access_log: AccessLog | None
+
+    def close(self) -> None:
+        """Write what the access log still holds."""
+        if self.access_log is not None:
+            self.access_log.flush()
+
+
+def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) -> Composition:
+    """Join everything as the settings say.
+
+    Args:
+        settings: of the process.
+        service: that the faces speak for.
+        stopping: whether the process has been asked to end.
+
+    Raises:
+        ConfigError: the settings ask for something that is not installed.
+    """
+    limits = Limits(
+        body_bytes_max=settings.body_bytes_max,
+        bulk_bytes_max=settings.bulk_bytes_max,
+        query_bytes_max=settings.query_bytes_max,
+        query_parameters_max=settings.query_parameters_max,
+    )
+    authenticator = _authenticator(settings, service)
+    placement = PlacementFace(service, authenticator, settings.policy, limits, settings.cors_origin)
+    metrics = Metrics(service)
+    health = HealthFace(_readiness(service, stopping), metrics.text)
+    faces: dict[str, Face] = dict.fromkeys(PATHS, health)
+    faces["v1"] = v1_face(service.access, service.upkeep, authenticator, limits)
+    if settings.testing:
+        faces["_testing"] = testing_face(service.upkeep.wipe, placement.configure)
+    access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
+    application = Application(placement, faces, metrics.requests, access_log)
+    return Composition(application, metrics, access_log)
+
+
+def _authenticator(settings: Settings, service: Service) -> Authenticator:
+    if settings.auth == "noauth2":
+        return NoAuth2()
+    tokens = TokenAuthenticator(service.access)
+    if settings.auth == "token":
+        return tokens
+    try:
+        from moorage.faces.auth.keystone import KeystoneAccess, KeystoneAuthenticator
+    except ImportError:
+        raise ConfigError("auth: keystone needs `pip install 'moorage[openstack]'`") from None
+    assert settings.keystone_url is not None
+    assert settings.keystone_password is not None
+    access = KeystoneAccess(
+        url=settings.keystone_url,
+        username=settings.keystone_username,
+        password=settings.keystone_password,
+        project=settings.keystone_project,
+        domain=settings.keystone_domain,
+        ca_file=settings.keystone_ca_file,
+        seconds_max=settings.keystone_seconds_max,
+        cache_seconds_max=settings.keystone_cache_seconds_max,
+    )
+    return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
+
+
+def _readiness(
+    service: Service, stopping: Callable[[], bool]
+) -> Callable[[], Awaitable[str | None]]:
+    async def reason() -> str | None:
+        if stopping():
+            return "the server is stopping"
+        if not service.index.loaded:
+            return "the index is not loaded"
+        try:
+            await service.reads.consumer(NOBODY)
+        except Exception as error:
+            return f"the database cannot be read: {error}"
+        return None
+
+    return reason

@@ -1,0 +1,239 @@
+"""The life of the server's process: open, listen, announce, serve, finish what was accepted.
+
+Source of the exit codes: docs/reference, "Command line". A signal ends the process with 0.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+
+import uvicorn
+import uvloop
+
+from moorage.config import Address, ConfigError, Settings, address_parse
+from moorage.serve import logs
+from moorage.serve.compose import compose
+from moorage.serve.files import Announcement, Files
+from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
+from moorage.serve.protocol import Bounds, protocol_for
+from moorage.service.access import Role
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.store.api import StoreError
+
+BACKLOG = 4_096
+"""Connections the kernel may hold for us."""
+
+FILES_RESERVED = 64
+"""Open files that are not connections."""
+
+UNREAD_MILLISECONDS_MAX = 60_000
+"""How long a client may leave what we sent unread before the kernel drops it."""
+
+ADMIN_NAME = "admin"
+
+log = logging.getLogger("moorage.serve")
+
+
+class StartError(Exception):
+    """The server cannot start. The message is one line and says what to change."""
+
+
+def run(settings: Settings) -> int:
+    """Serve until a signal ends it; returns the exit code. Raises StartError, ConfigError."""
+    logs.configure(settings.log_format, settings.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(settings))
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with signals that end in exit code 0, and word when it listens."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals as `_run` has set them: from the first moment on."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, then say so."""
+        await super().startup(sockets=sockets)
+        self._on_ready()
+
+
+class _Stop:
+    """Remembers that a signal came, and passes it on to the server once there is one."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.server: Server | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.ask)
+
+    def ask(self) -> None:
+        self.asked = True
+        if self.server is not None:
+            self.server.should_exit = True
+
+
+async def _run(settings: Settings) -> int:
+    stop = _Stop()
+    listener, address = _listen(address_parse(settings.listen))
+    with contextlib.closing(listener):
+        try:
+            files = Files(settings.database)
+            service = await Service.open(
+                settings.database, SystemClock(), on_fatal=_die, queue_max=settings.queue_max
+            )
+        except StoreError as error:
+            raise StartError(str(error)) from None
+        try:
+            await _serve(settings, service, files, listener, address, stop)
+        finally:
+            files.withdraw()
+            await service.stop()
+    return 0
+
+
+async def _serve(
+    settings: Settings,
+    service: Service,
+    files: Files,
+    listener: socket.socket,
+    address: Address,
+    stop: _Stop,
+) -> None:
+    if settings.auth != "noauth2":
+        await _admin_token(service, files)
+    composition = compose(settings, service, lambda: stop.asked)
+    config = _uvicorn_config(settings, composition.application, address)
+    url = _reachable(address).url("https" if settings.tls_cert else "http")
+
+    def ready() -> None:
+        files.announce(
+            Announcement(
+                url=url,
+                pid=os.getpid(),
+                auth=settings.auth,
+                certificate=settings.tls_cert and os.path.abspath(settings.tls_cert),
+            )
+        )
+        sys.stdout.write(
+            f"moorage: serving {url} ({service.engine.name}, revision {service.index.revision})\n"
+        )
+        sys.stdout.flush()
+
+    server = stop.server = Server(config, ready)
+    server.should_exit = stop.asked
+    composition.metrics.connections = lambda: len(server.server_state.connections)
+    await server.serve(sockets=[listener])
+    composition.close()
+
+
+def _uvicorn_config(settings: Settings, application: object, address: Address) -> uvicorn.Config:
+    bounds = Bounds(
+        header_bytes_max=settings.header_bytes_max,
+        header_count_max=settings.header_count_max,
+        header_seconds_max=settings.header_seconds_max,
+        body_seconds_max=settings.body_seconds_max,
+        connections_max=_connections(settings.connections_max),
+    )
+    config = uvicorn.Config(
+        application,  # type: ignore[arg-type] # our own words for the same protocol
+        http=protocol_for(bounds, Hosts(address.host, settings.allowed_hosts)),
+        ws="none",
+        lifespan="off",
+        loop="none",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=settings.idle_seconds_max,  # type: ignore[arg-type] # a float will do
+        timeout_graceful_shutdown=settings.stop_seconds_max,  # type: ignore[arg-type] # so will here
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
+    return config
+
+
+async def _admin_token(service: Service, files: Files) -> None:
+    """Make the administrator's token when there is no token at all yet: the first start."""
+    if await service.access.list():
+        return
+    secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN)
+    files.token_write(secret)
+    log.info("the administrator's token is in %s", files.token)
+
+
+def _listen(address: Address) -> tuple[socket.socket, Address]:
+    """Take the address; connections are accepted later. Returns it with its real port."""
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, where = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise StartError(f"listen: {address.host} is no address here: {error.strerror}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MILLISECONDS_MAX
+        )  # accepted connections inherit it
+        listener.bind(where)
+    except OSError as error:
+        listener.close()
+        raise StartError(
+            f"listen: cannot serve on {address.host}:{address.port}: {error.strerror}; "
+            "stop the other program or choose another port"
+        ) from None
+    return listener, Address(address.host, listener.getsockname()[1])
+
+
+def _reachable(address: Address) -> Address:
+    """Return an address that this machine can call."""
+    if address.host not in WILDCARD_ADDRESSES:
+        return address
+    return Address("::1" if ":" in address.host else "127.0.0.1", address.port)
+
+
+def _connections(wanted: int) -> int:
+    """Raise the limit of open files as far as allowed; return how many connections that permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + FILES_RESERVED
+    if hard != resource.RLIM_INFINITY:
+        needed = min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    permitted = needed - FILES_RESERVED
+    if permitted < wanted:
+        log.warning(
+            "only %d of connections_max %d connections: the open-files limit is %d",
+            permitted,
+            wanted,
+            hard,
+        )
+    return max(permitted, 1)
+
+
+def _die(error: Exception) -> None:
+    """End at once: what was written may be lost, so nothing may be acknowledged any more."""
+    log.critical("ending at once: %s", error)
+    logging.shutdown()
+    os._exit(1)
