@@ -1,0 +1,291 @@
+"""Combine the groups of a query over the providers of one anchor, one choice after another.
+
+A tree of choices is walked depth first; a branch is left as soon as nothing below it can hold, so
+that products of groups and providers are never spelled out.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.capacity import has_room, shown_capacity, units_ok
+from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
+from moorage.core.ledger.requests import Candidate, CandidateQuery
+from moorage.core.ledger.search.groups import Term
+from moorage.core.limits import CANDIDATE_STEPS_MAX
+
+
+class Enough(Exception):
+    """The search may stop: it has as many candidates as were asked for, or took too long."""
+
+
+class Found:
+    """The candidates of one search so far, without duplicates, up to its limit."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.candidates: list[Candidate] = []
+        self.exhausted = True
+        self.steps = 0
+        self._limit = limit
+        self._roaming: set[object] = set()
+
+    def add(self, candidate: Candidate) -> None:
+        """Keep a candidate that no other anchor can lead to. Raises Enough at the limit."""
+        self.candidates.append(candidate)
+        if len(self.candidates) == self._limit:
+            raise Enough
+
+    def add_roaming(self, candidate: Candidate) -> None:
+        """Keep a candidate of sharing providers only, unless another anchor has led to it."""
+        key = (
+            frozenset((uuid, frozenset(a.items())) for uuid, a in candidate.allocations.items()),
+            frozenset((suffix, frozenset(uuids)) for suffix, uuids in candidate.mappings.items()),
+        )
+        if key not in self._roaming:
+            self._roaming.add(key)
+            self.add(candidate)
+
+    def count(self, steps: int) -> None:
+        """Note the choices that were looked at. Raises Enough beyond the bound of a search."""
+        self.steps += steps
+        if self.steps > CANDIDATE_STEPS_MAX:
+            self.exhausted = False
+            raise Enough
+
+
+class Seat:
+    """One provider that may be chosen at this anchor. Sets of seats are integers, a bit each."""
+
+    __slots__ = ("alone", "bit", "gives", "kin", "lineage", "record", "roams", "uuid")
+
+    def __init__(self, record: ProviderRecord, bit: int, gives: int) -> None:
+        self.record = record
+        self.uuid = record.provider.uuid
+        self.alone = (self.uuid,)
+        self.roams = SHARING_TRAIT in record.tags.traits
+        self.bit = bit
+        self.gives = gives
+        """Which of the unsuffixed group's required sets of traits it meets."""
+        self.lineage = bit
+        """The seat itself and all seats above it in its tree."""
+        self.kin = 0
+        """All other seats of its tree."""
+
+
+class Choice(NamedTuple):
+    """One term with the seats that may serve it, and what the choices after it can still add."""
+
+    term: Term
+    seats: list[Seat]
+    lines: tuple[int, ...]
+    """Which of the query's same_subtree conditions the term is in."""
+    gives_later: int
+    seats_later: tuple[int, ...]
+    """By same_subtree condition: seats that later choices may put into it."""
+
+
+class State(NamedTuple):
+    """What the choices made so far mean for the conditions that few queries have."""
+
+    given: int
+    """Which of the unsuffixed group's required sets of traits are met."""
+    lines: tuple[tuple[int, int], ...]
+    """By same_subtree condition: the seats above (or in) all its chosen ones; the chosen ones."""
+    allocated: int
+    """The seats that give something."""
+
+
+class Combiner:
+    """Combines the terms of one query; `combine` is called for every anchor."""
+
+    def __init__(
+        self,
+        query: CandidateQuery,
+        terms: list[Term],
+        found: Found,
+        record_of: Callable[[ProviderId], ProviderRecord | None],
+    ) -> None:
+        self._terms = terms
+        self._found = found
+        self._record_of = record_of
+        self._isolate = query.group_policy == "isolate"
+        self._one_per_tree = not query.nested
+        self._subtrees = query.same_subtree
+        unsuffixed = [group for group in query.groups if not group.suffix]
+        self._needs = [names for group in unsuffixed for names in group.traits.required]
+        self._need = (1 << len(self._needs)) - 1
+        self._has_conditions = bool(self._needs or self._subtrees or self._one_per_tree)
+        demand: Counter[str] = Counter()
+        for term in terms:
+            demand.update(term.resources)
+        times = Counter(name for term in terms for name in term.resources)
+        self._contended = {name: demand[name] for name in times if times[name] > 1}
+        self._choices: list[Choice] = []
+        self._sums: dict[tuple[ProviderId, str, int], bool] = {}
+
+    def combine(self, options: list[list[ProviderRecord]]) -> None:
+        """Add all candidates of one anchor, given the providers that can serve each term.
+
+        Raises Enough when the search shall stop.
+        """
+        seats = self._seats(options)
+        if not self._may_succeed(seats, options):
+            return
+        if self._subtrees or self._one_per_tree:
+            self._relate(seats)
+        self._choices = self._ordered(seats, options)
+        no_line = (-1, 0)  # no seat is chosen: every seat is above all of them
+        self._choose(0, {}, {}, 0, State(0, (no_line,) * len(self._subtrees), 0), True)
+
+    def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
+        seats: dict[ProviderId, Seat] = {}
+        for records in options:
+            for record in records:
+                if record.provider.uuid not in seats:
+                    gives = 0
+                    for number, names in enumerate(self._needs):
+                        if not names.isdisjoint(record.tags.traits):
+                            gives |= 1 << number
+                    seats[record.provider.uuid] = Seat(record, 1 << len(seats), gives)
+        return seats
+
+    def _relate(self, seats: dict[ProviderId, Seat]) -> None:
+        """Tell every seat which others are above it and which are of its tree."""
+        trees: Counter[ProviderId] = Counter()
+        for seat in seats.values():
+            trees[seat.record.provider.root] |= seat.bit
+        for seat in seats.values():
+            seat.kin = trees[seat.record.provider.root] & ~seat.bit
+            above = seat.record.provider.parent
+            while above is not None:
+                if above in seats:
+                    seat.lineage |= seats[above].bit
+                record = self._record_of(above)
+                above = None if record is None else record.provider.parent
+
+    def _may_succeed(
+        self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]]
+    ) -> bool:
+        """Leave an anchor early whose providers are too few or too full for all terms together."""
+        if self._isolate:
+            suffixed = [o for o, t in zip(options, self._terms, strict=True) if t.is_suffixed]
+            if len({r.provider.uuid for records in suffixed for r in records}) < len(suffixed):
+                return False
+        for name, demand in self._contended.items():
+            held = [seat.record.inventories.get(name) for seat in seats.values()]
+            rooms = (min(i.max_unit, shown_capacity(i) - i.used) for i in held if i is not None)
+            if sum(room for room in rooms if room > 0) < demand:
+                return False
+        return True
+
+    def _ordered(
+        self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]]
+    ) -> list[Choice]:
+        """Put the terms with the fewest seats first, and say what the later ones can add."""
+        order = sorted(range(len(options)), key=lambda number: len(options[number]))
+        choices: list[Choice] = []
+        gives_later = 0
+        later = (0,) * len(self._subtrees)
+        for number in reversed(order):
+            term = self._terms[number]
+            here = [seats[record.provider.uuid] for record in options[number]]
+            lines = tuple(n for n, names in enumerate(self._subtrees) if term.suffix in names)
+            choices.append(Choice(term, here, lines, gives_later, later))
+            bits = 0
+            for seat in here:
+                bits |= seat.bit
+                if not term.is_suffixed:
+                    gives_later |= seat.gives
+            later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
+        choices.reverse()
+        return choices
+
+    def _choose(
+        self,
+        depth: int,
+        allocations: dict[ProviderId, dict[str, int]],
+        mappings: dict[str, tuple[ProviderId, ...]],
+        taken: int,
+        state: State,
+        roaming: bool,
+    ) -> None:
+        """Try every seat for the term at `depth`, then the terms after it."""
+        choice = self._choices[depth]
+        term, suffix, resources = choice.term, choice.term.suffix, choice.term.resources
+        alone = self._isolate and suffix != ""
+        last = depth + 1 == len(self._choices)
+        self._found.count(len(choice.seats))
+        for seat in choice.seats:
+            if alone and taken & seat.bit:
+                continue
+            held = allocations.get(seat.uuid)
+            given = resources if held is None else self._together(seat, held, resources)
+            if given is None:
+                continue
+            after = self._after(state, choice, seat) if self._has_conditions else state
+            if after is None:
+                continue
+            mapped = mappings.copy()
+            chosen = mappings.get(suffix)
+            if chosen is None:
+                mapped[suffix] = seat.alone
+            elif seat.uuid not in chosen:
+                mapped[suffix] = (*chosen, seat.uuid)
+            allocated = allocations
+            if resources:
+                allocated = allocations.copy()
+                allocated[seat.uuid] = given
+            if not last:
+                now_taken = taken | seat.bit if term.is_suffixed else taken
+                self._choose(depth + 1, allocated, mapped, now_taken, after, roaming and seat.roams)
+            elif roaming and seat.roams:
+                self._found.add_roaming(Candidate(allocated, mapped))
+            else:
+                self._found.add(Candidate(allocated, mapped))
+
+    def _together(
+        self, seat: Seat, held: dict[str, int], more: dict[str, int]
+    ) -> dict[str, int] | None:
+        """Add up amounts on one provider; None: together they are too much for it."""
+        total = held.copy()
+        for name, amount in more.items():
+            if name in total:
+                if not self._fit(seat, name, total[name] + amount):
+                    return None
+                total[name] += amount
+            else:
+                total[name] = amount
+        return total
+
+    def _fit(self, seat: Seat, name: str, amount: int) -> bool:
+        """Is the sum of what several terms want of one provider's class still allowed?"""
+        key = (seat.uuid, name, amount)
+        if key not in self._sums:
+            inventory = seat.record.inventories[name]
+            # A sum may break steps and minimum, which bind each group by itself.
+            whole = bool(units_ok(1, inventory.max_unit, 1, amount))
+            self._sums[key] = whole and has_room(inventory, amount)
+        return self._sums[key]
+
+    def _after(self, state: State, choice: Choice, seat: Seat) -> State | None:
+        """Return the state after a choice; None: no later choice can make it hold."""
+        given, allocated = state.given, state.allocated
+        if not choice.term.is_suffixed:
+            given |= seat.gives
+        if given | choice.gives_later != self._need:
+            return None
+        lines = state.lines
+        if choice.lines:
+            changed = list(lines)
+            for number in choice.lines:
+                above, chosen = lines[number][0] & seat.lineage, lines[number][1] | seat.bit
+                if not above & (chosen | choice.seats_later[number]):
+                    return None
+                changed[number] = (above, chosen)
+            lines = tuple(changed)
+        if self._one_per_tree and choice.term.resources:
+            if allocated & seat.kin:
+                return None
+            allocated |= seat.bit
+        return State(given, lines, allocated)

@@ -1,0 +1,254 @@
+"""The fleet in memory: every provider with its inventories and tags, and the custom vocabulary.
+
+`apply` is the only way in, for a whole snapshot as for the changes of one batch.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import (
+    SHARING_TRAIT,
+    Inventory,
+    Provider,
+    ProviderRecord,
+    Tags,
+    Vocable,
+)
+from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_ROWS, Block, Place, uuid_at
+
+
+class Fleet:
+    """All providers, arranged for searching. Never a source of truth: a copy of committed rows."""
+
+    def __init__(self, standard_classes: frozenset[str], standard_traits: frozenset[str]) -> None:
+        self.standard_classes = standard_classes
+        self.standard_traits = standard_traits
+        self.classes: dict[str, Vocable] = {}
+        self.traits: dict[str, Vocable] = {}
+        self.blocks: list[Block] = []
+        self.places: dict[ProviderId, Place] = {}
+        self.sharing: dict[ProviderId, None] = {}
+        """Providers with the sharing trait, in the order in which they got it."""
+        self._names: dict[str, ProviderId] = {}
+        self._children: dict[ProviderId, dict[ProviderId, None]] = {}
+        self._trait_uses: Counter[str] = Counter()
+        self._roomy: list[Block] = []
+        self._version = 0
+
+    def has_class(self, name: str) -> bool:
+        """Is it a standard resource class, or a custom one that exists?"""
+        return name in self.standard_classes or name in self.classes
+
+    def has_trait(self, name: str) -> bool:
+        """Is it a standard trait, or a custom one that exists?"""
+        return name in self.standard_traits or name in self.traits
+
+    def trait_in_use(self, name: str) -> bool:
+        """Has any provider the trait?"""
+        return self._trait_uses[name] > 0
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def uuids(self) -> Iterable[ProviderId]:
+        """All providers, in no particular order."""
+        return self.places.keys()
+
+    def record(self, provider: ProviderId) -> ProviderRecord | None:
+        """Return everything known of a provider; None: there is no such provider."""
+        place = self.places.get(provider)
+        return None if place is None else place[0].records[place[1]]
+
+    def named(self, name: str) -> ProviderId | None:
+        """Return the provider of this name."""
+        return self._names.get(name)
+
+    def children_of(self, provider: ProviderId) -> list[ProviderId]:
+        """Return the providers directly below this one."""
+        return list(self._children.get(provider, ()))
+
+    def tree_of(self, provider: ProviderId) -> list[ProviderId]:
+        """Return every provider of the tree this one is in, itself included; [] if unknown."""
+        place = self.places.get(provider)
+        if place is None:
+            return []
+        block, row = place
+        root = int(block.trees.root[row])
+        return [uuid_at((block, member)) for member in block.trees.members(root)]
+
+    def differences(self, other: "Fleet") -> list[str]:
+        """Say, one line each, where the two do not hold and answer the same. [] when they do."""
+        found = [
+            f"{name} differ: {sorted(ours.items() ^ theirs.items())}"
+            for name, ours, theirs in (
+                ("resource classes", self.classes, other.classes),
+                ("traits", self.traits, other.traits),
+                ("names", self._names, other._names),
+                ("uses of traits", +self._trait_uses, +other._trait_uses),
+                ("sharing providers", dict(self.sharing), dict(other.sharing)),
+            )
+            if ours != theirs
+        ]
+        for uuid in sorted(self.places.keys() | other.places.keys()):
+            ours, theirs = self._image(uuid), other._image(uuid)
+            keys = sorted(ours.keys() | theirs.keys())
+            found += [
+                f"provider {uuid}: {key} is {ours.get(key)!r}, and {theirs.get(key)!r} in the other"
+                for key in keys
+                if ours.get(key) != theirs.get(key)
+            ]
+        return found
+
+    def apply(self, changes: Changes) -> None:
+        """Follow committed changes; consumers are of no interest here.
+
+        Raises LookupError when a provider's root is unknown: the rows are corrupt.
+        """
+        for old, new in changes.renamed_classes.items():
+            self._rename_class(old, new)
+        if changes.providers:
+            self._providers(changes.providers)
+        self._contents(changes)
+        _merge(self.classes, changes.classes)
+        _merge(self.traits, changes.traits)
+
+    def _rename_class(self, old: str, new: str) -> None:
+        self._version += 1
+        for block in self.blocks:
+            block.rename_class(old, new, self._version)
+
+    def _providers(self, images: dict[ProviderId, Provider | None]) -> None:
+        """Remove, move and add providers; whoever only changes inside keeps the row."""
+        arriving: dict[ProviderId, list[Provider]] = defaultdict(list)
+        kept: dict[ProviderId, Provider] = {}
+        moving: dict[ProviderId, ProviderRecord] = {}
+        for uuid, provider in images.items():
+            old = self.record(uuid)
+            if old is not None:
+                self._unlink(old.provider)
+            if provider is None or (old is not None and _is_another(old.provider, provider)):
+                self._remove(uuid)
+            elif old is not None and old.provider.root != provider.root:
+                moving[uuid] = old
+                self._remove(uuid)
+            if provider is None:
+                continue
+            self._link(provider)
+            if uuid not in self.places:
+                arriving[provider.root].append(provider)
+            else:
+                kept[uuid] = provider
+        for root, members in arriving.items():
+            self._seat(root, members)
+        for uuid, provider in kept.items():
+            self._write(uuid, provider, None, {})
+        for uuid, record in moving.items():
+            self._write(uuid, None, record.tags, record.inventories)
+
+    def _seat(self, root: ProviderId, members: list[Provider]) -> None:
+        """Give rows to providers of one tree that have none, the root first."""
+        place = self.places.get(root)
+        members.sort(key=lambda provider: provider.uuid != root)
+        if place is not None:
+            block = place[0]
+        elif members[0].uuid == root:
+            block = self._block_for(len(members))
+        else:
+            raise LookupError(f"provider {members[0].uuid} has an unknown root {root}")
+        self._version += 1
+        for provider in members:
+            row = block.take()
+            self.places[provider.uuid] = (block, row)
+            block.enter(row, self.places[root][1], provider, self._version)
+
+    def _block_for(self, providers: int) -> Block:
+        """Return a block with room for a new tree."""
+        self._roomy = [block for block in self._roomy if block.has_room_for_tree(1)]
+        for block in self._roomy:
+            if block.has_room_for_tree(providers):
+                return block
+        block = Block(max(BLOCK_ROWS, providers + SPARE_ROWS))
+        self.blocks.append(block)
+        self._roomy.append(block)
+        return block
+
+    def _remove(self, uuid: ProviderId) -> None:
+        place = self.places.pop(uuid, None)
+        if place is None:
+            return
+        block, row = place
+        self._count_traits(uuid, block.record(row).tags.traits, frozenset())
+        block.clear(row)
+        if block not in self._roomy and block.has_room_for_tree(SPARE_ROWS):
+            self._roomy.append(block)
+
+    def _link(self, provider: Provider) -> None:
+        self._names[provider.name] = provider.uuid
+        if provider.parent is not None:
+            self._children.setdefault(provider.parent, {})[provider.uuid] = None
+
+    def _unlink(self, provider: Provider) -> None:
+        if self._names.get(provider.name) == provider.uuid:
+            del self._names[provider.name]
+        if provider.parent is not None:
+            siblings = self._children[provider.parent]
+            del siblings[provider.uuid]
+            if not siblings:
+                del self._children[provider.parent]
+
+    def _contents(self, changes: Changes) -> None:
+        """Write tags and inventories; those of providers that are gone have nowhere to go."""
+        inventories: dict[ProviderId, dict[str, Inventory | None]] = {}
+        for (uuid, name), inventory in changes.inventories.items():
+            inventories.setdefault(uuid, {})[name] = inventory
+        for uuid in inventories | changes.tags:
+            if uuid in self.places:
+                self._write(uuid, None, changes.tags.get(uuid), inventories.get(uuid, {}))
+
+    def _write(
+        self,
+        uuid: ProviderId,
+        provider: Provider | None,
+        tags: Tags | None,
+        inventories: Mapping[str, Inventory | None],
+    ) -> None:
+        block, row = self.places[uuid]
+        if tags is not None:
+            self._count_traits(uuid, block.record(row).tags.traits, tags.traits)
+        self._version += 1
+        block.write(row, self._version, provider, tags, inventories)
+
+    def _count_traits(
+        self, uuid: ProviderId, before: frozenset[str], after: frozenset[str]
+    ) -> None:
+        if before == after:
+            return
+        self._trait_uses.update(after - before)
+        self._trait_uses.subtract(before - after)
+        if SHARING_TRAIT in after:
+            self.sharing.setdefault(uuid)
+        else:
+            self.sharing.pop(uuid, None)
+
+    def _image(self, uuid: ProviderId) -> dict[str, object]:
+        """Return all that is known of a provider, as the records and as the columns have it."""
+        place = self.places.get(uuid)
+        if place is None:
+            return {"presence": False}
+        children = sorted(self.children_of(uuid))
+        return {"presence": True, "children": children, **place[0].image(place[1])}
+
+
+def _is_another(old: Provider, new: Provider) -> bool:
+    """Was the provider deleted and one with the same UUID created within one batch?"""
+    return old.created_at != new.created_at
+
+
+def _merge(target: dict[str, Vocable], changes: dict[str, Vocable | None]) -> None:
+    for name, vocable in changes.items():
+        if vocable is None:
+            target.pop(name, None)
+        else:
+            target[name] = vocable

@@ -1,0 +1,59 @@
+"""Who belongs to which tree, among the rows of one block. A tree is never split over blocks."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.core.ledger.search.columns import Mask
+
+
+class Trees:
+    """The trees of one block. A tree is named by the row of its root."""
+
+    __slots__ = ("_members", "is_root", "root")
+
+    def __init__(self, size: int) -> None:
+        self.root: NDArray[np.intp] = np.arange(size)
+        """The row of the root of each row's tree; an empty row stands for itself."""
+        self.is_root: Mask = np.zeros(size, dtype=np.bool_)
+        self._members: dict[int, list[int]] = {}
+
+    def join(self, row: int, root: int) -> None:
+        """Put a row into the tree of `root`: the row itself, or one that has joined before."""
+        self.root[row] = root
+        self.is_root[row] = row == root
+        if row != root:
+            self._members.setdefault(root, [root]).append(row)
+
+    def leave(self, row: int) -> None:
+        """Take a row out of its tree."""
+        root = int(self.root[row])
+        members = self._members.get(root)
+        if members is not None:
+            if row in members:
+                members.remove(row)
+            if members in ([], [root]):
+                del self._members[root]
+        self.root[row] = row
+        self.is_root[row] = False
+
+    def members(self, root: int) -> list[int]:
+        """Return the rows of a tree, its root among them. Do not change the list."""
+        return self._members.get(root) or [root]
+
+    def is_lone(self, root: int) -> bool:
+        """Is the root all there is of its tree?"""
+        return root not in self._members
+
+    def any_of(self, mask: Mask) -> Mask:
+        """Mark the roots of all trees that have a marked row."""
+        if not self._members:
+            return mask
+        found: Mask = np.zeros(len(mask), dtype=np.bool_)
+        found[self.root[mask]] = True
+        return found
+
+    def grow(self, size: int) -> None:
+        """Add empty rows up to `size`."""
+        old = len(self.root)
+        self.root = np.concatenate([self.root, np.arange(old, size)])
+        self.is_root = np.concatenate([self.is_root, np.zeros(size - old, dtype=np.bool_)])
