@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from moorage.faces.auth.noauth2 import NoAuth2
 from moorage.faces.auth.token import TokenAuthenticator
 from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
+from moorage.faces.placement.policy import Profile
 from moorage.faces.testing import testing_face
 from moorage.faces.v1.app import v1_face
 from moorage.faces.web import Authenticator, Limits
@@ -54,13 +56,22 @@ def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) 
         query_parameters_max=settings.query_parameters_max,
     )
     authenticator = _authenticator(settings, service)
-    placement = PlacementFace(service, authenticator, settings.policy, limits, settings.cors_origin)
+    placement = PlacementFace(
+        service,
+        authenticator,
+        policy=settings.policy,
+        cors_origin=settings.cors_origin,
+        limits=limits,
+    )
     metrics = Metrics(service)
     health = HealthFace(_readiness(service, stopping), metrics.text)
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = v1_face(service.access, service.upkeep, authenticator, limits)
     if settings.testing:
-        faces["_testing"] = testing_face(service.upkeep.wipe, placement.configure)
+        faces["_testing"] = testing_face(
+            service.upkeep.wipe,
+            lambda policy, origin: placement.configure(cast(Profile, policy), origin),
+        )
     access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
     application = Application(placement, faces, metrics.requests, access_log)
     return Composition(application, metrics, access_log)

@@ -1,0 +1,69 @@
+"""What commands for administrators share: which server or database they mean, and as whom."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import click
+
+from moorage.cli.options import config_option, load, settings_options
+
+
+class Administration(Protocol):
+    """What an administrator may ask."""
+
+    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+        """Make a token; its secret is under `token`."""
+        ...
+
+    def token_list(self) -> list[dict[str, Any]]:
+        """Return all tokens."""
+        ...
+
+    def token_revoke(self, token_id: str) -> None:
+        """Make a token worthless."""
+        ...
+
+    def backup(self, path: str) -> None:
+        """Write a complete copy of the database to a new file at an absolute path."""
+        ...
+
+    def check(self) -> list[str]:
+        """Return every difference between what is stored and what it should be."""
+        ...
+
+
+def administering(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that `administration` and `database_url` look at."""
+
+    @config_option
+    @settings_options("database")
+    @click.option("--url", envvar="MOORAGE_URL", help="The server to ask, http://HOST:PORT.")
+    @click.option("--token", envvar="MOORAGE_TOKEN", help="The token to ask it with.")
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        config_file: str | None,
+        database: str | None,
+        url: str | None,
+        token: str | None,
+        **options: Any,
+    ) -> None:
+        settings = load({"database": database}, config_file).settings
+        click.get_current_context().obj = (settings.database, url, token)
+        command(*args, **options)
+
+    return wrapped
+
+
+def administration() -> Administration:
+    """Return the way to carry out the running command; see `administration.find`."""
+    from moorage.cli.administration import find  # only now: it loads the whole service
+
+    return find(*click.get_current_context().obj)
+
+
+def database_url() -> str:
+    """Return the setting `database` of the running command."""
+    url: str = click.get_current_context().obj[0]
+    return url

@@ -1,0 +1,159 @@
+"""Carries out what an administrator asks: at the server that owns the database, or in the database.
+
+Both ways take and return the same plain values, those of the native API.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.core.errors import Code, Error
+from moorage.faces.v1.tokens import shown
+from moorage.serve.files import Files
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.store.api import Fatal, Locked, StoreError
+
+T = TypeVar("T")
+
+EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
+"""By the status of a refusal; any other is a failure."""
+
+NOAUTH2_TOKEN = "admin"
+
+
+class AtServer:
+    """Asks a running server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def reachable(self) -> bool:
+        """Does a server answer there?"""
+        try:
+            self._transport.request("GET", "/healthz")
+        except UnreachableError:
+            return False
+        except RefusedError:
+            pass
+        return True
+
+    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        wanted = {"name": name, "role": role, "project_id": project_id}
+        made: dict[str, Any] = self._ask("POST", "/v1/tokens", wanted)
+        return made
+
+    def token_list(self) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        tokens: list[dict[str, Any]] = self._ask("GET", "/v1/tokens")["tokens"]
+        return tokens
+
+    def token_revoke(self, token_id: str) -> None:
+        """See `administering.Administration`."""
+        self._ask("DELETE", f"/v1/tokens/{token_id}")
+
+    def backup(self, path: str) -> None:
+        """See `administering.Administration`."""
+        self._ask("POST", "/v1/database/backup", {"path": path})
+
+    def check(self) -> list[str]:
+        """See `administering.Administration`."""
+        found: list[str] = self._ask("POST", "/v1/database/check", {})["differences"]
+        return found
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        try:
+            return self._transport.request(method, path, body)
+        except UnreachableError as error:
+            raise Failure(UNREACHABLE, str(error)) from None
+        except RefusedError as refusal:
+            hint = ""
+            if refusal.status == 401:
+                hint = "; name an administrator's token with --token or MOORAGE_TOKEN"
+            raise Failure(EXIT_CODES.get(refusal.status, FAILED), f"{refusal}{hint}") from None
+
+
+class InDatabase:
+    """Opens the database itself, as no server has it."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+
+    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        secret, token = self._run(lambda service: service.access.create(name, role, project_id))
+        made: dict[str, Any] = msgspec.to_builtins(shown(token, secret))
+        return made
+
+    def token_list(self) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        tokens = self._run(lambda service: service.access.list())
+        return [msgspec.to_builtins(shown(token)) for token in tokens]
+
+    def token_revoke(self, token_id: str) -> None:
+        """See `administering.Administration`."""
+        self._run(lambda service: service.access.revoke(token_id))
+
+    def backup(self, path: str) -> None:
+        """See `administering.Administration`."""
+        self._run(lambda service: service.upkeep.backup(path))
+
+    def check(self) -> list[str]:
+        """See `administering.Administration`."""
+        return self._run(lambda service: service.upkeep.check())
+
+    def _run(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        try:
+            return asyncio.run(self._with_service(act))
+        except Locked as error:
+            raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
+        except Error as error:
+            code = USAGE if error.code is Code.INVALID else FAILED
+            raise Failure(code, error.message) from None
+        except StoreError as error:
+            raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
+
+    async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
+        try:
+            return await act(service)
+        finally:
+            await service.stop()
+
+
+def find(database_url: str, url: str | None, token: str | None) -> AtServer | InDatabase:
+    """Choose the way: the server named, else the one that announced itself, else the database.
+
+    Args:
+        database_url: the setting `database`.
+        url: of a server, when one is named.
+        token: to call it with; by default the administrator's token beside the database.
+    """
+    try:
+        files = Files(database_url)
+    except StoreError as error:
+        raise Failure(USAGE, str(error)) from None
+    announced = files.announced()
+    secret = token or files.token_read()
+    try:
+        if url is not None:
+            return AtServer(Transport(url, secret))
+        if announced is not None:
+            secret = secret or (NOAUTH2_TOKEN if announced.auth == "noauth2" else None)
+            server = AtServer(Transport(announced.url, secret, certificate=announced.certificate))
+            if server.reachable():
+                return server
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, str(error)) from None
+    return InDatabase(database_url)
+
+
+def _give_up(error: Exception) -> None:
+    """End at once: nothing may be reported done that may be lost."""
+    os._exit(FAILED)

@@ -1,0 +1,86 @@
+"""`moorage db`: looking after the database."""
+
+import asyncio
+import os
+
+import click
+
+from moorage.cli.administering import administering, administration, database_url
+from moorage.cli.options import json_option
+from moorage.cli.output import FAILED, USAGE, Failure, show_json
+
+
+@click.group("db")
+def group() -> None:
+    """Migrate, check, back up and restore the database."""
+
+
+@group.command()
+@administering
+@json_option
+def migrate(as_json: bool) -> None:
+    """Bring the schema of a database that is not in use up to this release; made if missing."""
+    from moorage.store.api import StoreError
+    from moorage.store.open import open_engine, sqlite_path
+
+    try:
+        path = sqlite_path(database_url())
+        engine = open_engine(database_url())
+        asyncio.run(engine.close())
+    except StoreError as error:
+        raise Failure(USAGE, str(error)) from None
+    if as_json:
+        show_json({"database": path, "schema": "current"})
+    else:
+        click.echo(f"{path} has the schema of this release")
+
+
+@group.command()
+@administering
+@json_option
+def check(as_json: bool) -> None:
+    """Derive every sum, generation and tree anew and report what differs; 1 if anything does."""
+    differences = administration().check()
+    if as_json:
+        show_json({"differences": differences})
+    else:
+        for difference in differences:
+            click.echo(difference)
+        click.echo(f"{len(differences)} differences" if differences else "no differences", err=True)
+    if differences:
+        click.get_current_context().exit(FAILED)
+
+
+@group.command()
+@administering
+@click.argument("target", metavar="FILE")
+@json_option
+def backup(target: str, as_json: bool) -> None:
+    """Write a complete copy of the database to the new FILE, also while a server runs."""
+    path = os.path.abspath(target)
+    administration().backup(path)
+    if as_json:
+        show_json({"path": path})
+    else:
+        click.echo(f"wrote {path}")
+
+
+@group.command()
+@administering
+@click.argument("source", metavar="FILE")
+@json_option
+def restore(source: str, as_json: bool) -> None:
+    """Put the backup FILE in the place of a database that is not in use; the old one is kept."""
+    from moorage.store.api import StoreError
+    from moorage.store.open import restore as restore_database
+    from moorage.store.open import sqlite_path
+
+    try:
+        path = sqlite_path(database_url())
+        kept = restore_database(database_url(), os.path.abspath(source))
+    except StoreError as error:
+        raise Failure(USAGE, str(error)) from None
+    if as_json:
+        show_json({"database": path, "kept": kept})
+    else:
+        click.echo(f"restored {path}" + (f"; the old one is kept as {kept}" if kept else ""))

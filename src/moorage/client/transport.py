@@ -1,0 +1,120 @@
+"""One request and its answer, over HTTP or HTTPS, as JSON; every failure told apart."""
+
+import http.client
+import json
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+SECONDS_MAX = 60.0
+"""How long to wait for the server, by default."""
+
+ANSWER_BYTES_MAX = 256 << 20
+"""Bytes in an answer; more is not from a Moorage server."""
+
+
+class UnreachableError(Exception):
+    """No server answered; it is unknown whether a request that was sent was carried out."""
+
+
+class RefusedError(Exception):
+    """The server refused. `code` is stable and for programs, the message for people."""
+
+    def __init__(self, status: int, code: str, message: str, request_id: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+
+
+class Transport:
+    """Requests to one server, each on a connection of its own."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        certificate: str | None = None,
+        seconds_max: float = SECONDS_MAX,
+    ) -> None:
+        """Remember where to ask and as whom.
+
+        Args:
+            url: the server's, `http://HOST:PORT` or `https://HOST:PORT`, with a path prefix if any.
+            token: sent as `X-Auth-Token`.
+            certificate: a PEM file; a server that shows exactly this certificate is believed,
+                whatever name it bears. By default the system's authorities decide.
+            seconds_max: longest wait for the server.
+
+        Raises:
+            ValueError: the URL is none, or the certificate cannot be read.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the URL of a server (http://HOST:PORT)")
+        self._host = parts.hostname
+        self._port = parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._token = token
+        self._seconds_max = seconds_max
+        self._tls = _context(certificate) if parts.scheme == "https" else None
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Send one request; return its decoded answer, None for an empty one.
+
+        Raises:
+            UnreachableError: there was no answer.
+            RefusedError: the answer is not a 2xx.
+        """
+        headers = {"Accept": "application/json"}
+        if self._token is not None:
+            headers["X-Auth-Token"] = self._token
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body)
+        connection = self._connection()
+        try:
+            connection.request(method, f"{self._prefix}{path}", data, headers)
+            response = connection.getresponse()
+            raw = response.read(ANSWER_BYTES_MAX)
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreachableError(f"no answer from {self._host}:{self._port}: {error}") from error
+        finally:
+            connection.close()
+        return _judged(response.status, raw)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._seconds_max)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=self._seconds_max, context=self._tls
+        )
+
+
+def _context(certificate: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if certificate is not None:
+        context = ssl.create_default_context(cafile=certificate)
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+def _judged(status: int, raw: bytes) -> Any:
+    try:
+        decoded = json.loads(raw) if raw else None
+    except ValueError:
+        if 200 <= status < 300:
+            raise UnreachableError("what answered is no Moorage server: not JSON") from None
+        decoded = None
+    if 200 <= status < 300:
+        return decoded
+    problem = decoded if isinstance(decoded, dict) else {}
+    raise RefusedError(
+        status,
+        str(problem.get("code", "unknown")),
+        str(problem.get("detail", f"the server answered {status}")),
+        str(problem.get("request_id", "-")),
+    )
