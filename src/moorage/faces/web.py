@@ -8,6 +8,7 @@ strings that are too long or not UTF-8.
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -175,8 +176,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
-    names = [name for name, _ in pairs]
-    twice = next(name for name in found if names.count(name) > 1)
+    ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
     raise ValueError(f"the key {twice!r} is given more than once")
 
 

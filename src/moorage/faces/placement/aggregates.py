@@ -1,0 +1,40 @@
+"""Aggregates of a provider. They exist by being named."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.core.ids import AggregateId
+from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.schemas import AggregatesPut, AggregatesPut19, check_unique
+from moorage.faces.placement.uuids import uuid_normal
+from moorage.service.ledger import AggregatesReplace
+
+GENERATION_SINCE = 19
+
+
+async def index(request: Request) -> Answer:
+    """GET /resource_providers/{uuid}/aggregates."""
+    record = await request.provider()
+    return _shown(request, record.tags.aggregates, record.provider.generation)
+
+
+async def replace(request: Request) -> Answer:
+    """PUT /resource_providers/{uuid}/aggregates."""
+    uuid = (await request.provider()).provider.uuid
+    generation = None
+    if request.version >= GENERATION_SINCE:
+        body = request.decode(AggregatesPut19)
+        named, generation = body.aggregates, body.resource_provider_generation
+    else:
+        named = request.decode(AggregatesPut)
+    check_unique(named)
+    aggregates = frozenset(AggregateId(uuid_normal(name) or name) for name in named)
+    state = await request.service.transactor.submit(AggregatesReplace(uuid, aggregates, generation))
+    return _shown(request, state.tags.aggregates, state.generation)
+
+
+def _shown(request: Request, aggregates: Iterable[AggregateId], generation: int) -> Answer:
+    shown: dict[str, Any] = {"aggregates": sorted(aggregates)}
+    if request.version >= GENERATION_SINCE:
+        shown["resource_provider_generation"] = generation
+    return json_answer(shown, request.now())

@@ -1,0 +1,269 @@
+"""The door of the Placement API: every check in the dialect's own order, then the handler.
+
+The order is token, microversion, content-length, address, method; then, by route: microversion,
+content type or Accept, policy; what is left is the handler's. A raw ASGI application, because
+this order is the dialect's and the path is hot.
+"""
+
+import logging
+from http import HTTPStatus
+
+from moorage.core.errors import Error
+from moorage.faces.placement import cors, microversion, negotiation, problems
+from moorage.faces.placement.policy import USAGES, Profile, allows
+from moorage.faces.placement.problems import ProblemError, problem_of
+from moorage.faces.placement.request import Answer, Request, http_date
+from moorage.faces.placement.routes import Match, Route, Table, routes
+from moorage.faces.web import (
+    Authenticator,
+    Caller,
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    body_read,
+    headers_of,
+    query_parse,
+    request_id_new,
+)
+from moorage.service.app import Service
+
+CACHE_HEADERS_SINCE = 15
+OPEN_PATHS = ("", "/")
+"""Addresses that need no token."""
+
+Headers = list[tuple[bytes, bytes]]
+
+log = logging.getLogger("moorage.placement")
+
+
+class Exchange:
+    """What is known of one request so far, for whatever answer it will get."""
+
+    __slots__ = ("headers", "prefix", "request_id", "route", "scope", "version")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.headers = headers_of(scope)
+        self.request_id = request_id_new()
+        self.prefix: str = scope.get("root_path", "")
+        self.version: int | None = None
+        self.route: Route | None = None
+
+    @property
+    def path(self) -> str:
+        """The address below the path this face is mounted under."""
+        path: str = self.scope["path"]
+        return path.removeprefix(self.prefix)
+
+    def url(self, location: str) -> str:
+        """Return the absolute form of a path of this API."""
+        server = self.scope.get("server") or ("localhost", None)
+        host = self.headers.get("host") or f"{server[0]}:{server[1]}"
+        return f"{self.scope.get('scheme', 'http')}://{host}{self.prefix}{location}"
+
+
+class PlacementFace:
+    """The ASGI application.
+
+    Args:
+        service: what it serves.
+        authenticator: tells who is calling.
+        policy: the profile of rules in force.
+        cors_origin: the web origin that may call from a browser; None: none may.
+        limits: bounds of requests.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        authenticator: Authenticator,
+        *,
+        policy: Profile = "default",
+        cors_origin: str | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._service = service
+        self._authenticator = authenticator
+        self._limits = limits or Limits()
+        self._table = Table(routes())
+        self.configure(policy, cors_origin)
+
+    def configure(self, policy: Profile, cors_origin: str | None) -> None:
+        """Put other rules in force, for every request from now on."""
+        self._policy: Profile = policy
+        self._cors_origin = cors_origin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        exchange = Exchange(scope)
+        status, headers, body = await self._outcome(exchange, receive)
+        headers.append((b"content-length", str(len(body)).encode()))
+        headers.append((b"x-openstack-request-id", exchange.request_id.encode()))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, bytes]:
+        if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":
+            return 200, cors.preflight(self._cors_origin, exchange.headers), b""
+        try:
+            status, headers, body = _answered(exchange, await self._answer(exchange, receive))
+        except Exception as error:
+            status, headers, body = _refused(exchange, _problem(exchange, error))
+        if self._cors_origin is not None:
+            headers.extend(cors.decoration(self._cors_origin, exchange.headers))
+        return status, headers, body
+
+    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
+        caller = None
+        if exchange.path not in OPEN_PATHS:
+            caller = await self._authenticator.authenticate(exchange.headers)
+            if caller is None:
+                raise ProblemError(HTTPStatus.UNAUTHORIZED, "")
+        version = microversion.negotiate(exchange.headers.get(microversion.HEADER, ""))
+        exchange.version = version
+        _check_length(exchange.headers)
+        match = self._table.match(exchange.path)
+        if match is None:
+            raise ProblemError(HTTPStatus.NOT_FOUND, "")
+        route = exchange.route = _route(exchange, match, version)
+        self._check_policy(route, caller, exchange)
+        body = b""
+        if route.content:
+            body = await self._body(route, exchange, receive)
+        return await route.handler(
+            Request(
+                service=self._service,
+                version=version,
+                path=match.path,
+                query_string=exchange.scope["query_string"],
+                body=body,
+                prefix=exchange.prefix,
+                limits=self._limits,
+            )
+        )
+
+    async def _body(self, route: Route, exchange: Exchange, receive: Receive) -> bytes:
+        if route.bulk:
+            limit, setting = self._limits.bulk_bytes_max, "bulk_bytes_max"
+        else:
+            limit, setting = self._limits.body_bytes_max, "body_bytes_max"
+        return await body_read(exchange.headers, receive, limit, setting)
+
+    def _check_policy(self, route: Route, caller: Caller | None, exchange: Exchange) -> None:
+        if not route.rule or caller is None:
+            return
+        project = None
+        if route.rule == USAGES:
+            pairs = query_parse(exchange.scope["query_string"], self._limits)
+            project = dict(pairs).get("project_id")
+        if not allows(self._policy, route.rule, caller, project):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"Policy does not allow placement:{route.rule} to be performed.",
+            )
+
+
+def _problem(exchange: Exchange, error: Exception) -> ProblemError:
+    """Word whatever a request ended with."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, RefusalError):
+        return ProblemError(error.status, error.message)
+    if isinstance(error, Error):
+        return problem_of(error, exchange.route.exceptions if exchange.route else {})
+    log.error("%s: a fault in this service", exchange.request_id, exc_info=error)
+    return ProblemError(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "The log tells more under the request id."
+    )
+
+
+def _check_length(headers: dict[str, str]) -> None:
+    length = headers.get("content-length")
+    if not length:
+        return
+    try:
+        has_body = int(length) > 0
+    except ValueError:
+        raise ProblemError(400, "content-length header must be an integer") from None
+    if has_body and not headers.get("content-type"):
+        raise ProblemError(400, "content-type header required when content-length > 0")
+
+
+def _route(exchange: Exchange, match: Match, version: int) -> Route:
+    """Return the route of a method at a version, when content type and Accept suit it."""
+    method = exchange.scope["method"]
+    candidates = match.by_method.get(method)
+    if candidates is None:
+        raise _no_method(method, ((b"allow", ", ".join(match.by_method).encode()),))
+    if candidates[0].content_first:
+        _check_content_type(exchange.headers)
+    for route in candidates:
+        if route.since <= version <= route.until:
+            break
+    else:
+        if candidates[0].too_old == HTTPStatus.METHOD_NOT_ALLOWED:
+            raise _no_method(method)
+        raise ProblemError(HTTPStatus.NOT_FOUND, "")
+    if route.content and not route.content_first:
+        _check_content_type(exchange.headers)
+    if route.accept and not negotiation.accepts_json(exchange.headers.get("accept", "")):
+        raise ProblemError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
+    return route
+
+
+def _no_method(method: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "The method specified is not allowed for this resource.",
+        explanation=f"The method {method} is not allowed for this resource.",
+        headers=headers,
+    )
+
+
+def _check_content_type(headers: dict[str, str]) -> None:
+    kind = headers.get("content-type", "").partition(";")[0].strip()
+    if kind.lower() != negotiation.JSON:
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"The media type {kind or None} is not supported, use {negotiation.JSON}",
+        )
+
+
+def _version_headers(version: int | None) -> Headers:
+    if version is None:
+        return []
+    return [
+        (microversion.HEADER.encode(), f"{microversion.SERVICE} 1.{version}".encode()),
+        (b"vary", microversion.HEADER.encode()),
+    ]
+
+
+def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, bytes]:
+    headers = _version_headers(exchange.version)
+    if answer.body is not None:
+        headers.append((b"content-type", b"application/json"))
+    if answer.location is not None:
+        headers.append((b"location", exchange.url(answer.location).encode("latin-1", "replace")))
+    if answer.modified is not None and (exchange.version or 0) >= CACHE_HEADERS_SINCE:
+        headers.append((b"last-modified", http_date(answer.modified).encode()))
+        headers.append((b"cache-control", b"no-cache"))
+    return answer.status, headers, answer.body or b""
+
+
+def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, bytes]:
+    kind = negotiation.error_type(exchange.headers.get("accept", ""))
+    if kind == negotiation.HTML:
+        body = problems.body_html(problem)
+    elif kind == negotiation.TEXT:
+        body = problems.body_text(problem)
+    elif problem.status == HTTPStatus.UNAUTHORIZED:
+        body = problems.body_unauthorized(problem)
+    else:
+        body = problems.body_json(problem, exchange.request_id, exchange.version)
+    shown = kind if kind == negotiation.JSON else f"{kind}; charset=UTF-8"
+    headers = _version_headers(exchange.version)
+    headers.extend(problem.headers)
+    headers.append((b"content-type", shown.encode()))
+    return problem.status, headers, body

@@ -1,0 +1,169 @@
+"""Every refusal of this dialect: one table from code to status, one shape for the body.
+
+Source: Placement API reference, "Errors"; OpenStack API working group, "Errors" guideline. The
+`code` of the body is shown from microversion 1.23 on.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+
+from moorage.core.errors import Code, Error
+
+UNDEFINED = "placement.undefined_code"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+DUPLICATE_NAME = "placement.duplicate_name"
+INVENTORY_IN_USE = "placement.inventory.inuse"
+PROVIDER_IN_USE = "placement.resource_provider.inuse"
+PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
+CANNOT_DELETE_PARENT = "placement.resource_provider.cannot_delete_parent"
+QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
+QUERY_BAD_VALUE = "placement.query.bad_value"
+QUERY_MISSING_VALUE = "placement.query.missing_value"
+
+CODE_SINCE = 23
+"""First microversion whose error bodies show a code."""
+
+
+class Outcome(NamedTuple):
+    """How a refusal looks on the wire."""
+
+    status: int
+    code: str = UNDEFINED
+
+
+OUTCOMES: dict[Code, Outcome] = {
+    Code.PROVIDER_NOT_FOUND: Outcome(404),
+    Code.INVENTORY_NOT_FOUND: Outcome(404),
+    Code.ALLOCATIONS_NOT_FOUND: Outcome(404),
+    Code.CLASS_NOT_FOUND: Outcome(404),
+    Code.TRAIT_NOT_FOUND: Outcome(404),
+    Code.TOKEN_NOT_FOUND: Outcome(404),
+    Code.PROVIDER_UNKNOWN: Outcome(400),
+    Code.PARENT_UNKNOWN: Outcome(400),
+    Code.CLASS_UNKNOWN: Outcome(400),
+    Code.TRAIT_UNKNOWN: Outcome(400),
+    Code.INVENTORY_UNKNOWN: Outcome(400),
+    Code.PROVIDER_GENERATION: Outcome(409, CONCURRENT_UPDATE),
+    Code.CONSUMER_GENERATION: Outcome(409, CONCURRENT_UPDATE),
+    Code.DUPLICATE_PROVIDER: Outcome(409, DUPLICATE_NAME),
+    Code.INVENTORY_EXISTS: Outcome(409, CONCURRENT_UPDATE),
+    Code.CLASS_EXISTS: Outcome(409),
+    Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE),
+    Code.PROVIDER_IN_USE: Outcome(409, PROVIDER_IN_USE),
+    Code.PROVIDER_HAS_CHILDREN: Outcome(409, CANNOT_DELETE_PARENT),
+    Code.CLASS_IN_USE: Outcome(409),
+    Code.TRAIT_IN_USE: Outcome(409),
+    Code.INVENTORY_MISSING: Outcome(409),
+    Code.CAPACITY_EXCEEDED: Outcome(409),
+    Code.UNITS_VIOLATED: Outcome(409),
+    Code.INVALID: Outcome(400),
+    Code.STANDARD_CLASS: Outcome(400),
+    Code.STANDARD_TRAIT: Outcome(400),
+    Code.REPARENT_REFUSED: Outcome(400),
+    Code.TREE_LOOP: Outcome(400),
+    Code.LIMIT_EXCEEDED: Outcome(400),
+    Code.OVERLOADED: Outcome(503),
+    Code.UNAVAILABLE: Outcome(503),
+}
+"""The one table: what each code of the core becomes in this dialect."""
+
+EXPLANATIONS = {
+    400: "The server could not comply with the request since it is either malformed or "
+    "otherwise incorrect.",
+    401: "This server could not verify that you are authorized to access the document you "
+    "requested.",
+    403: "Access was denied to this resource.",
+    404: "The resource could not be found.",
+    406: "The resource could not be generated that was acceptable to your browser.",
+    409: "There was a conflict when trying to complete your request.",
+    413: "The body of your request was too large for this server.",
+    414: "The request URI was too long for this server.",
+    415: "The request media type is not supported by this server.",
+    500: "The server has either erred or is incapable of performing the requested operation.",
+    503: "The server is currently unavailable. Please try again at a later time.",
+}
+
+RETRY_SECONDS = "1"
+"""What a 503 advises to wait."""
+
+
+class ProblemError(Exception):
+    """A refusal that this dialect words itself.
+
+    `explanation` replaces the stock sentence of the status; `headers` are sent along, `members`
+    are added to the JSON body.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        code: str = UNDEFINED,
+        *,
+        explanation: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        members: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.code = code
+        self.explanation = explanation or EXPLANATIONS[status]
+        self.headers = headers
+        self.members = members or {}
+
+
+def problem_of(error: Error, exceptions: Mapping[Code, Outcome]) -> ProblemError:
+    """Word a refusal of the core; `exceptions` are a route's deviations from the table."""
+    outcome = exceptions.get(error.code) or OUTCOMES[error.code]
+    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if outcome.status == 503 else ()
+    return ProblemError(outcome.status, error.message, outcome.code, headers=headers)
+
+
+def title_of(status: int) -> str:
+    """Return the name of a status, as clients of this API expect it."""
+    return HTTPStatus(status).phrase
+
+
+def body_json(problem: ProblemError, request_id: str, version: int | None) -> bytes:
+    """Return the body for clients that take JSON; `version` None: it was not understood."""
+    shown: dict[str, Any] = {
+        "status": problem.status,
+        "title": title_of(problem.status),
+        "detail": f"{problem.explanation}\n\n {problem.detail}  ",
+    }
+    if version is not None and version >= CODE_SINCE:
+        shown["code"] = problem.code
+    shown["request_id"] = request_id
+    return msgspec.json.encode({"errors": [{**shown, **problem.members}]})
+
+
+def body_html(problem: ProblemError) -> bytes:
+    """Return the body for browsers."""
+    title = f"{problem.status} {title_of(problem.status)}"
+    return (
+        f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n"
+        f"  {escape(problem.explanation)}<br /><br />\n{escape(problem.detail)}\n\n"
+        " </body>\n</html>"
+    ).encode()
+
+
+def body_text(problem: ProblemError) -> bytes:
+    """Return the body for clients that take plain text only."""
+    title = f"{problem.status} {title_of(problem.status)}"
+    return f"{title}\n\n{problem.explanation}\n\n{problem.detail}\n".encode()
+
+
+def body_unauthorized(problem: ProblemError) -> bytes:
+    """Return the body of a 401: it is made before the API proper and has a shape of its own."""
+    return msgspec.json.encode(
+        {
+            "message": f"{problem.explanation}<br /><br />\n{problem.detail}\n\n",
+            "code": f"{problem.status} {title_of(problem.status)}",
+            "title": title_of(problem.status),
+        }
+    )

@@ -1,0 +1,118 @@
+"""Resource providers: list, show, create, rename, move, delete."""
+
+from typing import Any
+from uuid import uuid4
+
+from msgspec import UNSET
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import Provider
+from moorage.core.ledger.search import providers as providers_search
+from moorage.faces.placement.queries import provider_query
+from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.schemas import (
+    ProviderPost,
+    ProviderPost14,
+    ProviderPut,
+    ProviderPut14,
+)
+from moorage.faces.placement.uuids import uuid_normal
+from moorage.service.ledger import ProviderCreate, ProviderDelete, ProviderUpdate
+
+TREE_SINCE = 14
+BODY_SINCE = 20
+FREE_MOVE_SINCE = 37
+
+_RELATIONS = (
+    ("inventories", 0),
+    ("usages", 0),
+    ("aggregates", 1),
+    ("traits", 6),
+    ("allocations", 11),
+)
+"""Links of a provider and the microversions that have them."""
+
+
+async def index(request: Request) -> Answer:
+    """GET /resource_providers."""
+    question = provider_query(request.query_string, request.version, request.limits)
+    fleet = await request.fleet()
+    question.vocabulary.check(fleet, 'Invalid trait(s) in "required" parameter: ')
+    found = [record.provider for record in providers_search(fleet, question.query)]
+    shown = [_shown(provider, request) for provider in found]
+    modified = max((provider.updated_at for provider in found), default=request.now())
+    return json_answer({"resource_providers": shown}, modified)
+
+
+async def show(request: Request) -> Answer:
+    """GET /resource_providers/{uuid}."""
+    record = await request.provider()
+    return json_answer(_shown(record.provider, request), _modified(record.provider))
+
+
+async def create(request: Request) -> Answer:
+    """POST /resource_providers."""
+    body = request.decode(ProviderPost14 if request.version >= TREE_SINCE else ProviderPost)
+    uuid = str(uuid4()) if body.uuid is UNSET else uuid_normal(body.uuid)
+    parent = _parent(body)
+    provider = await request.service.transactor.submit(
+        ProviderCreate(ProviderId(uuid or ""), body.name, parent)
+    )
+    answer = Answer(201)
+    if request.version >= BODY_SINCE:
+        answer = json_answer(_shown(provider, request), _modified(provider))
+    answer.location = f"/resource_providers/{provider.uuid}"
+    return answer
+
+
+async def update(request: Request) -> Answer:
+    """PUT /resource_providers/{uuid}."""
+    record = await request.provider()
+    body = request.decode(ProviderPut14 if request.version >= TREE_SINCE else ProviderPut)
+    provider = await request.service.transactor.submit(
+        ProviderUpdate(
+            record.provider.uuid,
+            body.name,
+            move=isinstance(body, ProviderPut14) and body.parent_provider_uuid is not UNSET,
+            parent=_parent(body),
+            free=request.version >= FREE_MOVE_SINCE,
+        )
+    )
+    return json_answer(_shown(provider, request), _modified(provider))
+
+
+async def delete(request: Request) -> Answer:
+    """DELETE /resource_providers/{uuid}."""
+    record = await request.provider(" for delete")
+    await request.service.transactor.submit(ProviderDelete(record.provider.uuid))
+    return Answer(204)
+
+
+def _parent(body: ProviderPost | ProviderPut) -> ProviderId | None:
+    named = getattr(body, "parent_provider_uuid", None)
+    return ProviderId(uuid_normal(named) or named) if isinstance(named, str) else None
+
+
+def _modified(provider: Provider) -> Instant:
+    return provider.updated_at
+
+
+def _shown(provider: Provider, request: Request) -> dict[str, Any]:
+    url = f"{request.prefix}/resource_providers/{provider.uuid}"
+    links = [{"rel": "self", "href": url}]
+    links.extend(
+        {"rel": relation, "href": f"{url}/{relation}"}
+        for relation, since in _RELATIONS
+        if request.version >= since
+    )
+    shown = {
+        "uuid": provider.uuid,
+        "name": provider.name,
+        "generation": provider.generation,
+        "links": links,
+    }
+    if request.version >= TREE_SINCE:
+        shown["parent_provider_uuid"] = provider.parent
+        shown["root_provider_uuid"] = provider.root
+    return shown

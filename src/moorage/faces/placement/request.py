@@ -1,0 +1,90 @@
+"""One request and its answer, as handlers see them."""
+
+from dataclasses import dataclass
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.search import Fleet
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.placement.schemas import body_decode
+from moorage.faces.web import Limits
+from moorage.service.app import Service
+
+T = TypeVar("T")
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a handler gives back. `body` None is an empty answer without a content type.
+
+    `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it.
+    `location` is a path below the service's root.
+    """
+
+    status: int
+    body: bytes | None = None
+    modified: Instant | None = None
+    location: str | None = None
+
+
+@dataclass(slots=True)
+class Request:
+    """A request that has passed every check that needs no handler.
+
+    `version` is the minor microversion, `path` the variable parts of the address in order,
+    `prefix` the path the service is mounted under.
+    """
+
+    service: Service
+    version: int
+    path: tuple[str, ...]
+    query_string: bytes
+    body: bytes
+    prefix: str
+    limits: Limits
+
+    def decode(self, kind: type[T]) -> T:
+        """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
+        return body_decode(self.body, kind)
+
+    async def fleet(self) -> Fleet:
+        """Return every provider as of now."""
+        return await self.service.index.current()
+
+    async def provider(self, verb: str = "") -> ProviderRecord:
+        """Return the provider that the address names first. Raises ProblemError 404."""
+        fleet = await self.fleet()
+        uuid = ProviderId(self.path[0].lower())
+        return fleet.record(uuid) or provider_missing(self.path[0], verb)
+
+    def now(self) -> Instant:
+        """Return the time, for answers that are as of now."""
+        return self.service.clock.now()
+
+
+def provider_missing(uuid: str, verb: str = "") -> NoReturn:
+    """Refuse a request whose address names an unknown provider."""
+    raise ProblemError(404, f"No resource provider with uuid {uuid} found{verb}")
+
+
+def json_answer(value: Any, modified: Instant | None = None, status: int = 200) -> Answer:
+    """Return an answer with a JSON body."""
+    return Answer(status, msgspec.json.encode(value), modified)
+
+
+def http_date(instant: Instant) -> str:
+    """Return an instant as HTTP writes it, in whole seconds."""
+    return _http_date(instant // MICROSECONDS)
+
+
+@lru_cache(maxsize=1_024)
+def _http_date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)

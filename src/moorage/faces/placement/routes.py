@@ -1,0 +1,233 @@
+"""The table of routes: what is answered where, since when, to whom, and after which checks."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from moorage.core.errors import Code
+from moorage.faces.placement import (
+    aggregates,
+    allocations,
+    inventories,
+    providers,
+    reshaper,
+    resource_classes,
+    root,
+    traits,
+    usages,
+)
+from moorage.faces.placement.candidates import Candidates
+from moorage.faces.placement.microversion import LATEST
+from moorage.faces.placement.problems import CONCURRENT_UPDATE, PROVIDER_NOT_FOUND, Outcome
+from moorage.faces.placement.request import Answer, Request
+
+Handler = Callable[[Request], Awaitable[Answer]]
+
+
+class Route(NamedTuple):
+    """One method of one address, within a range of microversions."""
+
+    method: str
+    path: str
+    handler: Handler
+    rule: str = ""
+    """Policy rule without its prefix; empty: open to all."""
+    since: int = 0
+    until: int = LATEST
+    content: bool = False
+    """Does it need a JSON body?"""
+    accept: bool = False
+    """Must the client accept JSON?"""
+    too_old: int = 404
+    """Status below its first microversion."""
+    content_first: bool = False
+    """Is the content type judged before the microversion?"""
+    bulk: bool = False
+    """Does the limit of bulk bodies apply?"""
+    exceptions: Mapping[Code, Outcome] = {}
+    """Deviations from the table of outcomes."""
+
+
+_RP = "resource_providers"
+_ONE = f"/{_RP}/{{uuid}}"
+
+_PROVIDERS = (
+    Route("GET", f"/{_RP}", providers.index, f"{_RP}:list", accept=True),
+    Route("POST", f"/{_RP}", providers.create, f"{_RP}:create", content=True),
+    Route("GET", _ONE, providers.show, f"{_RP}:show", accept=True),
+    Route("PUT", _ONE, providers.update, f"{_RP}:update", content=True),
+    Route("DELETE", _ONE, providers.delete, f"{_RP}:delete"),
+    Route("GET", f"{_ONE}/usages", usages.provider_index, f"{_RP}:usages", accept=True),
+    Route(
+        "GET",
+        f"{_ONE}/allocations",
+        allocations.provider_index,
+        f"{_RP}:allocations:list",
+        accept=True,
+    ),
+    Route("GET", f"{_ONE}/aggregates", aggregates.index, f"{_RP}:aggregates:list", 1, accept=True),
+    Route(
+        "PUT",
+        f"{_ONE}/aggregates",
+        aggregates.replace,
+        f"{_RP}:aggregates:update",
+        1,
+        content=True,
+        content_first=True,
+    ),
+    Route("GET", f"{_ONE}/traits", traits.provider_index, f"{_RP}:traits:list", 6, accept=True),
+    Route(
+        "PUT", f"{_ONE}/traits", traits.provider_replace, f"{_RP}:traits:update", 6, content=True
+    ),
+    Route("DELETE", f"{_ONE}/traits", traits.provider_delete, f"{_RP}:traits:delete", 6),
+)
+
+_INVENTORIES = (
+    Route("GET", f"{_ONE}/inventories", inventories.index, f"{_RP}:inventories:list", accept=True),
+    Route(
+        "POST", f"{_ONE}/inventories", inventories.create, f"{_RP}:inventories:create", content=True
+    ),
+    Route(
+        "PUT", f"{_ONE}/inventories", inventories.replace, f"{_RP}:inventories:update", content=True
+    ),
+    Route(
+        "DELETE",
+        f"{_ONE}/inventories",
+        inventories.delete_all,
+        f"{_RP}:inventories:delete",
+        5,
+        too_old=405,
+    ),
+    Route(
+        "GET",
+        f"{_ONE}/inventories/{{resource_class}}",
+        inventories.show,
+        f"{_RP}:inventories:show",
+        accept=True,
+    ),
+    Route(
+        "PUT",
+        f"{_ONE}/inventories/{{resource_class}}",
+        inventories.update,
+        f"{_RP}:inventories:update",
+        content=True,
+    ),
+    Route(
+        "DELETE",
+        f"{_ONE}/inventories/{{resource_class}}",
+        inventories.delete,
+        f"{_RP}:inventories:delete",
+        exceptions={Code.INVENTORY_IN_USE: Outcome(409, CONCURRENT_UPDATE)},
+    ),
+)
+
+_VOCABULARY = (
+    Route(
+        "GET", "/resource_classes", resource_classes.index, "resource_classes:list", 2, accept=True
+    ),
+    Route(
+        "POST",
+        "/resource_classes",
+        resource_classes.create,
+        "resource_classes:create",
+        2,
+        content=True,
+    ),
+    Route(
+        "GET",
+        "/resource_classes/{name}",
+        resource_classes.show,
+        "resource_classes:show",
+        2,
+        accept=True,
+    ),
+    Route(
+        "PUT",
+        "/resource_classes/{name}",
+        resource_classes.rename,
+        "resource_classes:update",
+        2,
+        6,
+        content=True,
+    ),
+    Route("PUT", "/resource_classes/{name}", resource_classes.ensure, "resource_classes:update", 7),
+    Route(
+        "DELETE", "/resource_classes/{name}", resource_classes.delete, "resource_classes:delete", 2
+    ),
+    Route("GET", "/traits", traits.index, "traits:list", 6, accept=True),
+    Route("GET", "/traits/{name}", traits.show, "traits:show", 6),
+    Route("PUT", "/traits/{name}", traits.ensure, "traits:update", 6),
+    Route("DELETE", "/traits/{name}", traits.delete, "traits:delete", 6),
+)
+
+_ALLOCATIONS = (
+    Route("POST", "/allocations", allocations.replace_many, "allocations:manage", 13, content=True),
+    Route("GET", "/allocations/{consumer}", allocations.show, "allocations:list", accept=True),
+    Route(
+        "PUT", "/allocations/{consumer}", allocations.replace, "allocations:update", content=True
+    ),
+    Route("DELETE", "/allocations/{consumer}", allocations.delete, "allocations:delete"),
+    Route("GET", "/usages", usages.index, "usages", 9, accept=True),
+    Route(
+        "POST",
+        "/reshaper",
+        reshaper.reshape,
+        "reshaper:reshape",
+        30,
+        content=True,
+        bulk=True,
+        exceptions={Code.PROVIDER_NOT_FOUND: Outcome(400, PROVIDER_NOT_FOUND)},
+    ),
+)
+
+
+def routes() -> tuple[Route, ...]:
+    """Return all routes, with a fresh memory of candidates' summaries."""
+    return (
+        Route("GET", "/", root.show),
+        *_PROVIDERS,
+        *_INVENTORIES,
+        *_VOCABULARY,
+        *_ALLOCATIONS,
+        Route(
+            "GET",
+            "/allocation_candidates",
+            Candidates().index,
+            "allocation_candidates:list",
+            10,
+            accept=True,
+        ),
+    )
+
+
+Key = tuple[str | None, ...]
+
+
+class Match(NamedTuple):
+    """What an address has: its routes by method, and the variable parts of the address."""
+
+    by_method: dict[str, list[Route]]
+    path: tuple[str, ...]
+
+
+class Table:
+    """Finds routes. In every address of this API names and variables take turns."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._found: dict[Key, dict[str, list[Route]]] = {}
+        for route in routes:
+            methods = self._found.setdefault(_key(route.path)[0], {})
+            methods.setdefault(route.method, []).append(route)
+
+    def match(self, path: str) -> Match | None:
+        """Return what an address has; None: there is no such address."""
+        key, variables = _key(path)
+        methods = self._found.get(key)
+        if methods is None or not all(variables):
+            return None
+        return Match(methods, variables)
+
+
+def _key(path: str) -> tuple[Key, tuple[str, ...]]:
+    """Return an address without its variables, and the variables."""
+    parts = path.removesuffix("/").split("/")[1:]
+    return tuple(None if at % 2 else part for at, part in enumerate(parts)), tuple(parts[1::2])

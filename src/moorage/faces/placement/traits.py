@@ -1,0 +1,92 @@
+"""Traits: the vocabulary, and those a provider has."""
+
+from collections.abc import Iterable
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.model import Vocable
+from moorage.core.ledger.search import Fleet
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.placement.queries import TraitQuery, trait_query
+from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.schemas import TraitsPut
+from moorage.service.ledger import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
+
+
+async def index(request: Request) -> Answer:
+    """GET /traits."""
+    query = trait_query(request.query_string, request.version, request.limits)
+    fleet = await request.fleet()
+    names = [name for name in _known(fleet) if _matches(fleet, name, query)]
+    return json_answer({"traits": names}, _modified(request, fleet, names))
+
+
+async def show(request: Request) -> Answer:
+    """GET /traits/{name}: whether it is known."""
+    fleet = await request.fleet()
+    name = request.path[0]
+    if not fleet.has_trait(name):
+        raise ProblemError(404, f"No such trait(s): {name}.")
+    return Answer(204, modified=_modified(request, fleet, [name]))
+
+
+async def ensure(request: Request) -> Answer:
+    """PUT /traits/{name}."""
+    trait, made = await request.service.transactor.submit(TraitEnsure(request.path[0]))
+    return Answer(201 if made else 204, modified=trait.created_at, location=f"/traits/{trait.name}")
+
+
+async def delete(request: Request) -> Answer:
+    """DELETE /traits/{name}."""
+    await request.service.transactor.submit(TraitDelete(request.path[0]))
+    return Answer(204)
+
+
+async def provider_index(request: Request) -> Answer:
+    """GET /resource_providers/{uuid}/traits."""
+    record = await request.provider()
+    return _provider_shown(
+        request, await request.fleet(), record.tags.traits, record.provider.generation
+    )
+
+
+async def provider_replace(request: Request) -> Answer:
+    """PUT /resource_providers/{uuid}/traits. The body is judged before the address."""
+    body = request.decode(TraitsPut)
+    uuid = (await request.provider()).provider.uuid
+    state = await request.service.transactor.submit(
+        TraitsReplace(uuid, body.resource_provider_generation, frozenset(body.traits))
+    )
+    return _provider_shown(request, await request.fleet(), state.tags.traits, state.generation)
+
+
+async def provider_delete(request: Request) -> Answer:
+    """DELETE /resource_providers/{uuid}/traits."""
+    uuid = (await request.provider()).provider.uuid
+    await request.service.transactor.submit(TraitsDelete(uuid))
+    return Answer(204)
+
+
+def _known(fleet: Fleet) -> list[str]:
+    return sorted(fleet.standard_traits.union(fleet.traits))
+
+
+def _matches(fleet: Fleet, name: str, query: TraitQuery) -> bool:
+    return (
+        (query.names is None or name in query.names)
+        and name.startswith(query.prefix)
+        and (query.associated is None or fleet.trait_in_use(name) == query.associated)
+    )
+
+
+def _modified(request: Request, fleet: Fleet, names: Iterable[str]) -> Instant:
+    """Standard traits have no time of their own: only custom ones count, else it is now."""
+    found: list[Vocable] = [fleet.traits[name] for name in names if name in fleet.traits]
+    return max((trait.updated_at for trait in found), default=request.now())
+
+
+def _provider_shown(
+    request: Request, fleet: Fleet, traits: Iterable[str], generation: int
+) -> Answer:
+    names = sorted(traits)
+    shown = {"traits": names, "resource_provider_generation": generation}
+    return json_answer(shown, _modified(request, fleet, names))

@@ -1,0 +1,28 @@
+"""What this dialect takes for a UUID. Bodies are lenient, query strings want the dashes."""
+
+import re
+from uuid import UUID
+
+UUID_PATTERN = r"^[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*\Z"
+"""A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case."""
+
+LENGTH_MAX = 255
+"""Characters that are looked at: no spelling of a UUID has more."""
+
+_NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LENIENT = re.compile(UUID_PATTERN)
+
+
+def uuid_normal(text: str) -> str | None:
+    """Return a UUID in lower case with dashes, or None when the text is none."""
+    if _NORMAL.fullmatch(text):
+        return text
+    if len(text) > LENGTH_MAX or not _LENIENT.match(text):
+        return None
+    plain = text.replace("urn:", "").replace("uuid:", "")
+    return str(UUID(plain.strip("{}").replace("-", "")))
+
+
+def is_dashed(text: str) -> bool:
+    """Is it a UUID with its dashes in place, in any case?"""
+    return _NORMAL.fullmatch(text.lower()) is not None
