@@ -33,16 +33,6 @@ class AtServer:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def reachable(self) -> bool:
-        """Does a server answer there?"""
-        try:
-            self._transport.request("GET", "/healthz")
-        except UnreachableError:
-            return False
-        except RefusedError:
-            pass
-        return True
-
     def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
         """See `administering.Administration`."""
         wanted = {"name": name, "role": role, "project_id": project_id}
@@ -146,9 +136,9 @@ def find(database_url: str, url: str | None, token: str | None) -> AtServer | In
             return AtServer(Transport(url, secret))
         if announced is not None:
             secret = secret or (NOAUTH2_TOKEN if announced.auth == "noauth2" else None)
-            server = AtServer(Transport(announced.url, secret, certificate=announced.certificate))
-            if server.reachable():
-                return server
+            transport = Transport(announced.url, secret, certificate=announced.certificate)
+            if transport.reachable():
+                return AtServer(transport)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
     return InDatabase(database_url)

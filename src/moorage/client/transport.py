@@ -74,16 +74,29 @@ class Transport:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
+        return _judged(*self._exchange(method, path, data, headers))
+
+    def reachable(self) -> bool:
+        """Does a server answer, whatever it says?"""
+        try:
+            self._exchange("GET", "/healthz", None, {})
+        except UnreachableError:
+            return False
+        return True
+
+    def _exchange(
+        self, method: str, path: str, data: str | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
         connection = self._connection()
         try:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
-            raw = response.read(ANSWER_BYTES_MAX)
+            return response.status, response.read(ANSWER_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(f"no answer from {self._host}:{self._port}: {error}") from error
+            where = f"{self._host}:{self._port}" if self._port else self._host
+            raise UnreachableError(f"no answer from {where}: {error}") from error
         finally:
             connection.close()
-        return _judged(response.status, raw)
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:

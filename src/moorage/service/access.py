@@ -13,6 +13,7 @@ from msgspec import Struct
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import VOCABLE_LENGTH_MAX
+from moorage.service import faults
 from moorage.service.transactor import Transactor
 from moorage.store import access as access_store
 from moorage.store.api import Engine
@@ -79,8 +80,10 @@ class Access:
         return secret, token
 
     async def list(self) -> list[Token]:
-        """Return all tokens, revoked ones too, oldest first."""
-        return [_token(stored) for stored in await self._engine.read(access_store.tokens_list())]
+        """Return all tokens, revoked ones too, oldest first. Raises `Error`: UNAVAILABLE."""
+        with faults.told():
+            stored = await self._engine.read(access_store.tokens_list())
+        return [_token(one) for one in stored]
 
     async def revoke(self, token_id: str) -> None:
         """Make a token worthless. Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked."""
@@ -92,13 +95,17 @@ class Access:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
 
     async def find(self, secret: str) -> Token | None:
-        """Return the token with this secret; None when there is none, or it was revoked."""
+        """Return the token with this secret; None when there is none, or it was revoked.
+
+        Raises `Error`: UNAVAILABLE.
+        """
         digest = _digest(secret)
         known = self._known.get(digest)
         if known is not None:
             return known
         revocations = self._revocations
-        stored = await self._engine.read(access_store.token_by_sha256(digest))
+        with faults.told():
+            stored = await self._engine.read(access_store.token_by_sha256(digest))
         if stored is None or stored.revoked_at is not None:
             return None
         token = _token(stored)

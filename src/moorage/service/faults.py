@@ -1,0 +1,18 @@
+"""What the database's faults become for whoever asked: the core's one error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from moorage.core.errors import Code, Error
+from moorage.store.api import StoreError, Unusable
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn StoreError into `Error`: INVALID for a file nobody can use, otherwise UNAVAILABLE."""
+    try:
+        yield
+    except Unusable as error:
+        raise Error(Code.INVALID, str(error)) from error
+    except StoreError as error:
+        raise Error(Code.UNAVAILABLE, f"The database cannot answer now: {error}.") from error
