@@ -15,7 +15,7 @@ GENERATION_SINCE = 19
 async def index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/aggregates."""
     record = await request.provider()
-    return _shown(request, record.tags.aggregates, record.provider.generation)
+    return _shown(request, sorted(record.tags.aggregates), record.provider.generation)
 
 
 async def replace(request: Request) -> Answer:
@@ -28,13 +28,15 @@ async def replace(request: Request) -> Answer:
     else:
         named = request.decode(AggregatesPut)
     check_unique(named)
-    aggregates = frozenset(AggregateId(uuid_normal(name) or name) for name in named)
-    state = await request.service.transactor.submit(AggregatesReplace(uuid, aggregates, generation))
-    return _shown(request, state.tags.aggregates, state.generation)
+    aggregates = [AggregateId(uuid_normal(name) or name) for name in named]
+    state = await request.service.transactor.submit(
+        AggregatesReplace(uuid, frozenset(aggregates), generation)
+    )
+    return _shown(request, dict.fromkeys(aggregates), state.generation)
 
 
 def _shown(request: Request, aggregates: Iterable[AggregateId], generation: int) -> Answer:
-    shown: dict[str, Any] = {"aggregates": sorted(aggregates)}
+    shown: dict[str, Any] = {"aggregates": list(aggregates)}
     if request.version >= GENERATION_SINCE:
         shown["resource_provider_generation"] = generation
     return json_answer(shown, request.now())

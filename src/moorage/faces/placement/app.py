@@ -41,7 +41,7 @@ log = logging.getLogger("moorage.placement")
 class Exchange:
     """What is known of one request so far, for whatever answer it will get."""
 
-    __slots__ = ("headers", "prefix", "request_id", "route", "scope", "version")
+    __slots__ = ("headers", "prefix", "request_id", "route", "scope", "variables", "version")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -50,6 +50,7 @@ class Exchange:
         self.prefix: str = scope.get("root_path", "")
         self.version: int | None = None
         self.route: Route | None = None
+        self.variables: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -127,6 +128,7 @@ class PlacementFace:
         match = self._table.match(exchange.path)
         if match is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, "")
+        exchange.variables = match.path
         route = exchange.route = _route(exchange, match, version)
         self._check_policy(route, caller, exchange)
         body = b""
@@ -172,7 +174,8 @@ def _problem(exchange: Exchange, error: Exception) -> ProblemError:
     if isinstance(error, RefusalError):
         return ProblemError(error.status, error.message)
     if isinstance(error, Error):
-        return problem_of(error, exchange.route.exceptions if exchange.route else {})
+        exceptions = exchange.route.exceptions if exchange.route else {}
+        return problem_of(error, exceptions, exchange.variables)
     log.error("%s: a fault in this service", exchange.request_id, exc_info=error)
     return ProblemError(
         HTTPStatus.INTERNAL_SERVER_ERROR, "The log tells more under the request id."

@@ -18,6 +18,7 @@ from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search import candidates as candidates_search
 from moorage.faces.placement.queries import candidate_query
 from moorage.faces.placement.request import Answer, Request
+from moorage.faces.placement.traits import in_order
 
 BY_PROVIDER_SINCE = 12
 TRAITS_SINCE = 17
@@ -82,7 +83,7 @@ def _summary(record: ProviderRecord, version: int, wanted: set[str]) -> bytes:
         }
     }
     if version >= TRAITS_SINCE:
-        shown["traits"] = sorted(record.tags.traits)
+        shown["traits"] = in_order(record.tags.traits)
     if version >= TREES_SINCE:
         shown["parent_provider_uuid"] = record.provider.parent
         shown["root_provider_uuid"] = record.provider.root

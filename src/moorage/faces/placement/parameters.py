@@ -93,15 +93,16 @@ def check(pairs: Pairs, route: str, version: int) -> None:
 def _schema(route: str, version: int) -> Schema:
     now = [parameter for parameter in KNOWN[route] if parameter.since <= version <= parameter.until]
     suffix = suffix_pattern(version)
-    return {
+    schema: Schema = {
         "type": "object",
         "properties": {each.name: each.schema for each in now if not each.suffixed},
-        "patternProperties": {
-            f"^{each.name}({suffix})?$": each.schema for each in now if each.suffixed
-        },
         "required": [each.name for each in now if each.required],
         "additionalProperties": False,
     }
+    suffixed = {f"^{each.name}({suffix})?$": each.schema for each in now if each.suffixed}
+    if suffixed:  # an empty member would change the words of refusals
+        schema["patternProperties"] = suffixed
+    return schema
 
 
 def _fits(name: str, value: str, schema: Schema) -> bool:
@@ -110,7 +111,11 @@ def _fits(name: str, value: str, schema: Schema) -> bool:
         if name.endswith("\n"):  # "$" would let it pass
             return False
         rule = next(
-            (rule for key, rule in schema["patternProperties"].items() if re.search(key, name)),
+            (
+                rule
+                for key, rule in schema.get("patternProperties", {}).items()
+                if re.search(key, name)
+            ),
             None,
         )
     return rule is not None and _value_fits(value, rule)

@@ -33,6 +33,8 @@ class Outcome(NamedTuple):
 
     status: int
     code: str = UNDEFINED
+    prefix: str = ""
+    """Put before the core's message; braces stand for the first variable of the address."""
 
 
 OUTCOMES: dict[Code, Outcome] = {
@@ -117,11 +119,20 @@ class ProblemError(Exception):
         self.members = members or {}
 
 
-def problem_of(error: Error, exceptions: Mapping[Code, Outcome]) -> ProblemError:
-    """Word a refusal of the core; `exceptions` are a route's deviations from the table."""
+def problem_of(
+    error: Error, exceptions: Mapping[Code, Outcome], path: tuple[str, ...] = ()
+) -> ProblemError:
+    """Word a refusal of the core.
+
+    Args:
+        error: the refusal.
+        exceptions: a route's deviations from the table.
+        path: the variable parts of the address.
+    """
     outcome = exceptions.get(error.code) or OUTCOMES[error.code]
     headers = ((b"retry-after", RETRY_SECONDS.encode()),) if outcome.status == 503 else ()
-    return ProblemError(outcome.status, error.message, outcome.code, headers=headers)
+    message = outcome.prefix.format(*path) + error.message
+    return ProblemError(outcome.status, message, outcome.code, headers=headers)
 
 
 def title_of(status: int) -> str:

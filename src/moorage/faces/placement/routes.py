@@ -50,6 +50,10 @@ class Route(NamedTuple):
 _RP = "resource_providers"
 _ONE = f"/{_RP}/{{uuid}}"
 
+_NOT_CREATED = "Unable to create inventory for resource provider {}: "
+_NOT_UPDATED = "Unable to update inventory for resource provider {}: "
+_NOT_ALLOCATED = "Unable to allocate inventory for consumer {}: "
+
 _PROVIDERS = (
     Route("GET", f"/{_RP}", providers.index, f"{_RP}:list", accept=True),
     Route("POST", f"/{_RP}", providers.create, f"{_RP}:create", content=True),
@@ -84,10 +88,23 @@ _PROVIDERS = (
 _INVENTORIES = (
     Route("GET", f"{_ONE}/inventories", inventories.index, f"{_RP}:inventories:list", accept=True),
     Route(
-        "POST", f"{_ONE}/inventories", inventories.create, f"{_RP}:inventories:create", content=True
+        "POST",
+        f"{_ONE}/inventories",
+        inventories.create,
+        f"{_RP}:inventories:create",
+        content=True,
+        exceptions={
+            Code.INVALID: Outcome(400, prefix=_NOT_CREATED),
+            Code.CLASS_UNKNOWN: Outcome(400, prefix=_NOT_CREATED),
+        },
     ),
     Route(
-        "PUT", f"{_ONE}/inventories", inventories.replace, f"{_RP}:inventories:update", content=True
+        "PUT",
+        f"{_ONE}/inventories",
+        inventories.replace,
+        f"{_RP}:inventories:update",
+        content=True,
+        exceptions={Code.INVALID: Outcome(400, prefix=_NOT_UPDATED)},
     ),
     Route(
         "DELETE",
@@ -110,6 +127,7 @@ _INVENTORIES = (
         inventories.update,
         f"{_RP}:inventories:update",
         content=True,
+        exceptions={Code.INVALID: Outcome(400, prefix=_NOT_UPDATED)},
     ),
     Route(
         "DELETE",
@@ -163,7 +181,12 @@ _ALLOCATIONS = (
     Route("POST", "/allocations", allocations.replace_many, "allocations:manage", 13, content=True),
     Route("GET", "/allocations/{consumer}", allocations.show, "allocations:list", accept=True),
     Route(
-        "PUT", "/allocations/{consumer}", allocations.replace, "allocations:update", content=True
+        "PUT",
+        "/allocations/{consumer}",
+        allocations.replace,
+        "allocations:update",
+        content=True,
+        exceptions={Code.CLASS_UNKNOWN: Outcome(400, prefix=_NOT_ALLOCATED)},
     ),
     Route("DELETE", "/allocations/{consumer}", allocations.delete, "allocations:delete"),
     Route("GET", "/usages", usages.index, "usages", 9, accept=True),

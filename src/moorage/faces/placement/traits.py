@@ -11,6 +11,9 @@ from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.schemas import TraitsPut
 from moorage.service.ledger import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
 
+CUSTOM = "CUSTOM_"
+"""How the names of traits begin that are not standard."""
+
 
 async def index(request: Request) -> Answer:
     """GET /traits."""
@@ -66,8 +69,13 @@ async def provider_delete(request: Request) -> Answer:
     return Answer(204)
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return traits as clients are used to: the standard ones first."""
+    return sorted(names, key=lambda name: (name.startswith(CUSTOM), name))
+
+
 def _known(fleet: Fleet) -> list[str]:
-    return sorted(fleet.standard_traits.union(fleet.traits))
+    return in_order(fleet.standard_traits.union(fleet.traits))
 
 
 def _matches(fleet: Fleet, name: str, query: TraitQuery) -> bool:
@@ -87,6 +95,6 @@ def _modified(request: Request, fleet: Fleet, names: Iterable[str]) -> Instant:
 def _provider_shown(
     request: Request, fleet: Fleet, traits: Iterable[str], generation: int
 ) -> Answer:
-    names = sorted(traits)
+    names = in_order(traits)
     shown = {"traits": names, "resource_provider_generation": generation}
     return json_answer(shown, _modified(request, fleet, names))
