@@ -27,7 +27,7 @@ def check_generation(provider: Provider, generation: int | None) -> None:
         raise Error(
             Code.PROVIDER_GENERATION,
             f"resource provider generation conflict for {provider.uuid}: "
-            f"expected {provider.generation} but got {generation}; "
+            f"actual: {provider.generation}, given: {generation}. "
             "Resource provider's generation already changed. Please update the generation "
             "and try again.",
         )
@@ -49,12 +49,12 @@ def create(
     if parent == uuid:
         raise Error(
             Code.INVALID,
-            "parent provider UUID cannot be same as UUID. "
-            f"Unable to create provider {uuid}, {name}.",
+            f'Unable to create resource provider "{name}", {uuid}: '
+            "parent provider UUID cannot be same as UUID.",
         )
     _check_name_free(facts, name, uuid)
     if uuid in facts.providers:
-        raise _duplicate(f"uuid: {uuid}")
+        raise _duplicate("uuid", uuid)
     root = uuid if parent is None else _parent(facts, parent).root
     provider = Provider(uuid, name, 0, parent, root, now, now)
     return Changes(providers={uuid: provider}), provider
@@ -114,12 +114,12 @@ def _check_name_free(facts: Facts, name: str, uuid: ProviderId) -> None:
     if not name:
         raise Error(Code.INVALID, "JSON does not validate: '' should be non-empty (name)")
     if facts.names.get(name, uuid) != uuid:
-        raise _duplicate(name)
+        raise _duplicate("name", name)
 
 
-def _duplicate(what: str) -> Error:
+def _duplicate(what: str, taken: str) -> Error:
     return Error(
-        Code.DUPLICATE_PROVIDER, f"Conflicting resource provider name: {what} already exists."
+        Code.DUPLICATE_PROVIDER, f"Conflicting resource provider {what}: {taken} already exists."
     )
 
 
@@ -147,8 +147,8 @@ def _move(
     if parent is not None and any(member.uuid == parent for member in subtree):
         raise Error(
             Code.TREE_LOOP,
-            "creating loop in the provider tree is not allowed: "
-            f"{parent} is {provider.uuid} or below it.",
+            f"{parent} is {provider.uuid} or below it: "
+            "creating loop in the provider tree is not allowed.",
         )
     below: dict[ProviderId, Provider | None] = {
         member.uuid: replace(member, root=root, updated_at=now) for member in subtree[1:]

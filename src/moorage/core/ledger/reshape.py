@@ -4,6 +4,8 @@ Source: Placement API reference, "Reshaper"; the nova spec "reshape-provider-tre
 checked against the final state only, so a class may move together with its allocations.
 """
 
+from collections import Counter
+
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
@@ -42,9 +44,26 @@ def reshape(
     changes = Changes(inventories=final)
     changes.inventories.update(allocations.used_after(shift, stock, now))
     changes.consumers = allocations.consumers_after(facts, now, requests)
-    for uuid in {*inventories, *allocations.providers_touched(facts, requests)}:
-        changes.providers[uuid] = touched(facts.providers[uuid], now)
+    for uuid, rises in _rises(facts, inventories, requests).items():
+        provider = facts.providers[uuid]
+        for _ in range(rises):
+            provider = touched(provider, now)
+        changes.providers[uuid] = provider
     return changes
+
+
+def _rises(
+    facts: Facts, inventories: Reshaped, requests: list[ConsumerRequest]
+) -> Counter[ProviderId]:
+    """Return how often each generation rises: clients of the API know the steps of a reshape.
+
+    Old and new inventories side by side (where there are new ones), then the allocations, then
+    the new inventories alone.
+    """
+    rises = Counter(uuid for uuid, (_, specs) in inventories.items() if specs)
+    rises.update(allocations.providers_touched(facts, requests))
+    rises.update(inventories.keys())
+    return rises
 
 
 def _check_providers(facts: Facts, inventories: Reshaped) -> None:

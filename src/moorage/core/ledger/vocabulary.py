@@ -86,7 +86,7 @@ def trait_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, tuple[
         raise Error(
             Code.INVALID,
             "The trait is invalid. A valid trait must be no longer than 255 characters, start "
-            "with the prefix 'CUSTOM_' and use following characters: 'A'-'Z', '0'-'9' and '_'",
+            'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"',
         )
     known = facts.traits.get(name)
     if known is not None:
