@@ -77,7 +77,9 @@ class Choice(NamedTuple):
     """One term with the seats that may serve it, and what the choices after it can still add."""
 
     term: Term
-    seats: list[Seat]
+    seats: list[tuple[Seat, int]]
+    """Who may serve it, each with its claims: two choices with a claim in common exclude
+    each other."""
     lines: tuple[int, ...]
     """Which of the query's same_subtree conditions the term is in."""
     gives_later: int
@@ -116,11 +118,11 @@ class Combiner:
         self._needs = [names for group in unsuffixed for names in group.traits.required]
         self._need = (1 << len(self._needs)) - 1
         self._has_conditions = bool(self._needs or self._subtrees or self._one_per_tree)
-        demand: Counter[str] = Counter()
+        amounts: dict[str, list[int]] = {}
         for term in terms:
-            demand.update(term.resources)
-        times = Counter(name for term in terms for name in term.resources)
-        self._contended = {name: demand[name] for name in times if times[name] > 1}
+            for name, amount in term.resources.items():
+                amounts.setdefault(name, []).append(amount)
+        self._contended = {name: sorted(each) for name, each in amounts.items() if len(each) > 1}
         self._choices: list[Choice] = []
         self._sums: dict[tuple[ProviderId, str, int], bool] = {}
 
@@ -172,10 +174,10 @@ class Combiner:
             suffixed = [o for o, t in zip(options, self._terms, strict=True) if t.is_suffixed]
             if len({r.provider.uuid for records in suffixed for r in records}) < len(suffixed):
                 return False
-        for name, demand in self._contended.items():
+        for name, amounts in self._contended.items():
             held = [seat.record.inventories.get(name) for seat in seats.values()]
             rooms = (min(i.max_unit, shown_capacity(i) - i.used) for i in held if i is not None)
-            if sum(room for room in rooms if room > 0) < demand:
+            if sum(room for room in rooms if room > 0) < sum(amounts):
                 return False
         return True
 
@@ -191,7 +193,8 @@ class Combiner:
             term = self._terms[number]
             here = [seats[record.provider.uuid] for record in options[number]]
             lines = tuple(n for n, names in enumerate(self._subtrees) if term.suffix in names)
-            choices.append(Choice(term, here, lines, gives_later, later))
+            claiming = [(seat, self._claims(seat, term, len(seats))) for seat in here]
+            choices.append(Choice(term, claiming, lines, gives_later, later))
             bits = 0
             for seat in here:
                 bits |= seat.bit
@@ -200,6 +203,15 @@ class Combiner:
             later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
         choices.reverse()
         return choices
+
+    def _claims(self, seat: Seat, term: Term, seats: int) -> int:
+        """Return what nobody else may claim once this seat serves this term."""
+        claims = seat.bit if self._isolate and term.is_suffixed else 0
+        for number, (name, amounts) in enumerate(self._contended.items(), 1):
+            # If even the two smallest amounts do not fit together, no two do.
+            if name in term.resources and not self._fit(seat, name, amounts[0] + amounts[1]):
+                claims |= seat.bit << (number * seats)
+        return claims
 
     def _choose(
         self,
@@ -212,14 +224,14 @@ class Combiner:
     ) -> None:
         """Try every seat for the term at `depth`, then the terms after it."""
         choice = self._choices[depth]
-        term, suffix, resources = choice.term, choice.term.suffix, choice.term.resources
-        alone = self._isolate and suffix != ""
+        suffix, resources = choice.term.suffix, choice.term.resources
         last = depth + 1 == len(self._choices)
         self._found.count(len(choice.seats))
-        for seat in choice.seats:
-            if alone and taken & seat.bit:
+        for seat, claims in choice.seats:
+            if claims & taken:
                 continue
-            held = allocations.get(seat.uuid)
+            uuid = seat.uuid
+            held = allocations.get(uuid)
             given = resources if held is None else self._together(seat, held, resources)
             if given is None:
                 continue
@@ -227,22 +239,22 @@ class Combiner:
             if after is None:
                 continue
             mapped = mappings.copy()
-            chosen = mappings.get(suffix)
-            if chosen is None:
-                mapped[suffix] = seat.alone
-            elif seat.uuid not in chosen:
-                mapped[suffix] = (*chosen, seat.uuid)
+            chosen = mapped.get(suffix, ())
+            if uuid not in chosen:
+                mapped[suffix] = (*chosen, uuid) if chosen else seat.alone
             allocated = allocations
             if resources:
                 allocated = allocations.copy()
-                allocated[seat.uuid] = given
-            if not last:
-                now_taken = taken | seat.bit if term.is_suffixed else taken
-                self._choose(depth + 1, allocated, mapped, now_taken, after, roaming and seat.roams)
-            elif roaming and seat.roams:
-                self._found.add_roaming(Candidate(allocated, mapped))
+                allocated[uuid] = given
+            if last:
+                if roaming and seat.roams:
+                    self._found.add_roaming(Candidate(allocated, mapped))
+                else:
+                    self._found.add(Candidate(allocated, mapped))
             else:
-                self._found.add(Candidate(allocated, mapped))
+                self._choose(
+                    depth + 1, allocated, mapped, taken | claims, after, roaming and seat.roams
+                )
 
     def _together(
         self, seat: Seat, held: dict[str, int], more: dict[str, int]
@@ -263,7 +275,7 @@ class Combiner:
         key = (seat.uuid, name, amount)
         if key not in self._sums:
             inventory = seat.record.inventories[name]
-            # A sum may break steps and minimum, which bind each group by itself.
+            # Minimum and steps bind each part by itself; the maximum binds the sum, too.
             whole = bool(units_ok(1, inventory.max_unit, 1, amount))
             self._sums[key] = whole and has_room(inventory, amount)
         return self._sums[key]

@@ -116,16 +116,13 @@ def having(
 
 
 def _in_aggregates_by_root(block: Block, aggregates: AggregateFilter) -> Mask | None:
-    """Which rows are in the aggregates asked for, or have a root that is?"""
-    mask: Mask | None = block.here
-    root = block.trees.root
-    if aggregates.member_of:
-        own = having(block, block.aggregates, aggregates.member_of, frozenset())
-        mask = None if own is None else own | own[root]
-    bad = barred_roots(block, aggregates)
-    if bad is None or mask is None:
-        return mask
-    return mask & ~(bad | bad[root])
+    """As `in_aggregates`, but a row may also belong to an aggregate by its root.
+
+    A root in a forbidden aggregate bars its whole tree: that is for `barred_roots` to say.
+    """
+    own = having(block, block.aggregates, aggregates.member_of, frozenset())
+    allowed = having(block, block.aggregates, (), aggregates.forbidden)
+    return _both(None if own is None else own | own[block.trees.root], allowed)
 
 
 def _tree_rows(block: Block, in_tree: Place) -> Mask | None:
