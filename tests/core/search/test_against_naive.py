@@ -5,7 +5,6 @@ from random import Random
 import pytest
 
 from moorage.core.ledger.search import candidates, providers
-
 from tests.core.search import world
 from tests.core.search.naive import naive_candidates, naive_providers, naive_summaries
 

@@ -19,7 +19,6 @@ from moorage.core.ledger.requests import (
     TraitFilter,
 )
 from moorage.core.ledger.search import Fleet
-
 from tests.core.search.naive import Plain, Records
 
 T = TypeVar("T")
