@@ -73,6 +73,15 @@ def test_generations_of_everything_named_rise() -> None:
     assert [known.providers[uuid].generation for uuid in (P1, P2, P3, P4)] == [0, 1, 1, 0]
 
 
+def test_a_generation_rises_with_every_step_of_the_reshape() -> None:
+    """Both inventories side by side, the allocations, the new inventory: as clients know it."""
+    known = host()
+    add_provider(known, P3, VCPU=Inventory(4))
+    offer: Offer = {P2: (0, {"VCPU": InventorySpec(8)}), P3: (0, {"VCPU": InventorySpec(4)})}
+    run(known, offer, request(C3, {P3: {"VCPU": 1}}))
+    assert [known.providers[uuid].generation for uuid in (P1, P2, P3)] == [0, 2, 3]
+
+
 def test_what_is_not_listed_stays() -> None:
     """Unnamed consumers keep what they hold, unnamed providers what they offer."""
     known = host()
@@ -170,6 +179,6 @@ def test_an_over_capacity_state_may_be_carried_along() -> None:
     offer: Offer = {P1: (0, {"VCPU": InventorySpec(1), "DISK_GB": InventorySpec(100)})}
     run(known, offer, request(C1, {P1: {"VCPU": 4, "DISK_GB": 10}}, 1))
     assert known.inventories_of(P1)["VCPU"].used == 6
-    offer = {P1: (1, {"VCPU": InventorySpec(1), "DISK_GB": InventorySpec(100)})}
+    offer = {P1: (3, {"VCPU": InventorySpec(1), "DISK_GB": InventorySpec(100)})}
     with Refused(Code.CAPACITY_EXCEEDED):
         run(known, offer, request(C1, {P1: {"VCPU": 5}}, 2))
