@@ -71,12 +71,13 @@ class Server:
 
     def _read(self, lines: IO[str]) -> None:
         """Collect what the process says; the ready line, or its end, wakes the starter."""
-        for line in lines:
-            self.said.append(line)
-            found = READY.search(line)
-            if found and not self.url:
-                self.url = found["url"]
-                self._ready.set()
+        with lines:
+            for line in lines:
+                self.said.append(line)
+                found = READY.search(line)
+                if found and not self.url:
+                    self.url = found["url"]
+                    self._ready.set()
         self._ready.set()
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:

@@ -1,0 +1,71 @@
+"""A client that sends exactly the bytes it is told to, and sees when the other side closes."""
+
+import socket
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+ANSWER_SECONDS = 10.0
+HOST = b"Host: localhost\r\n"
+ADMIN = b"X-Auth-Token: admin\r\n"
+LATEST = b"OpenStack-API-Version: placement latest\r\n"
+
+
+class Answer(NamedTuple):
+    """One answer as it stood on the wire."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+
+def connect(url: str) -> socket.socket:
+    """Open a connection to a server."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    return socket.create_connection((parts.hostname, parts.port or 80), ANSWER_SECONDS)
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Read until the server closes; it is an error if it does not within ANSWER_SECONDS."""
+    received = bytearray()
+    try:
+        while piece := connection.recv(65536):
+            received += piece
+    except ConnectionResetError:
+        pass  # closed while bytes of ours were still unread
+    return bytes(received)
+
+
+def talk(url: str, *packets: bytes) -> list[Answer]:
+    """Send packets on one connection and return every answer until the server closes it."""
+    with connect(url) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for packet in packets:
+            connection.sendall(packet)
+        return answers(read_to_end(connection))
+
+
+def answers(received: bytes) -> list[Answer]:
+    """Split what was received into answers; each must tell its length."""
+    found = []
+    while received:
+        head, end, rest = received.partition(b"\r\n\r\n")
+        assert end, f"cut off: {received!r}"
+        lengths = [
+            int(line.partition(b":")[2])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        ]
+        length = lengths[0] if lengths else 0
+        found.append(Answer(int(head.split(b" ", 2)[1]), head, rest[:length]))
+        received = rest[length:]
+    return found
+
+
+def request(
+    method: bytes, path: bytes, *headers: bytes, body: bytes = b"", close: bool = True
+) -> bytes:
+    """Spell a request of the administrator; `headers` end in CRLF."""
+    ending = b"Connection: close\r\n" if close else b""
+    start = method + b" " + path + b" HTTP/1.1\r\n"
+    return start + HOST + ADMIN + LATEST + ending + b"".join(headers) + b"\r\n" + body
