@@ -12,6 +12,7 @@ from tests.e2e.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "127.0.0.1:8778"
+FOLDER = "/home/alice/moorage"
 PROMPT = "$ "
 REFUSED = "(HTTP 4"
 MARK = "-- exit code of the command above: "
@@ -69,6 +70,12 @@ def surroundings() -> dict[str, str]:
     return {**clean, "MOORAGE_LISTEN": f"127.0.0.1:{port}"}
 
 
+def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
+    """Put this run's address and folder where the README shows its own."""
+    here = environment["MOORAGE_LISTEN"]
+    return [line.replace(ADDRESS, here).replace(FOLDER, str(folder)) for line in lines]
+
+
 def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
     """Run the commands in one shell; return what each wrote and its exit code."""
     script = folder / "tour.sh"
@@ -102,8 +109,9 @@ def test_the_tour_word_for_word(tmp_path: Path) -> None:
     clone(tmp_path)
     environment = surroundings()
     with Server(["bash", "-c", start.command], environment, tmp_path) as server:
-        ready = [line.replace(ADDRESS, environment["MOORAGE_LISTEN"]) for line in start.shown]
-        assert ready == [line.rstrip() for line in server.said if line.startswith("moorage: ")]
+        assert localised(start.shown, tmp_path, environment) == [
+            line.rstrip() for line in server.said if line.startswith("moorage: ")
+        ]
         results = play(steps, tmp_path, environment)
     for step, (said, code) in zip(steps, results, strict=True):
         if step.shown:
