@@ -16,7 +16,7 @@ import apsw
 from moorage.store.api import Conflict, Fatal, Plan, Row, Statement, Unavailable, Write
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
-from moorage.store.sqlite_file import Lock, connect, translated
+from moorage.store.sqlite_file import Lock, connect, log_end, translated
 
 T = TypeVar("T")
 
@@ -153,16 +153,17 @@ class SqliteEngine:
             executor.shutdown(wait=True)
         try:
             if self._fatal is None:
-                with translated("close"):
-                    self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                log_end(self._writer)
         finally:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        for connection in reversed(self._connections):
-            connection.close(True)
-        self._connections.clear()
-        self._lock.release()
+        try:
+            with translated("close"):
+                while self._connections:
+                    self._connections.pop().close(True)
+        finally:
+            self._lock.release()
 
 
 class SqliteTransaction:

@@ -7,7 +7,7 @@ import apsw
 
 from moorage.store.api import StoreError, Unusable
 from moorage.store.migrate import migrate
-from moorage.store.sqlite_file import Lock, connect, create, sync_directory, translated
+from moorage.store.sqlite_file import Lock, connect, create, log_end, sync_directory, translated
 
 
 def copy(source: str, target: str) -> None:
@@ -109,7 +109,7 @@ def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
             raised = max(epoch, _epoch_of(connection)) + 1
             lock.remember(raised)
             connection.execute("UPDATE clock SET epoch = ?", (raised,))
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        log_end(connection)
     finally:
         connection.close(True)
     _sync(path)
@@ -138,7 +138,7 @@ def _empty_log(path: str) -> None:
     with suppress(StoreError, apsw.Error):
         connection = connect(path, writes=True)
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            log_end(connection)
         finally:
             connection.close(True)
 

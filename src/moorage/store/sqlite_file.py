@@ -114,8 +114,20 @@ def connect(
     return connection
 
 
+def log_end(connection: apsw.Connection) -> None:
+    """Bring the whole log into the file; whoever closes last then takes the log away.
+
+    Raises Fatal, Unavailable: the log keeps everything and the next start reads it.
+    """
+    with translated("empty the log"):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
 def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> None:
     connection.set_busy_timeout(_BUSY_MS)
+    # SQLite would hide what goes wrong then; `log_end` does it before, and says so.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)

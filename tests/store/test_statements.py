@@ -1,0 +1,80 @@
+"""Loads and saves are by set: the number of statements does not grow with the batch."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from moorage.store.api import Engine, Plan, Row, Statement, Write
+from moorage.store.sql import blocks
+from tests.store.build import held, provider_new, run, together
+
+T = TypeVar("T")
+
+
+class Counting:
+    """An engine that counts the statements of its transactions, set ones as one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.statements: list[str] = []
+
+    @asynccontextmanager
+    async def transaction(self) -> Any:
+        """As the engine's own."""
+        async with self._engine.transaction() as transaction:
+            yield _Counted(transaction, self.statements)
+
+
+class _Counted:
+    def __init__(self, transaction: Any, statements: list[str]) -> None:
+        self._transaction = transaction
+        self._statements = statements
+        self.commit: Callable[[], Awaitable[None]] = transaction.commit
+
+    async def run(self, plan: Plan[T]) -> T:
+        def counted() -> Plan[T]:
+            try:
+                asked: Sequence[Statement] = next(plan)
+                while True:
+                    self._statements.extend(statement.block for statement in asked)
+                    assert all(one.rows for one in asked if isinstance(one, Write))
+                    rows: list[list[Row]] = yield asked
+                    asked = plan.send(rows)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped
+
+        return await self._transaction.run(counted())  # type: ignore[no-any-return]  # as above
+
+
+def test_statements_per_batch(engine: Engine) -> None:
+    """A batch of 64 claims takes at most 12 statements, and as many as a batch of one."""
+
+    async def scenario() -> None:
+        await run(engine, together(*(provider_new(n, VCPU=64, DISK_GB=64) for n in range(8))))
+        counting: Any = Counting(engine)
+        amounts = {"VCPU": 1, "DISK_GB": 1}
+        await run(counting, together(*(held(n, {n % 8: amounts}) for n in range(64))))
+        claims = list(counting.statements)
+        assert len(claims) <= 12
+        assert claims.count("allocation_upsert") == 1
+        counting.statements.clear()
+        await run(counting, held(64, {0: amounts}))
+        assert counting.statements == claims
+
+    asyncio.run(scenario())
+
+
+def test_blocks_are_single_and_unique(engine: Engine) -> None:
+    """Every statement of the engine's files is found by its name, without its comments."""
+    found = blocks(engine.name.split()[0])
+    assert found["clock_load"] == "SELECT epoch, revision, compacted FROM clock;"
+    assert not any("--" in text for text in found.values())
+
+
+def test_an_unknown_engine_has_no_blocks() -> None:
+    """Asking for the statements of an engine that is not there fails at once."""
+    with pytest.raises(FileNotFoundError):
+        blocks("abacus")
