@@ -87,6 +87,7 @@ class _Stop:
 
 
 async def _run(settings: Settings) -> int:
+    _check_certificate(settings)
     stop = _Stop()
     listener, address = _listen(address_parse(settings.listen))
     with contextlib.closing(listener):
@@ -165,11 +166,19 @@ def _uvicorn_config(settings: Settings, application: object, address: Address) -
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
+    config.load()
     return config
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Raise ConfigError when HTTPS is wanted and cannot be served."""
+    if settings.tls_cert is None:
+        return
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:  # ssl's own errors are OSErrors
+        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
 
 
 async def _admin_token(service: Service, files: Files) -> None:

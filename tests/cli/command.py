@@ -1,0 +1,46 @@
+"""Runs the command line as users do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "moorage")
+SECONDS = 30.0
+
+
+def moorage(
+    *arguments: str, directory: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `moorage` with these arguments to its end; colours and other settings are off."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=directory,
+        env={**inherited, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def answer(*arguments: str, directory: Path | None = None, **environment: str) -> Any:
+    """Run a command with `--json` that succeeds; return what it printed."""
+    done = moorage(*arguments, "--json", directory=directory, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def refusal(code: int, *arguments: str, directory: Path | None = None, **environment: str) -> str:
+    """Run a command that fails with this exit code; return its one line of standard error."""
+    done = moorage(*arguments, directory=directory, **environment)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("moorage: ")
+    return line.removeprefix("moorage: ")

@@ -1,0 +1,242 @@
+"""The server's process: how it starts, what it announces, how it ends."""
+
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import refusal
+from tests.e2e.server import Server, serve
+from tests.serve.wire import answers, connect, read_to_end, request, talk
+
+HERE = Path(__file__).parent
+JSON = b"Content-Type: application/json\r\n"
+READY = re.compile(
+    r"moorage: serving http://127\.0\.0\.1:\d+ \(sqlite /\S+/moorage\.sqlite, revision 0\)\n"
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Where the database shall be."""
+    return tmp_path / "moorage.sqlite"
+
+
+def status(url: str, path: bytes, *headers: bytes, method: bytes = b"GET") -> int:
+    """The status of one answer."""
+    return talk(url, request(method, path, *headers))[0].status
+
+
+def test_start_and_end(database: Path) -> None:
+    """One line when ready; SIGTERM and SIGINT end it with 0 and take the announcement back."""
+    for how in (signal.SIGTERM, signal.SIGINT):
+        with serve(database, "--no-access-log") as server:
+            assert READY.fullmatch(server.said[-1]), server.said
+            announced = json.loads(Path(f"{database}.server").read_text())
+            assert (announced["url"], announced["pid"]) == (server.url, server.pid)
+            assert server.stop(how) == 0
+        assert not Path(f"{database}.server").exists()
+
+
+def test_health(database: Path) -> None:
+    """Alive, ready and the metrics are told without a token; other methods are refused."""
+    with serve(database) as server:
+        for path in (b"/healthz", b"/readyz", b"/metrics"):
+            sent = b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            assert [answer.status for answer in talk(server.url, sent)] == [200]
+            assert status(server.url, path, method=b"POST") == 405
+            assert status(server.url, path + b"/more") == 404
+
+
+def test_metrics_count_requests(database: Path) -> None:
+    """The metrics tell how many requests were answered, and what the ledger has done."""
+    with serve(database, "--auth", "noauth2") as server:
+        assert status(server.url, b"/traits/CUSTOM_X", method=b"PUT") == 201
+        assert status(server.url, b"/traits/CUSTOM_Y") == 404
+        (answer,) = talk(server.url, request(b"GET", b"/metrics"))
+        shown = dict(
+            line.rsplit(" ", 1) for line in answer.body.decode().splitlines() if line[0] != "#"
+        )
+        counted = 'moorage_http_requests_total{face="placement",method="%s",status="%s"}'
+        assert shown[counted % ("PUT", "201")] == "1.0"
+        assert shown[counted % ("GET", "404")] == "1.0"
+        assert shown["moorage_changes_total"] == "1.0"
+        assert shown["moorage_revision"] == "1.0"
+        assert shown['moorage_http_request_seconds_count{face="placement"}'] == "2.0"
+
+
+def test_accepted_requests_are_finished(database: Path) -> None:
+    """A request that had begun when the signal came is answered; new ones are not taken."""
+    with serve(database, "--auth", "noauth2") as server:
+        with connect(server.url) as connection:
+            body = b'{"name": "host"}'
+            length = b"Content-Length: %d\r\n" % len(body)
+            head = request(b"POST", b"/resource_providers", JSON, length, close=False)
+            connection.sendall(head + body[:-1])
+            assert status(server.url, b"/") == 200  # by now the first one has been accepted, too
+            os.kill(server.pid, signal.SIGTERM)
+            until_refused(server.url)
+            connection.sendall(body[-1:])
+            (answer,) = answers(read_to_end(connection))
+            assert answer.status == 200
+            assert b"connection: close" in answer.head
+        assert server.process.wait(10) == 0
+
+
+def until_refused(url: str) -> None:
+    """Return once the server takes no more connections."""
+    with contextlib.suppress(ConnectionError):
+        while True:
+            connect(url).close()
+
+
+def test_requests_that_never_end_are_left(database: Path) -> None:
+    """A client that does not finish its request cannot keep the process from ending."""
+    options = ("--auth", "noauth2", "--stop-seconds-max", "0.5")
+    with serve(database, *options) as server, connect(server.url) as connection:
+        connection.sendall(request(b"POST", b"/resource_providers", JSON, b"Content-Length: 9\r\n"))
+        assert status(server.url, b"/") == 200
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 5
+
+
+def test_first_start_makes_the_administrators_token(database: Path) -> None:
+    """The first start leaves a token that only its user can read and the database does not hold;
+    later starts make none.
+    """
+    file = Path(f"{database}.token")
+    with serve(database) as server:
+        secret = file.read_text().strip()
+        assert file.stat().st_mode & 0o777 == 0o600
+        sent = b"GET /traits HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n\r\n"
+        latest = b"OpenStack-API-Version: placement latest\r\n"
+        for token in (b"X-Auth-Token: ", b"Authorization: Bearer "):
+            header = latest + token + secret.encode()
+            assert [answer.status for answer in talk(server.url, sent % header)] == [200]
+        wrong = latest + b"X-Auth-Token: moorage_" + b"A" * 43
+        assert [answer.status for answer in talk(server.url, sent % wrong)] == [401]
+    for path in database.parent.glob("moorage.sqlite*"):
+        assert path == file or secret.encode() not in path.read_bytes()
+    file.unlink()
+    with serve(database) as server:
+        assert not file.exists()
+
+
+def test_only_one_process_has_the_database(database: Path) -> None:
+    """A second server on the same database ends with 2 and says who is in the way."""
+    with serve(database):
+        line = refusal(2, "serve", "--database", f"sqlite:///{database}", "--listen", "127.0.0.1:0")
+        assert "in use by another process" in line
+
+
+def test_an_address_in_use_is_named(database: Path) -> None:
+    """A taken port ends the start with 2 and one line."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        line = refusal(2, "serve", "--database", f"sqlite:///{database}", "--listen", where)
+    assert where in line
+    assert not database.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--auth", "noauth2", "--listen", "0.0.0.0:0"], "--insecure"),
+        (["--testing"], "noauth2"),
+        (["--testing", "--auth", "noauth2", "--insecure", "--listen", "0.0.0.0:0"], "loopback"),
+        (["--auth", "keystone"], "keystone_url"),
+        (["--tls-cert", "x.pem"], "tls_key"),
+        (["--listen", "nowhere"], "HOST:PORT"),
+        (["--queue-max", "0"], "queue_max"),
+        (["--database", "mysql://x"], "sqlite:///PATH"),
+        (["--listen", "127.0.0.1:0", "--tls-cert", "x.pem", "--tls-key", "x.pem"], "tls_cert"),
+        (["--listen", "no.such.host.invalid:0"], "no address"),
+    ],
+)
+def test_wrong_settings_say_what_to_change(tmp_path: Path, options: list[str], word: str) -> None:
+    """A setting that cannot be served with ends the start with 2 and one line that helps."""
+    assert word in refusal(2, "serve", *options, directory=tmp_path)
+
+
+def test_noauth2_where_others_can_reach_it(database: Path) -> None:
+    """With --insecure the test scheme may be served on every address."""
+    options = ["--auth", "noauth2", "--insecure", "--listen", "0.0.0.0:0"]
+    with serve(database, *options) as server:
+        announced = json.loads(Path(f"{database}.server").read_text())
+        assert announced["url"].startswith("http://127.0.0.1:")
+        assert status(announced["url"], b"/traits") == 200
+        assert server.stop() == 0
+
+
+def test_reset_exists_for_tests_only(database: Path) -> None:
+    """The wipe of the test-only face is an unknown address unless it was asked for."""
+    reset = b"/_testing/reset"
+    with serve(database, "--auth", "noauth2") as server:
+        assert status(server.url, b"/traits/CUSTOM_X", method=b"PUT") == 201
+        assert status(server.url, reset, method=b"POST") == 404
+        assert status(server.url, b"/traits/CUSTOM_X") == 204
+    with serve(database, "--auth", "noauth2", "--testing") as server:
+        assert status(server.url, reset, method=b"POST") == 204
+        assert status(server.url, b"/traits/CUSTOM_X") == 404
+
+
+def test_profile_can_be_switched_for_tests(database: Path) -> None:
+    """The test-only face puts another policy in force at once."""
+    body = b'{"policy": "open"}'
+    length = b"Content-Length: %d\r\n" % len(body)
+    nobody = b"X-Roles: nobody\r\n"
+    with serve(database, "--auth", "noauth2", "--testing") as server:
+        assert status(server.url, b"/traits", nobody) == 403
+        sent = request(b"POST", b"/_testing/reset", JSON, length, body=body)
+        assert [answer.status for answer in talk(server.url, sent)] == [204]
+        assert status(server.url, b"/traits", nobody) == 200
+
+
+def test_open_files_are_raised(database: Path) -> None:
+    """The limit of open files is raised for all the connections that are allowed."""
+    with serve(database) as server:
+        soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        assert soft >= (12_064 if hard == resource.RLIM_INFINITY else min(12_064, hard))
+
+
+def test_logs_are_lines_or_json(database: Path) -> None:
+    """Every answered request leaves a line with its request id, as text or as JSON."""
+    for form in ("line", "json"):
+        with serve(database, "--auth", "noauth2", "--log-format", form) as server:
+            (answer,) = talk(server.url, request(b"GET", b"/traits?name=in:A"))
+            (request_id,) = re.findall(rb"x-openstack-request-id: (\S+)", answer.head)
+            server.stop()
+        (line,) = [line for line in server.said if request_id.decode() in line]
+        if form == "json":
+            shown = json.loads(line)
+            assert shown["target"] == "/traits?name=in:A"
+            assert (shown["method"], shown["status"]) == ("GET", 200)
+        else:
+            assert f'{request_id.decode()} 127.0.0.1 "GET /traits?name=in:A" 200' in line
+
+
+def test_a_failed_sync_ends_the_process(database: Path, tmp_path: Path) -> None:
+    """When the disk cannot confirm a write, nothing is acknowledged and the process ends."""
+    trigger = tmp_path / "no-more-syncs"
+    command = [sys.executable, str(HERE / "faulty_server.py"), str(trigger), "serve"]
+    where = ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
+    with Server([*command, *where, "--auth", "noauth2"]) as server:
+        assert status(server.url, b"/traits/CUSTOM_BEFORE", method=b"PUT") == 201
+        trigger.touch()
+        assert talk(server.url, request(b"PUT", b"/traits/CUSTOM_LOST")) == []
+        assert server.process.wait(10) == 1
+        server.stop()
+        assert any("ending at once" in line for line in server.said)
+    with serve(database, "--auth", "noauth2") as server:
+        assert status(server.url, b"/traits/CUSTOM_BEFORE") == 204
