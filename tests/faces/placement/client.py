@@ -1,0 +1,170 @@
+"""The Placement face in this process: real service, real database file, no socket."""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from moorage.core.clock import Instant
+from moorage.faces.auth.noauth2 import NoAuth2
+from moorage.faces.placement.app import PlacementFace
+from moorage.faces.placement.policy import Profile
+from moorage.faces.web import Limits, Message, Scope
+from moorage.service.app import Service
+
+T = TypeVar("T")
+
+BEGINNING = Instant(1_700_000_000_000_000)
+BEGINNING_TEXT = "Tue, 14 Nov 2023 22:13:20 GMT"
+JSON = {"content-type": "application/json"}
+
+
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.instant = BEGINNING
+
+    def now(self) -> Instant:
+        return self.instant
+
+
+class Reply(NamedTuple):
+    """One answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def detail(self) -> str:
+        text: str = self.json["errors"][0]["detail"]
+        return text
+
+    @property
+    def code(self) -> str:
+        code: str = self.json["errors"][0]["code"]
+        return code
+
+
+class Client:
+    """Asks one face; its event loop lives as long as the client."""
+
+    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+        self.runner = asyncio.Runner()
+        self.clock = HandClock()
+        self.faults: list[Exception] = []
+        self.service = self.run(
+            Service.open(
+                f"sqlite:///{folder / 'ledger.sqlite'}", self.clock, on_fatal=self.faults.append
+            )
+        )
+        self.face = PlacementFace(self.service, NoAuth2(), limits=limits)
+
+    def run(self, waiting: Awaitable[T]) -> T:
+        """Wait for something in the client's loop."""
+
+        async def wait() -> T:
+            return await waiting
+
+        return self.runner.run(wait())
+
+    def close(self) -> None:
+        """Stop the service and the loop."""
+        self.run(self.service.stop())
+        self.runner.close()
+        assert self.faults == []
+
+    def profile(self, policy: Profile = "default", cors_origin: str | None = None) -> None:
+        """Switch the rules in force."""
+        self.face.configure(policy, cors_origin)
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        version: int | str = 39,
+        token: str | None = "admin",
+        **headers: str,
+    ) -> Reply:
+        """Send one request. A body that is not bytes is sent as JSON; `_` in headers means `-`."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent.setdefault("openstack-api-version", f"placement 1.{version}")
+        if token is not None:
+            sent["x-auth-token"] = token
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            sent.setdefault("content-type", "application/json")
+            sent.setdefault("content-length", str(len(body)))
+        return self.send(method, target, sent, [body or b""])
+
+    def send(
+        self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]
+    ) -> Reply:
+        """Send one request exactly as given; without a last chunk the sender goes away."""
+        path, _, query = target.partition("?")
+        scope: Scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode("latin-1"),
+            "root_path": "",
+            "scheme": "http",
+            "server": ("127.0.0.1", 8778),
+            "headers": [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in {"host": "moorage.example:8778", **headers}.items()
+            ],
+        }
+        return self.run(self._exchange(scope, chunks))
+
+    async def _exchange(self, scope: Scope, chunks: list[bytes]) -> Reply:
+        sent: list[Message] = []
+        waiting: list[Message] = [
+            {"type": "http.request", "body": chunk, "more_body": number < len(chunks)}
+            for number, chunk in enumerate(chunks, 1)
+        ] or [{"type": "http.request", "body": b"{", "more_body": True}]
+
+        async def receive() -> Message:
+            return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self.face(scope, receive, send)
+        start, body = sent
+        headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+        assert headers["content-length"] == str(len(body["body"]))
+        assert headers["x-openstack-request-id"].startswith("req-")
+        return Reply(start["status"], headers, body["body"])
+
+    # What most tests begin with.
+
+    def provider(self, uuid: str, parent: str | None = None, **inventories: int) -> None:
+        """Make a provider named as its uuid, with inventories by resource class."""
+        body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
+        assert self.ask("POST", "/resource_providers", body).status == 200
+        if inventories:
+            listed = {name: {"total": total} for name, total in inventories.items()}
+            given = {"resource_provider_generation": 0, "inventories": listed}
+            path = f"/resource_providers/{uuid}/inventories"
+            assert self.ask("PUT", path, given).status == 200
+
+    def claim(self, consumer: str, provider: str, **amounts: int) -> Reply:
+        """Let a new consumer take something from one provider."""
+        body = {
+            "allocations": {provider: {"resources": amounts}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        return self.ask("PUT", f"/allocations/{consumer}", body)
