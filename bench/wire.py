@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
@@ -56,8 +57,7 @@ class _Loop(asyncio.Protocol):
         self.waiting = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
         self.next()
 
     def next(self) -> None:

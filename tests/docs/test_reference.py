@@ -1,13 +1,20 @@
 """The reference documents every setting, error code, command, route and metric, as it is."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import click
 import msgspec
 
+from moorage.cli.main import cli
 from moorage.config import FIELDS, Settings
 from moorage.core.errors import Code
+from moorage.faces.auth.token import ROLES
+from moorage.faces.placement.policy import Profile
 from moorage.faces.placement.problems import OUTCOMES
+from moorage.faces.placement.routes import routes
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"
@@ -49,6 +56,77 @@ def test_errors() -> None:
     }
     assert set(expected) == {str(code) for code in Code}
     assert described == expected
+
+
+def commands(group: click.Group, path: str = "moorage") -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group by its full name."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def options(command: click.Command) -> set[str]:
+    """The names of a command's options that are not made from settings."""
+    settings = {f"--{name.replace('_', '-')}" for name in FIELDS}
+    names = {
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    }
+    return names - settings
+
+
+def test_commands() -> None:
+    """Every command has a section, and every option of it a row there or in a shared table."""
+    text = (REFERENCE / "cli.md").read_text()
+    parts = re.split(r"^#+ ", text, flags=re.M)
+    sections = {title: body for title, _, body in (part.partition("\n") for part in parts)}
+    shared = set(rows(sections["Commands for administrators"]))
+    found = dict(commands(cli))
+    assert {title for title in sections if title.startswith("moorage ")} == set(found)
+    for name, command in found.items():
+        own = set(rows(sections[name]))
+        missing = options(command) - own - shared
+        assert name == "moorage serve" or missing == set(), name
+        assert {option for option in own if option.startswith("--")} <= options(command), name
+
+
+def test_roles() -> None:
+    """Every role of a token is there with the roles that a policy sees."""
+    text = (REFERENCE / "cli.md").read_text()
+    table = text.partition("| role |")[2].partition("### ")[0]
+    described = {role: set(cells[0].split(", ")) for role, cells in rows(table).items()}
+    assert described == {str(role): set(seen) for role, seen in ROLES.items()}
+
+
+def test_routes() -> None:
+    """Every route of the Placement API is there, with its first microversion and its rule."""
+    text = (REFERENCE / "placement.md").read_text().partition("## Who may")[0]
+    described = {route: (cells[0], cells[2]) for route, cells in rows(text).items()}
+    expected: dict[str, tuple[str, str]] = {}
+    for route in routes():
+        rule = f"`placement:{route.rule}`" if route.rule else "-"
+        expected.setdefault(f"{route.method} {route.path}", (f"1.{route.since}", rule))
+    assert described == expected
+
+
+def test_policy_profiles() -> None:
+    """Every policy profile is explained."""
+    text = (REFERENCE / "placement.md").read_text().partition("| profile |")[2]
+    assert set(rows(text)) == set(get_args(Profile))
+
+
+def test_metrics() -> None:
+    """Every metric that the process can tell is there with its type, and no other."""
+    source = (ROOT / "src/moorage/serve/metrics.py").read_text()
+    names = set(re.findall(r'"(moorage_\w+)"', source))
+    described = rows((REFERENCE / "metrics.md").read_text())
+    assert {name.removesuffix("_total") for name in described} == names
+    for name, (kind, *_) in described.items():
+        assert (kind == "counter") == name.endswith("_total"), name
 
 
 def test_only_tables_count() -> None:

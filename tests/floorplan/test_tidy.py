@@ -16,14 +16,16 @@ OVERSIZE_ALLOWED: dict[str, int] = {}
 """What may be longer than the bounds, with its present length: a ratchet that only goes down."""
 
 ASYNC_ALLOWED = (
+    f"{PACKAGE}/cli/administration.py",
     f"{PACKAGE}/faces/",
-    f"{PACKAGE}/serve",
+    f"{PACKAGE}/serve/",
     f"{PACKAGE}/service/app.py",
     f"{PACKAGE}/service/transactor.py",
     f"{PACKAGE}/service/index.py",
     f"{PACKAGE}/service/reads.py",
     f"{PACKAGE}/service/access.py",
     f"{PACKAGE}/service/upkeep.py",
+    f"{PACKAGE}/service/chores.py",
     f"{PACKAGE}/store/api.py",
     f"{PACKAGE}/store/sqlite.py",
 )
