@@ -1,0 +1,62 @@
+"""Access tokens: stored by their hash, found by it, revoked once."""
+
+import asyncio
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.store import access
+from moorage.store.access import AccessToken
+from moorage.store.api import Conflict, Engine, Plan
+
+FIRST = AccessToken("t1", "a" * 64, "first", "u", "p", frozenset({"admin", "reader"}), Instant(1))
+SECOND = AccessToken("t2", "b" * 64, "second", "u", "p", frozenset(), Instant(2))
+
+
+async def write(engine: Engine, plan: Plan[object]) -> object:
+    """Run one plan in a transaction of its own."""
+    async with engine.transaction() as transaction:
+        answer = await transaction.run(plan)
+        await transaction.commit()
+    return answer
+
+
+def test_tokens(engine: Engine) -> None:
+    """Tokens come back as they were, oldest first; a hash leads to one of them."""
+
+    async def scenario() -> None:
+        for token in (SECOND, FIRST):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.tokens_list()) == [FIRST, SECOND]
+        assert await engine.read(access.token_by_sha256("a" * 64)) == FIRST
+        assert await engine.read(access.token_by_sha256("c" * 64)) is None
+
+    asyncio.run(scenario())
+
+
+def test_revocation(engine: Engine) -> None:
+    """A token is revoked once; it stays in the list with the time of its end."""
+
+    async def scenario() -> None:
+        await write(engine, access.token_insert(FIRST))
+        assert await write(engine, access.token_revoke("t1", Instant(9))) is True
+        assert await write(engine, access.token_revoke("t1", Instant(10))) is False
+        assert await write(engine, access.token_revoke("nobody", Instant(9))) is False
+        (token,) = await engine.read(access.tokens_list())
+        assert token.revoked_at == 9
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("again", [{"id": "t9"}, {"sha256": "c" * 64}])
+def test_no_token_twice(engine: Engine, again: dict[str, str]) -> None:
+    """Neither an id nor a hash can be there twice."""
+    fields = {name: getattr(FIRST, name) for name in FIRST.__struct_fields__} | again
+
+    async def scenario() -> None:
+        await write(engine, access.token_insert(FIRST))
+        with pytest.raises(Conflict):
+            await write(engine, access.token_insert(AccessToken(**fields)))
+        assert await engine.read(access.tokens_list()) == [FIRST]
+
+    asyncio.run(scenario())

@@ -1,0 +1,68 @@
+"""The check finds every planted inconsistency, and nothing in a ledger that is sound."""
+
+import asyncio
+from itertools import islice
+from pathlib import Path
+
+import apsw
+import pytest
+
+from moorage.store import check
+from moorage.store.api import Engine
+from moorage.store.open import open_engine
+from tests.store.build import CLASSES, TRAITS, held, provider_new, run, stream, tagged, together
+
+A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+C = "00000007-cccc-4ccc-8ccc-cccccccccccc"
+
+PLANTED = {
+    f"UPDATE inventory SET used = 9 WHERE provider = '{A}'": "used is 9, allocations sum up to 2",
+    f"UPDATE provider SET generation = -1 WHERE uuid = '{A}'": "generation -1",
+    f"UPDATE provider SET parent = NULL WHERE uuid = '{B}'": "no parent, but its root is",
+    f"UPDATE provider SET parent = 'x' WHERE uuid = '{B}'": "its parent x does not exist",
+    f"UPDATE provider SET root = uuid WHERE uuid = '{B}'": "its parent's is",
+    f"UPDATE provider SET parent = '{B}' WHERE uuid = '{A}'": "its own ancestor",
+    f"DELETE FROM provider WHERE uuid = '{B}'": f"inventory VCPU: provider {B} does not exist",
+    "UPDATE provider_tags SET provider = 'x'": "traits and aggregates: provider x does not exist",
+    "UPDATE provider_tags SET traits = '[\"CUSTOM_X\"]'": "no trait CUSTOM_X",
+    "UPDATE inventory SET resource_class = 'CUSTOM_X'": "no resource class CUSTOM_X",
+    f"DELETE FROM inventory WHERE provider = '{A}'": "has no inventory of VCPU",
+    "DELETE FROM allocation": f"consumer {C}: it has no allocations",
+    "DELETE FROM consumer": f"consumer {C} does not exist",
+    "UPDATE consumer SET generation = 0": f"consumer {C}: generation 0",
+    "UPDATE allocation SET amount = 0": "amount 0",
+}
+
+
+def test_a_sound_ledger(engine: Engine) -> None:
+    """Whatever batches have made is consistent."""
+
+    async def scenario() -> None:
+        for batch in islice(stream(seed=30), 30):
+            await run(engine, batch)
+        await run(engine, provider_new(50, parent=3, VCPU=1))
+        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("statement", PLANTED)
+def test_planted_differences(tmp_path: Path, statement: str) -> None:
+    """Each kind of inconsistency is found and named in a line."""
+    path = tmp_path / "a.db"
+
+    async def scenario() -> list[str]:
+        engine = open_engine(f"sqlite:///{path}")
+        await run(engine, provider_new(0, VCPU=8))
+        await run(engine, provider_new(1, parent=0, VCPU=8))
+        await run(engine, together(tagged(0, {"STORAGE_DISK_SSD"}), held(7, {0: {"VCPU": 2}})))
+        with apsw.Connection(str(path)) as other:
+            other.execute(statement)
+        other.close()
+        found = await engine.read_aside(check.differences_load(CLASSES, TRAITS))
+        await engine.close()
+        return found
+
+    found = asyncio.run(scenario())
+    assert any(PLANTED[statement] in line for line in found), found
+    assert not any("\n" in line for line in found)

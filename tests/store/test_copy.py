@@ -1,0 +1,169 @@
+"""Backup and restore: complete while it is written to, and never a second life for old tokens."""
+
+import asyncio
+import os
+from itertools import islice
+from pathlib import Path
+
+import apsw
+import pytest
+
+from moorage.store import check, ledger
+from moorage.store.api import Engine, Locked, Unusable
+from moorage.store.open import open_engine, restore
+from tests.store.build import CLASSES, TRAITS, digest, provider_new, run, stream
+
+
+def filled(path: Path, batches: int, seed: int = 20) -> str:
+    """Make a database; return its address."""
+
+    async def fill() -> None:
+        engine = open_engine(f"sqlite:///{path}")
+        for batch in islice(stream(seed), batches):
+            await run(engine, batch)
+        await engine.close()
+
+    asyncio.run(fill())
+    return f"sqlite:///{path}"
+
+
+def state(path: Path) -> tuple[int, str]:
+    """Return revision and content of a database file that nobody uses."""
+    with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as connection:
+        found = digest(connection)
+    connection.close()
+    return found
+
+
+def epoch(url: str) -> int:
+    """Return the epoch of a database that nobody uses."""
+
+    async def load() -> int:
+        engine = open_engine(url)
+        found = await engine.read(ledger.snapshot_load())
+        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+        await engine.close()
+        return found[0]
+
+    return asyncio.run(load())
+
+
+def test_backup_while_writing(engine: Engine, tmp_path: Path) -> None:
+    """A copy made while batches go on is one of the states that the ledger really had."""
+    target = tmp_path / "copy.db"
+
+    async def scenario() -> dict[int, str]:
+        batches = stream(seed=21)
+        states: dict[int, str] = {}
+        watcher = apsw.Connection(engine.name.removeprefix("sqlite "))
+        for batch in islice(batches, 30):
+            await run(engine, batch)
+        copying = asyncio.create_task(engine.backup(str(target)))
+        states.update([digest(watcher)])
+        while not copying.done():
+            await run(engine, next(batches))
+            states.update([digest(watcher)])
+        await copying
+        watcher.close()
+        return states
+
+    states = asyncio.run(scenario())
+    revision, found = state(target)
+    assert states[revision] == found
+    assert (target.stat().st_mode & 0o777) == 0o600
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_backup_refuses_an_existing_file(engine: Engine, tmp_path: Path) -> None:
+    """Nothing is overwritten, and a folder that is not there is named."""
+    target = tmp_path / "copy.db"
+    target.write_text("precious")
+    with pytest.raises(Unusable, match="exists"):
+        asyncio.run(engine.backup(str(target)))
+    assert target.read_text() == "precious"
+    with pytest.raises(Unusable, match="No such file"):
+        asyncio.run(engine.backup(str(tmp_path / "missing" / "copy.db")))
+
+
+def test_restore_raises_the_epoch(tmp_path: Path) -> None:
+    """The backup's content is back under an epoch that was never there; the old file is kept."""
+    url = filled(tmp_path / "a.db", 10)
+    copy = tmp_path / "copy.db"
+
+    async def backup_then_write() -> None:
+        engine = open_engine(url)
+        await engine.backup(str(copy))
+        await run(engine, provider_new(500))
+        await engine.close()
+
+    asyncio.run(backup_then_write())
+    before = state(tmp_path / "a.db")
+    for expected, name in ((2, "before-restore"), (3, "before-restore-2"), (4, "before-restore-3")):
+        assert restore(url, str(copy)) == str(tmp_path / f"a.db.{name}")
+        assert epoch(url) == expected
+        assert state(tmp_path / "a.db")[0] == 10
+    assert state(tmp_path / "a.db.before-restore") == before
+    assert not list(tmp_path.glob("*restoring*"))
+
+
+def test_restore_over_a_damaged_file(tmp_path: Path) -> None:
+    """What cannot be read any more is replaced; its epoch is known from the lock file."""
+    url = filled(tmp_path / "a.db", 10)
+    copy = tmp_path / "copy.db"
+    copy.write_bytes((tmp_path / "a.db").read_bytes())
+    restore(url, str(copy))
+    assert epoch(url) == 2
+    (tmp_path / "a.db").write_bytes(b"nothing of use" * 1_000)
+    (tmp_path / "a.db-wal").write_bytes(b"nor this" * 1_000)
+    kept = restore(url, str(copy))
+    assert kept is not None
+    assert Path(kept).read_bytes().startswith(b"nothing of use")
+    assert not os.path.exists(tmp_path / "a.db-wal")
+    assert epoch(url) == 3
+
+
+def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
+    """A database whose process was killed is kept with everything that was acknowledged."""
+    url = filled(tmp_path / "copy.db", 3)
+    live = open_engine(f"sqlite:///{tmp_path}/live.db")
+    asyncio.run(run(live, provider_new(1)))
+    for end in ("", "-wal"):
+        (tmp_path / f"a.db{end}").write_bytes((tmp_path / f"live.db{end}").read_bytes())
+    asyncio.run(live.close())
+    kept = restore(f"sqlite:///{tmp_path}/a.db", url.removeprefix("sqlite:///"))
+    assert kept is not None
+    assert state(Path(kept)) == state(tmp_path / "live.db")
+
+
+def test_restore_where_nothing_was(tmp_path: Path) -> None:
+    """A backup can be brought to a new machine."""
+    filled(tmp_path / "copy.db", 5)
+    url = f"sqlite:///{tmp_path}/new.db"
+    assert restore(url, str(tmp_path / "copy.db")) is None
+    assert epoch(url) == 2
+
+
+def test_restore_refuses(tmp_path: Path) -> None:
+    """A database in use, a missing, a foreign and a damaged backup: the database stays as it is."""
+    url = filled(tmp_path / "a.db", 5)
+    before = state(tmp_path / "a.db")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes((tmp_path / "a.db").read_bytes())
+    engine = open_engine(url)
+    with pytest.raises(Locked):
+        restore(url, str(copy))
+    asyncio.run(engine.close())
+    with pytest.raises(Unusable, match="no such file"):
+        restore(url, str(tmp_path / "missing"))
+    foreign = apsw.Connection(str(tmp_path / "foreign.db"))
+    foreign.execute("CREATE TABLE recipe (x)")
+    foreign.close()
+    with pytest.raises(Unusable, match="something else"):
+        restore(url, str(tmp_path / "foreign.db"))
+    with copy.open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * 8192)
+    with pytest.raises(Unusable, match="damaged"):
+        restore(url, str(copy))
+    assert state(tmp_path / "a.db") == before
+    assert [file.name for file in tmp_path.glob("a.db*restor*")] == []

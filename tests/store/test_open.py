@@ -1,0 +1,150 @@
+"""Opening: addresses, the one owner of a file, permissions, and what cannot be used."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moorage.store import ledger
+from moorage.store.api import Engine, Fatal, Locked, StoreError, Unusable
+from moorage.store.open import open_engine, sqlite_path
+from tests.store.build import facts_of, provider_id, provider_new, run
+
+OWNER = """
+import sys
+from moorage.store.open import open_engine
+engine = open_engine(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+SECOND = """
+import sys
+from moorage.store.api import Locked
+from moorage.store.open import open_engine
+try:
+    open_engine(sys.argv[1])
+except Locked as error:
+    print(error)
+"""
+
+
+def test_one_process_owns_the_file(tmp_path: Path) -> None:
+    """While a process has the file another is told so in one line; afterwards it is free."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    assert owner.stdin is not None
+    try:
+        assert owner.stdout.readline() == "open\n"
+        with pytest.raises(Locked):
+            open_engine(url)
+        told = subprocess.run(
+            [sys.executable, "-c", SECOND, url], capture_output=True, text=True, check=True
+        )
+        assert told.stdout.count("\n") == 1
+        assert f"{tmp_path}/a.db is in use by another process" in told.stdout
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stdin.close()
+        owner.stdout.close()
+    asyncio.run(open_engine(url).close())
+
+
+def test_the_same_process_cannot_open_it_twice(engine: Engine, url: str) -> None:
+    """A second engine in the same process is refused, too."""
+    with pytest.raises(Locked):
+        open_engine(url)
+
+
+def test_files_are_their_owners_only(tmp_path: Path) -> None:
+    """The database, its log and its lock cannot be read by others, whatever the umask says."""
+    before = os.umask(0)
+    try:
+        engine = open_engine(f"sqlite:///{tmp_path}/a.db")
+        asyncio.run(run(engine, provider_new(0)))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert {"a.db", "a.db-wal", "a.db.lock"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+    asyncio.run(engine.close())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
+
+
+def test_reopening_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written is there the next time; a relative address means the present folder."""
+    monkeypatch.chdir(tmp_path)
+    for n in range(3):
+        engine = open_engine("sqlite:///a.db")
+        assert engine.name == f"sqlite {tmp_path}/a.db"
+        assert asyncio.run(run(engine, provider_new(n))) == n + 1
+        asyncio.run(engine.close())
+    engine = open_engine(f"sqlite:///{tmp_path}/a.db", migrate=False)
+    facts = asyncio.run(facts_of(engine, providers={provider_id(n) for n in range(3)}))
+    assert len(facts.providers) == 3
+    asyncio.run(engine.close())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite://a.db", "sqlite:///", "sqlite:///:memory:", "a.db", "mysql://x/y", "sqlite:///a\0b"],
+)
+def test_wrong_addresses(url: str) -> None:
+    """What is no address of a database file is refused, and the right form is named."""
+    with pytest.raises(Unusable, match="use sqlite:///PATH"):
+        sqlite_path(url)
+
+
+@pytest.mark.parametrize("url", ["postgresql://h/d", "postgres://h/d"])
+def test_postgresql_is_not_there_yet(url: str) -> None:
+    """The other engine is refused by name, not by a puzzling error."""
+    with pytest.raises(Unusable, match="this release has SQLite only"):
+        open_engine(url)
+
+
+def test_folders_that_are_not_there(tmp_path: Path) -> None:
+    """A missing folder, or a folder in the file's place, is named."""
+    with pytest.raises(Unusable, match="No such file or directory"):
+        open_engine(f"sqlite:///{tmp_path}/missing/a.db")
+    with pytest.raises(Unusable, match="Is a directory"):
+        open_engine(f"sqlite:///{tmp_path}")
+    with pytest.raises(Unusable, match="there is no database"):
+        open_engine(f"sqlite:///{tmp_path}/none.db", migrate=False)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    """Another file is refused and not touched; the lock is free again."""
+    path = tmp_path / "notes.txt"
+    path.write_text("Remember the milk. " * 500)
+    for _ in range(2):
+        with pytest.raises(Unusable, match="cannot use"):
+            open_engine(f"sqlite:///{path}")
+    assert path.read_text().startswith("Remember the milk.")
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    """A page that was overwritten is an error that says what to do, never an answer."""
+    path = tmp_path / "a.db"
+    engine = open_engine(f"sqlite:///{path}")
+    asyncio.run(run(engine, provider_new(0, VCPU=1)))
+    asyncio.run(engine.close())
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    with pytest.raises(StoreError, match=r"damaged|malformed"):
+        engine = open_engine(f"sqlite:///{path}")
+        try:
+            asyncio.run(engine.read(ledger.snapshot_load()))
+        except Fatal as error:
+            assert "restore a backup" in str(error)
+            raise
+        finally:
+            asyncio.run(engine.close())
