@@ -70,7 +70,7 @@ def test_a_refusal_changes_nothing() -> None:
 
 
 def test_a_claim_replaces_everything_the_consumer_held() -> None:
-    """What is not named any more is given back; a provider that is only left keeps its generation."""
+    """What is not named any more is given back; a provider only left keeps its generation."""
     known = fleet()
     add_consumer(known, C1, {P1: {"VCPU": 8, "DISK_GB": 5}})
     claim(known, request(C1, {P2: {"VCPU": 8}}, generation=1))

@@ -20,8 +20,7 @@ def test_same_candidates_as_naive(seed: int) -> None:
     for number in range(FLEETS_PER_BATCH):
         random = Random(f"{seed}/{number}")
         records = world.some_fleet(random, random.randint(1, 10))
-        fleet = world.empty_fleet()
-        fleet.apply(world.changes_of(records))
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
         for question in range(QUESTIONS_PER_FLEET):
             query = world.some_query(random, len(records))
             expected = naive_candidates(records, query)
@@ -44,8 +43,7 @@ def test_limit_cuts_only(seed: int) -> None:
     for number in range(FLEETS_PER_BATCH):
         random = Random(f"limit/{seed}/{number}")
         records = world.some_fleet(random, random.randint(1, 10))
-        fleet = world.empty_fleet()
-        fleet.apply(world.changes_of(records))
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
         query = world.some_query(random, len(records))
         limit, start = random.randint(1, 6), random.randint(0, 40)
         cut = world.replace_limit(query, limit)
@@ -65,8 +63,7 @@ def test_same_listing_as_naive() -> None:
     for number in range(400):
         random = Random(f"listing/{number}")
         records = world.some_fleet(random, random.randint(1, 10))
-        fleet = world.empty_fleet()
-        fleet.apply(world.changes_of(records))
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
         for _ in range(5):
             query = world.some_listing(random, len(records))
             found = [record.provider.uuid for record in providers(fleet, query)]

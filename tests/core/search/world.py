@@ -35,9 +35,16 @@ def uuid_of(number: int) -> ProviderId:
     return ProviderId(f"{number:08x}-0000-4000-8000-000000000000")
 
 
-def empty_fleet() -> Fleet:
-    """Return a fleet of nothing."""
-    return Fleet(STANDARD_CLASSES, STANDARD_TRAITS)
+def empty_fleet(block_rows: int = 4) -> Fleet:
+    """Return a fleet of nothing, with blocks so small that a few providers need several."""
+    return Fleet(STANDARD_CLASSES, STANDARD_TRAITS, block_rows)
+
+
+def fleet_of(records: Records, block_rows: int = 4) -> Fleet:
+    """Return a fleet of these records, as it is loaded from a snapshot."""
+    fleet = empty_fleet(block_rows)
+    fleet.apply(changes_of(records))
+    return fleet
 
 
 def changes_of(records: Records) -> Changes:
