@@ -1,0 +1,104 @@
+"""A small Keystone: as much of its v3 token API as validating tokens takes."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+USER = "placement"
+PASSWORD = "secret"
+LATE = "2099-01-01T00:00:00.000000Z"
+
+
+class Keystone(ThreadingHTTPServer):
+    """Knows tokens; `asked` counts validations, `away` makes it fail, `gate` makes it wait."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.tokens: dict[str, dict[str, Any]] = {}
+        self.services: set[str] = set()
+        self.logins = 0
+        self.asked = 0
+        self.away = False
+        self.gate = threading.Event()
+        self.gate.set()
+
+    @property
+    def url(self) -> str:
+        """The address of its v3 API."""
+        return f"http://127.0.0.1:{self.server_port}/v3"
+
+    def admit(self, token: str, *roles: str, expires_at: str = LATE, **scope: Any) -> None:
+        """Make a token known."""
+        self.tokens[token] = {
+            "user": {"id": f"id-of-{token}", "name": token, "domain": {"id": "default"}},
+            "roles": [{"id": f"r-{role}", "name": role} for role in roles],
+            "issued_at": "2026-01-01T00:00:00.000000Z",
+            "expires_at": expires_at,
+            "methods": ["password"],
+            **scope,
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Keystone
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Log a service in."""
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        user = json.loads(raw)["auth"]["identity"]["password"]["user"]
+        if self.server.away or (user["name"], user["password"]) != (USER, PASSWORD):
+            self._answer(503 if self.server.away else 401, {"error": {}})
+            return
+        self.server.logins += 1
+        token = f"service-{self.server.logins}"
+        self.server.services.add(token)
+        self.server.admit(token, "service", project={"id": "service"})
+        self._answer(201, {"token": self.server.tokens[token]}, token)
+
+    def do_GET(self) -> None:
+        """Validate a token."""
+        assert self.path == "/v3/auth/tokens?nocatalog"
+        self.server.asked += 1
+        self.server.gate.wait(10)
+        found = self.server.tokens.get(self.headers["x-subject-token"])
+        if self.server.away:
+            self._answer(503, {"error": {}})
+        elif self.headers.get("x-auth-token") not in self.server.services:
+            self._answer(401, {"error": {}})
+        elif found is None:
+            self._answer(404, {"error": {}})
+        else:
+            self._answer(200, {"token": found})
+
+    def _answer(self, status: int, body: Any, token: str | None = None) -> None:
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        if token is not None:
+            self.send_header("x-subject-token", token)
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def running() -> Iterator[Keystone]:
+    """Serve until the block ends."""
+    with Keystone() as keystone:
+        thread = threading.Thread(target=keystone.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield keystone
+        finally:
+            keystone.gate.set()
+            keystone.shutdown()
+            thread.join()

@@ -1,0 +1,172 @@
+"""Keystone's tokens, against a small stand-in for Keystone's v3 token API."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.faces.auth.keystone import KeystoneAccess, KeystoneAuthenticator
+from moorage.faces.web import Caller
+from tests.e2e.server import serve
+from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, running
+from tests.serve.wire import talk
+
+SECOND = 1_000_000
+
+
+class HandClock:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.instant = 1_800_000_000 * SECOND
+
+    def now(self) -> Instant:
+        return Instant(self.instant)
+
+
+@pytest.fixture
+def keystone() -> Iterator[Keystone]:
+    """A Keystone that knows nobody yet."""
+    with running() as server:
+        yield server
+
+
+def made(keystone: Keystone, clock: HandClock, password: str = PASSWORD) -> KeystoneAuthenticator:
+    """An authenticator that asks this Keystone."""
+    access = KeystoneAccess(
+        url=keystone.url,
+        username=USER,
+        password=password,
+        project="service",
+        domain="Default",
+        ca_file=None,
+        seconds_max=5.0,
+        cache_seconds_max=60.0,
+    )
+    return KeystoneAuthenticator(access, clock)
+
+
+def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
+    """User, project, roles and scope come from Keystone; an unknown token is nobody's."""
+    keystone.admit("t1", "Admin", "reader", project={"id": "p1", "name": "one"})
+    keystone.admit("t2", "admin", system={"all": True})
+    authenticator = made(keystone, HandClock())
+
+    async def act() -> None:
+        assert await authenticator.authenticate({"x-auth-token": "t1"}) == Caller(
+            "id-of-t1", "p1", frozenset({"admin", "reader"})
+        )
+        assert await authenticator.authenticate({"x-auth-token": "t2"}) == Caller(
+            "id-of-t2", None, frozenset({"admin"}), system_scope=True
+        )
+        for nobody in ("t3", "", "é", "x" * 20_000):
+            assert await authenticator.authenticate({"x-auth-token": nobody}) is None
+        assert await authenticator.authenticate({}) is None
+
+    asyncio.run(act())
+    assert keystone.logins == 1
+
+
+def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
+    """Good and bad tokens are asked about once a minute, and no longer than they are valid."""
+    clock = HandClock()
+    keystone.admit("long", "reader")
+    keystone.admit("short", "reader", expires_at="2027-01-15T08:00:30.000000Z")  # in 30 seconds
+    authenticator = made(keystone, clock)
+
+    async def known(token: str) -> bool:
+        return await authenticator.authenticate({"x-auth-token": token}) is not None
+
+    async def act() -> None:
+        assert [await known(token) for token in ("long", "short", "none")] == [True, True, False]
+        clock.instant += 29 * SECOND
+        assert [await known(token) for token in ("long", "short", "none")] == [True, True, False]
+        assert keystone.asked == 3
+        clock.instant += 1 * SECOND
+        assert [await known(token) for token in ("long", "short", "none")] == [True, False, False]
+        assert keystone.asked == 4
+        keystone.tokens.clear()
+        keystone.admit("none", "reader")
+        clock.instant += 30 * SECOND
+        assert [await known(token) for token in ("long", "none")] == [False, True]
+
+    asyncio.run(act())
+
+
+def test_equal_questions_are_asked_once(keystone: Keystone) -> None:
+    """Many requests with one new token wait for one validation."""
+    keystone.admit("t1", "reader")
+    authenticator = made(keystone, HandClock())
+    keystone.gate.clear()
+
+    async def act() -> None:
+        asking = [
+            asyncio.create_task(authenticator.authenticate({"x-auth-token": "t1"}))
+            for _ in range(50)
+        ]
+        done, _ = await asyncio.wait(asking, timeout=0.1)
+        assert not done
+        keystone.gate.set()
+        assert len({await one for one in asking}) == 1
+
+    asyncio.run(act())
+    assert keystone.asked == 1
+
+
+def test_a_lost_login_is_made_anew(keystone: Keystone) -> None:
+    """When Keystone forgets our own token, we log in again and go on."""
+    keystone.admit("t1", "reader")
+    keystone.admit("t2", "reader")
+    authenticator = made(keystone, HandClock())
+
+    async def act() -> None:
+        assert await authenticator.authenticate({"x-auth-token": "t1"}) is not None
+        keystone.services.clear()
+        assert await authenticator.authenticate({"x-auth-token": "t2"}) is not None
+
+    asyncio.run(act())
+    assert keystone.logins == 2
+
+
+def test_keystone_that_cannot_tell(keystone: Keystone) -> None:
+    """Away, refusing us, or talking nonsense: unavailable, never a caller and never a 401."""
+    clock = HandClock()
+
+    async def refused(authenticator: KeystoneAuthenticator) -> Code:
+        with pytest.raises(Error) as error:
+            await authenticator.authenticate({"x-auth-token": "t1"})
+        return error.value.code
+
+    keystone.admit("t1", "reader")
+    assert asyncio.run(refused(made(keystone, clock, "wrong"))) is Code.UNAVAILABLE
+    keystone.away = True
+    assert asyncio.run(refused(made(keystone, clock))) is Code.UNAVAILABLE
+    keystone.away = False
+    for nonsense in ({"user": 5}, {}, {"user": {"id": "x"}, "expires_at": "soon"}):
+        keystone.tokens["t1"] = nonsense
+        assert asyncio.run(refused(made(keystone, clock))) is Code.UNAVAILABLE
+
+
+def test_keystone_in_a_served_moorage(keystone: Keystone, tmp_path: Path) -> None:
+    """A server asks Keystone; it answers 503 while Keystone is away, and its own administrator's
+    token works all the same.
+    """
+    keystone.admit("t1", "admin", project={"id": "p1"})
+    database = tmp_path / "moorage.sqlite"
+    options = ["--auth", "keystone", "--keystone-url", keystone.url]
+    with serve(database, *options, MOORAGE_KEYSTONE_PASSWORD=PASSWORD) as server:
+
+        def status(token: str) -> int:
+            sent = (
+                "GET /resource_providers HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                f"X-Auth-Token: {token}\r\n\r\n"
+            )
+            return talk(server.url, sent.encode())[0].status
+
+        assert (status("t1"), status("t2")) == (200, 401)
+        keystone.away = True
+        assert (status("t1"), status("t3")) == (200, 503)
+        assert status(Path(f"{database}.token").read_text().strip()) == 200
