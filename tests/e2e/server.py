@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-READY = re.compile(r"moorage: serving (?P<url>http://\S+)")
+READY = re.compile(r"moorage: serving (?P<url>https?://\S+)")
 READY_SECONDS = 30.0
 STOP_SECONDS = 15.0
 MOORAGE = (sys.executable, "-m", "moorage")

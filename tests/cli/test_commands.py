@@ -1,0 +1,178 @@
+"""The command line: at a running server and without one, its answers and exit codes."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import answer, moorage, refusal
+from tests.e2e.server import serve
+from tests.serve.wire import request, talk
+
+TLS = Path(__file__).parents[1] / "serve"
+
+
+@pytest.fixture(params=["server", "no server"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder with a settings file and its database, which a server holds, or nobody."""
+    database = tmp_path / "moorage.sqlite"
+    (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
+    if request.param == "no server":
+        yield tmp_path
+    else:
+        with serve(database):
+            yield tmp_path
+
+
+def test_tokens(folder: Path) -> None:
+    """Tokens are made, listed and revoked in the same words, with a server and without."""
+    before = len(answer("token", "list", directory=folder))
+    wish = ["--name", "bob", "--role", "user", "--project", "p1"]
+    made = answer("token", "create", *wish, directory=folder)
+    assert made["token"].startswith("moorage_")
+    listed = answer("token", "list", directory=folder)
+    assert len(listed) == before + 1
+    assert listed[-1] == {key: made[key] for key in made if key != "token"}
+    assert set(made) == {"id", "name", "role", "project_id", "created_at", "token"}
+    assert answer("token", "revoke", made["id"], directory=folder)["revoked"] is True
+    assert "revoked_at" in answer("token", "list", directory=folder)[-1]
+    assert made["id"] in refusal(1, "token", "revoke", made["id"], directory=folder)
+    assert "project" in refusal(
+        2, "token", "create", "--name", "a", "--role", "user", directory=folder
+    )
+
+
+def test_output_for_people(folder: Path) -> None:
+    """Without --json the secret stands alone and lists are tab-separated lines."""
+    made = moorage("token", "create", "--name", "bob", "--role", "admin", directory=folder)
+    assert made.stdout.startswith("moorage_")
+    assert made.stdout.count("\n") == 1
+    listed = moorage("token", "list", directory=folder).stdout.splitlines()
+    assert listed[0] == "id\tname\trole\tproject\tcreated\tstate"
+    identity, *rest = listed[-1].split("\t")
+    assert (rest[0], rest[1], rest[2], rest[4]) == ("bob", "admin", "-", "valid")
+    assert moorage("token", "revoke", identity, directory=folder).stdout == f"revoked {identity}\n"
+
+
+def test_check_and_backup(folder: Path) -> None:
+    """A sound database has no differences; a backup is written to a file that is new."""
+    assert answer("db", "check", directory=folder) == {"differences": []}
+    copy = folder / "copy.sqlite"
+    assert answer("db", "backup", "copy.sqlite", directory=folder) == {"path": str(copy)}
+    assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
+
+
+def test_differences_are_told_with_exit_code_1(tmp_path: Path) -> None:
+    """A sum that is not that of its rows is found, by a server and without one."""
+    database = tmp_path / "moorage.sqlite"
+    uuid = "11111111-2222-4333-8444-555555555555"
+    with serve(database, "--auth", "noauth2") as server:
+        json_type = b"Content-Type: application/json\r\n"
+        for method, path, body in (
+            (b"POST", b"/resource_providers", {"name": "host", "uuid": uuid}),
+            (
+                b"PUT",
+                f"/resource_providers/{uuid}/inventories".encode(),
+                {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}},
+            ),
+        ):
+            raw = json.dumps(body).encode()
+            length = b"Content-Length: %d\r\n" % len(raw)
+            (told,) = talk(server.url, request(method, path, json_type, length, body=raw))
+            assert told.status == 200
+    falsify(database)
+    where = ["--database", f"sqlite:///{database}"]
+    for started in (False, True):
+        server_or_none = serve(database, "--auth", "noauth2") if started else None
+        found = moorage("db", "check", "--json", *where)
+        if server_or_none is not None:
+            server_or_none.stop()
+        assert found.returncode == 1
+        (difference,) = json.loads(found.stdout)["differences"]
+        assert uuid in difference
+
+
+def falsify(database: Path) -> None:
+    """Change a stored sum behind the ledger's back."""
+    import apsw
+
+    connection = apsw.Connection(str(database))
+    connection.execute("UPDATE inventory SET used = 3")
+    connection.close()
+
+
+def test_migrate_and_restore(tmp_path: Path) -> None:
+    """A database can be made, copied and put back while no server holds it, and only then."""
+    where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
+    assert answer("db", "migrate", *where)["schema"] == "current"
+    copy = str(tmp_path / "copy.sqlite")
+    answer("db", "backup", copy, *where)
+    kept = answer("db", "restore", copy, *where)["kept"]
+    assert Path(kept).exists()
+    with serve(tmp_path / "moorage.sqlite"):
+        for command in (["migrate"], ["restore", copy]):
+            assert "in use" in refusal(2, "db", *command, *where)
+    assert "no such file" in refusal(2, "db", "restore", str(tmp_path / "none"), *where)
+
+
+def test_commands_after_a_crash(tmp_path: Path) -> None:
+    """A server that was killed leaves its announcement; commands then open the database."""
+    database = tmp_path / "moorage.sqlite"
+    where = ["--database", f"sqlite:///{database}"]
+    with serve(database) as server:
+        os.kill(server.pid, 9)
+        server.process.wait(10)
+    assert Path(f"{database}.server").exists()
+    (admin,) = answer("token", "list", *where)
+    assert admin["role"] == "admin"
+
+
+def test_a_named_server(tmp_path: Path) -> None:
+    """--url and --token, or their variables, name a server; exit codes tell what went wrong."""
+    database = tmp_path / "moorage.sqlite"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with serve(database) as server:
+        secret = Path(f"{database}.token").read_text().strip()
+        named = {"MOORAGE_URL": server.url, "MOORAGE_TOKEN": secret}
+        assert len(answer("token", "list", directory=empty, **named)) == 1
+        options = ["--url", server.url, "--token", secret]
+        assert len(answer("token", "list", *options, directory=empty)) == 1
+        assert "--token" in refusal(1, "token", "list", "--url", server.url, directory=empty)
+        wrong = ["--url", server.url, "--token", "moorage_wrong"]
+        assert "--token" in refusal(1, "token", "list", *wrong, directory=empty)
+    refusal(5, "token", "list", "--url", server.url, "--token", secret, directory=empty)
+    assert "URL" in refusal(2, "token", "list", "--url", "nothing", directory=empty)
+    assert list(empty.iterdir()) == []
+
+
+def test_a_server_with_https(tmp_path: Path) -> None:
+    """The command line trusts the certificate of the server that announced itself, no other."""
+    database = tmp_path / "moorage.sqlite"
+    where = ["--database", f"sqlite:///{database}"]
+    tls = ["--tls-cert", str(TLS / "tls-cert.pem"), "--tls-key", str(TLS / "tls-key.pem")]
+    with serve(database, *tls) as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        assert len(answer("token", "list", *where)) == 1
+        assert "certificate" in refusal(5, "token", "list", "--url", server.url, *where)
+
+
+def test_commands_with_noauth2(tmp_path: Path) -> None:
+    """At a server with the test scheme the command line is its administrator."""
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, "--auth", "noauth2"):
+        assert answer("token", "list", "--database", f"sqlite:///{database}") == []
+
+
+def test_small_commands(tmp_path: Path) -> None:
+    """Version, completion and help answer at once; wrong usage ends with 2."""
+    assert set(answer("version")) == {"moorage", "python"}
+    assert moorage("version").stdout.startswith("moorage ")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_MOORAGE_COMPLETE" in moorage("completion", shell).stdout
+    assert moorage("--help").returncode == 0
+    for wrong in (["nothing"], ["token", "create"], ["serve", "--policy", "none"]):
+        done = moorage(*wrong, directory=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")

@@ -1,0 +1,111 @@
+"""Where settings come from, and what is said about wrong ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.config import FIELDS, Address, ConfigError, Settings, address_parse, load
+from tests.cli.command import answer, moorage, refusal
+
+
+def test_sources_in_rising_order(tmp_path: Path) -> None:
+    """Default, file, environment, option: the later one counts, and says so."""
+    file = tmp_path / "moorage.toml"
+    file.write_text("queue_max = 2\nbody_bytes_max = 2\nheader_count_max = 2\n")
+    environ = {"MOORAGE_BODY_BYTES_MAX": "3", "MOORAGE_HEADER_COUNT_MAX": "3"}
+    settings, origins = load({"header_count_max": "4"}, environ, str(file))
+    defaults = Settings()
+    assert (
+        settings.query_bytes_max,
+        settings.queue_max,
+        settings.body_bytes_max,
+        settings.header_count_max,
+    ) == (defaults.query_bytes_max, 2, 3, 4)
+    names = ("query_bytes_max", "queue_max", "body_bytes_max", "header_count_max")
+    assert [origins[name] for name in names] == [
+        "default",
+        f"file {file}",
+        "environment MOORAGE_BODY_BYTES_MAX",
+        "option --header-count-max",
+    ]
+
+
+def test_values_of_every_kind(tmp_path: Path) -> None:
+    """Lists, truths and numbers are understood in every source."""
+    file = tmp_path / "moorage.toml"
+    file.write_text('allowed_hosts = ["a", "b"]\naccess_log = false\nidle_seconds_max = 5\n')
+    from_file = load({}, {}, str(file)).settings
+    assert from_file.allowed_hosts == ("a", "b")
+    assert from_file.access_log is False
+    assert from_file.idle_seconds_max == 5.0
+    environ = {"MOORAGE_ALLOWED_HOSTS": "c, d", "MOORAGE_ACCESS_LOG": "true"}
+    from_environment = load({}, environ, str(file)).settings
+    assert from_environment.allowed_hosts == ("c", "d")
+    assert from_environment.access_log is True
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nothing = 1", ["nothing"]),
+        ("queue_max = 'many'", ["queue_max", "many"]),
+        ("queue_max = 0", ["queue_max", ">= 1"]),
+        ("auth = 'none'", ["auth", "none", "token, noauth2, keystone"]),
+        ("queue_max = ", ["TOML"]),
+        ("query_bytes_max = 100000", ["query_bytes_max", "header_bytes_max"]),
+        ("keystone_cache_seconds_max = 61", ["keystone_cache_seconds_max", "<= 60"]),
+    ],
+)
+def test_wrong_files_say_where_and_what(tmp_path: Path, text: str, words: list[str]) -> None:
+    """A wrong setting in the file is named with its value and what it may be."""
+    (tmp_path / "moorage.toml").write_text(text)
+    line = refusal(2, "config", "show", directory=tmp_path)
+    assert [word for word in words if word not in line] == []
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    """A settings file that was asked for must be there."""
+    line = refusal(2, "config", "show", "--config", "none.toml", directory=tmp_path)
+    assert "none.toml" in line
+    assert "none.toml" in refusal(
+        2, "config", "show", directory=tmp_path, MOORAGE_CONFIG="none.toml"
+    )
+
+
+def test_show(tmp_path: Path) -> None:
+    """Every setting is shown with its origin; secrets are not."""
+    environ = {"MOORAGE_KEYSTONE_PASSWORD": "s3cret", "MOORAGE_QUEUE_MAX": "7"}
+    shown: Any = answer("config", "show", "--origin", directory=tmp_path, **environ)
+    assert set(shown) == set(FIELDS)
+    assert shown["queue_max"] == {"value": 7, "origin": "environment MOORAGE_QUEUE_MAX"}
+    assert shown["keystone_password"]["value"] == "(hidden)"
+    for options in ([], ["--origin"]):
+        text = moorage("config", "show", *options, directory=tmp_path, **environ).stdout
+        assert "s3cret" not in text
+        assert len(text.splitlines()) == len(FIELDS) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "loopback"),
+    [
+        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
+        ("localhost:0", Address("localhost", 0), True),
+        ("[::1]:80", Address("::1", 80), True),
+        ("[::]:80", Address("::", 80), False),
+        ("0.0.0.0:80", Address("0.0.0.0", 80), False),
+        ("db.example:65535", Address("db.example", 65535), False),
+    ],
+)
+def test_addresses(text: str, address: Address, loopback: bool) -> None:
+    """HOST:PORT is split, and it is known who can reach it."""
+    assert address_parse(text) == address
+    assert address.loopback is loopback
+    assert address.url("http") == f"http://{text}"
+
+
+@pytest.mark.parametrize("text", ["", "80", ":80", "a:", "a:b", "a:65536", "::1:80", "a:-1", "a:²"])
+def test_no_addresses(text: str) -> None:
+    """What is not HOST:PORT is refused with an example."""
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        address_parse(text)
