@@ -107,7 +107,7 @@ def _mark(rows: list[Row]) -> int:
     return int(rows[0][0]) - 1 if rows else 0
 
 
-def compact(mark: int, revisions_max: int = 100) -> Plan[int]:
+def compact(mark: int, revisions_max: int = 25) -> Plan[int]:
     """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
 
     Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
