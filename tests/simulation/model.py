@@ -122,19 +122,16 @@ class Model:
     def _(self, c: do.ProviderCreate) -> Any:
         if c.parent == c.uuid or not c.name:
             raise Refusal(Code.INVALID)
-        if c.uuid in self.machines or c.name in {m.name for m in self.machines.values()}:
-            raise Refusal(Code.DUPLICATE_PROVIDER)
         if c.parent is not None and c.parent not in self.machines:
             raise Refusal(Code.PARENT_UNKNOWN)
+        if c.uuid in self.machines or c.name in {m.name for m in self.machines.values()}:
+            raise Refusal(Code.DUPLICATE_PROVIDER)
         self.machines[c.uuid] = Machine(c.name, c.parent, self._born())
         return (c.name, 0, c.parent, self.root(c.uuid))
 
     @carry_out.register
     def _(self, c: do.ProviderUpdate) -> Any:
         machine = self._machine(c.uuid)
-        if any(m.name == c.name for u, m in self.machines.items() if u != c.uuid):
-            raise Refusal(Code.DUPLICATE_PROVIDER)
-        machine.name = c.name
         if c.move and c.parent != machine.parent:
             if machine.parent is not None and not c.free:
                 raise Refusal(Code.REPARENT_REFUSED)
@@ -145,6 +142,10 @@ class Model:
                 if above == c.uuid:
                     raise Refusal(Code.TREE_LOOP)
                 above = self.machines[above].parent
+        if any(m.name == c.name for u, m in self.machines.items() if u != c.uuid):
+            raise Refusal(Code.DUPLICATE_PROVIDER)
+        machine.name = c.name
+        if c.move:
             machine.parent = c.parent
         return (machine.name, machine.generation, machine.parent, self.root(c.uuid))
 

@@ -105,9 +105,7 @@ class Client:
             sent.setdefault("content-length", str(len(body)))
         return self.send(method, target, sent, [body or b""])
 
-    def send(
-        self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]
-    ) -> Reply:
+    def send(self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]) -> Reply:
         """Send one request exactly as given; without a last chunk the sender goes away."""
         path, _, query = target.partition("?")
         scope: Scope = {

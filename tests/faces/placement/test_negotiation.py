@@ -38,10 +38,10 @@ def test_json_is_admitted_by_the_most_specific_range(accept: str, expected: bool
         (BROWSER, HTML),
         ("text/plain", TEXT),
         ("text/html;q=0.5,application/json", JSON),
-        ("image/png", JSON),
+        ("image/png", TEXT),
         ("text/html;q=nonsense", HTML),
     ],
 )
 def test_errors_are_written_as_preferred(accept: str, expected: str) -> None:
-    """JSON unless something else is preferred, and also when nothing fits."""
+    """JSON unless a page is preferred; plain text for those who want neither."""
     assert error_type(accept) == expected

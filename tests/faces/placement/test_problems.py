@@ -81,9 +81,7 @@ def test_a_missing_token_has_a_body_of_its_own(api: Client) -> None:
     assert "openstack-api-version" not in reply.headers
 
 
-def test_a_fault_is_told_to_the_log_only(
-    api: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fault_is_told_to_the_log_only(api: Client, caplog: pytest.LogCaptureFixture) -> None:
     """The answer carries the request id by which the log tells the rest."""
     del api.service.reads  # whatever asks for it now fails
     reply = api.ask("GET", "/allocations/4e6e6d4c-0000-4000-8000-000000000000")

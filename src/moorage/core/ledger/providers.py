@@ -52,10 +52,10 @@ def create(
             f'Unable to create resource provider "{name}", {uuid}: '
             "parent provider UUID cannot be same as UUID.",
         )
+    root = uuid if parent is None else _parent(facts, parent).root
     _check_name_free(facts, name, uuid)
     if uuid in facts.providers:
         raise _duplicate("uuid", uuid)
-    root = uuid if parent is None else _parent(facts, parent).root
     provider = Provider(uuid, name, 0, parent, root, now, now)
     return Changes(providers={uuid: provider}), provider
 
@@ -74,13 +74,12 @@ def update(
     Does not change the generation. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
     REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
     """
-    provider = find(facts, uuid)
+    after = replace(find(facts, uuid), name=name, updated_at=now)
+    below: dict[ProviderId, Provider | None] = {}
+    if move and parent != after.parent:
+        after, below = _move(facts, now, after, parent, free)
     _check_name_free(facts, name, uuid)
-    renamed = replace(provider, name=name, updated_at=now)
-    if not move or parent == provider.parent:
-        return Changes(providers={uuid: renamed}), renamed
-    moved, below = _move(facts, now, renamed, parent, free)
-    return Changes(providers={uuid: moved, **below}), moved
+    return Changes(providers={uuid: after, **below}), after
 
 
 def delete(facts: Facts, uuid: ProviderId) -> Changes:

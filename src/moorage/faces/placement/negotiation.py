@@ -17,9 +17,9 @@ def accepts_json(accept: str) -> bool:
 
 @lru_cache(maxsize=256)
 def error_type(accept: str) -> str:
-    """Return the media type of an error body: JSON unless HTML or plain text is preferred."""
-    best = max((JSON, HTML, TEXT), key=lambda offer: _quality(accept, offer))
-    return best if _quality(accept, best) > 0 else JSON
+    """Return the media type of an error body: JSON unless HTML is preferred, else plain text."""
+    best = max((JSON, HTML), key=lambda offer: _quality(accept, offer))
+    return best if _quality(accept, best) > 0 else TEXT
 
 
 def _quality(accept: str, offer: str) -> float:

@@ -243,7 +243,7 @@ class Table:
 
     def match(self, path: str) -> Match | None:
         """Return what an address has; None: there is no such address."""
-        key, variables = _key(path)
+        key, variables = _key(path or "/")
         methods = self._found.get(key)
         if methods is None or not all(variables):
             return None
@@ -252,5 +252,5 @@ class Table:
 
 def _key(path: str) -> tuple[Key, tuple[str, ...]]:
     """Return an address without its variables, and the variables."""
-    parts = path.removesuffix("/").split("/")[1:]
+    parts = path.split("/")[1:]
     return tuple(None if at % 2 else part for at, part in enumerate(parts)), tuple(parts[1::2])
