@@ -13,16 +13,17 @@ from moorage.core.ledger.search.trees import Trees
 BLOCK_ROWS = 1024
 """Rows of a new block: few enough that a search touches little, many enough for numpy."""
 
-SPARE_ROWS = 128
-"""Rows that new trees leave free, for children that come later; beyond them the block grows."""
+SPARE_PART = 8
+"""One row in so many is left free by new trees, for children that come later."""
 
 
 class Block:
     """Rows of providers. A row holds one provider or nothing; freed rows are used again."""
 
-    __slots__ = ("_vacant", "aggregates", "columns", "here", "records", "traits", "trees")
+    __slots__ = ("_step", "_vacant", "aggregates", "columns", "here", "records", "traits", "trees")
 
-    def __init__(self, size: int = BLOCK_ROWS) -> None:
+    def __init__(self, size: int) -> None:
+        self._step = size
         self.records: list[ProviderRecord | None] = [None] * size
         self.here: Mask = np.zeros(size, dtype=np.bool_)
         self.columns: dict[str, Column] = {}
@@ -38,7 +39,7 @@ class Block:
 
     def has_room_for_tree(self, providers: int) -> bool:
         """May a new tree of so many providers be put here?"""
-        return providers + SPARE_ROWS <= len(self._vacant)
+        return providers + self._step // SPARE_PART <= len(self._vacant)
 
     def record(self, row: int) -> ProviderRecord:
         """Return what stands in a row that is not empty."""
@@ -50,7 +51,7 @@ class Block:
     def take(self) -> int:
         """Return an empty row, which the caller fills at once."""
         if not self._vacant:
-            self._grow(self.size + BLOCK_ROWS)
+            self._grow(self.size + self._step)
         return heappop(self._vacant)
 
     def enter(self, row: int, root: int, provider: Provider, version: int) -> None:

@@ -176,19 +176,17 @@ class _Search:
         """Add the candidates of these anchors. Raises Enough at the limit."""
         if not anchors:
             return
-        groups = self._query.groups
-        single = groups[0] if len(groups) == 1 else None
         masks = [
             b"" if rows.at_home is None else rows.at_home.tobytes() for rows in self._serving(block)
         ]
-        trees, add = block.trees, self._found.add
+        groups, add = self._query.groups, self._found.add
         for anchor in anchors:
-            if single is not None and trees.is_lone(anchor):
+            if len(groups) == 1 and block.trees.is_lone(anchor):
                 record = block.record(anchor)
-                if self._guests.keys().isdisjoint(record.tags.aggregates):
+                if not self._guests or self._guests.keys().isdisjoint(record.tags.aggregates):
                     uuid = record.provider.uuid
                     # One provider for one group: the sieve has checked all there is.
-                    add(Candidate({uuid: single.resources}, {single.suffix: (uuid,)}))
+                    add(Candidate({uuid: groups[0].resources}, {groups[0].suffix: (uuid,)}))
                     continue
             self._combiner.combine(self._options(block, anchor, masks))
 

@@ -30,21 +30,24 @@ class Found:
         self._limit = limit
         self._roaming: set[object] = set()
 
-    def add(self, candidate: Candidate) -> None:
-        """Keep a candidate that no other anchor can lead to. Raises Enough at the limit."""
+    def add(self, candidate: Candidate, roaming: bool = False) -> None:
+        """Keep a candidate. Raises Enough at the limit.
+
+        `roaming`: it has sharing providers only, so another anchor may have led to it before.
+        """
+        if roaming:
+            key = (
+                frozenset(
+                    (u, frozenset(given.items())) for u, given in candidate.allocations.items()
+                ),
+                frozenset((suffix, frozenset(us)) for suffix, us in candidate.mappings.items()),
+            )
+            if key in self._roaming:
+                return
+            self._roaming.add(key)
         self.candidates.append(candidate)
         if len(self.candidates) == self._limit:
             raise Enough
-
-    def add_roaming(self, candidate: Candidate) -> None:
-        """Keep a candidate of sharing providers only, unless another anchor has led to it."""
-        key = (
-            frozenset((uuid, frozenset(a.items())) for uuid, a in candidate.allocations.items()),
-            frozenset((suffix, frozenset(uuids)) for suffix, uuids in candidate.mappings.items()),
-        )
-        if key not in self._roaming:
-            self._roaming.add(key)
-            self.add(candidate)
 
     def count(self, steps: int) -> None:
         """Note the choices that were looked at. Raises Enough beyond the bound of a search."""
@@ -77,9 +80,8 @@ class Choice(NamedTuple):
     """One term with the seats that may serve it, and what the choices after it can still add."""
 
     term: Term
-    seats: list[tuple[Seat, int]]
-    """Who may serve it, each with its claims: two choices with a claim in common exclude
-    each other."""
+    seats: list[tuple[Seat, ProviderId, int]]
+    """Who may serve it, with UUID and claims: choices with a claim in common exclude another."""
     lines: tuple[int, ...]
     """Which of the query's same_subtree conditions the term is in."""
     gives_later: int
@@ -193,7 +195,7 @@ class Combiner:
             term = self._terms[number]
             here = [seats[record.provider.uuid] for record in options[number]]
             lines = tuple(n for n, names in enumerate(self._subtrees) if term.suffix in names)
-            claiming = [(seat, self._claims(seat, term, len(seats))) for seat in here]
+            claiming = [(seat, seat.uuid, self._claims(seat, term, len(seats))) for seat in here]
             choices.append(Choice(term, claiming, lines, gives_later, later))
             bits = 0
             for seat in here:
@@ -226,35 +228,32 @@ class Combiner:
         choice = self._choices[depth]
         suffix, resources = choice.term.suffix, choice.term.resources
         last = depth + 1 == len(self._choices)
+        plain = not self._has_conditions
         self._found.count(len(choice.seats))
-        for seat, claims in choice.seats:
+        for seat, uuid, claims in choice.seats:
             if claims & taken:
                 continue
-            uuid = seat.uuid
             held = allocations.get(uuid)
             given = resources if held is None else self._together(seat, held, resources)
             if given is None:
                 continue
-            after = self._after(state, choice, seat) if self._has_conditions else state
+            after = state if plain else self._after(state, choice, seat)
             if after is None:
                 continue
             mapped = mappings.copy()
-            chosen = mapped.get(suffix, ())
-            if uuid not in chosen:
-                mapped[suffix] = (*chosen, uuid) if chosen else seat.alone
+            if suffix or suffix not in mapped:
+                mapped[suffix] = seat.alone
+            elif uuid not in mapped[suffix]:
+                mapped[suffix] += seat.alone
             allocated = allocations
             if resources:
                 allocated = allocations.copy()
                 allocated[uuid] = given
             if last:
-                if roaming and seat.roams:
-                    self._found.add_roaming(Candidate(allocated, mapped))
-                else:
-                    self._found.add(Candidate(allocated, mapped))
+                self._found.add(Candidate(allocated, mapped), roaming and seat.roams)
             else:
-                self._choose(
-                    depth + 1, allocated, mapped, taken | claims, after, roaming and seat.roams
-                )
+                below = depth + 1, allocated, mapped, taken | claims, after
+                self._choose(*below, roaming and seat.roams)
 
     def _together(
         self, seat: Seat, held: dict[str, int], more: dict[str, int]

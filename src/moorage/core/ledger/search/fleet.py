@@ -16,13 +16,21 @@ from moorage.core.ledger.model import (
     Tags,
     Vocable,
 )
-from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_ROWS, Block, Place, uuid_at
+from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_PART, Block, Place, uuid_at
 
 
 class Fleet:
-    """All providers, arranged for searching. Never a source of truth: a copy of committed rows."""
+    """All providers, arranged for searching. Never a source of truth: a copy of committed rows.
 
-    def __init__(self, standard_classes: frozenset[str], standard_traits: frozenset[str]) -> None:
+    `block_rows`: how many rows the search looks at in one go.
+    """
+
+    def __init__(
+        self,
+        standard_classes: frozenset[str],
+        standard_traits: frozenset[str],
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
         self.standard_classes = standard_classes
         self.standard_traits = standard_traits
         self.classes: dict[str, Vocable] = {}
@@ -36,6 +44,7 @@ class Fleet:
         self._trait_uses: Counter[str] = Counter()
         self._roomy: list[Block] = []
         self._version = 0
+        self._block_rows = block_rows
 
     def has_class(self, name: str) -> bool:
         """Is it a standard resource class, or a custom one that exists?"""
@@ -169,7 +178,7 @@ class Fleet:
         for block in self._roomy:
             if block.has_room_for_tree(providers):
                 return block
-        block = Block(max(BLOCK_ROWS, providers + SPARE_ROWS))
+        block = Block(max(self._block_rows, providers + providers // (SPARE_PART - 1) + 1))
         self.blocks.append(block)
         self._roomy.append(block)
         return block
@@ -181,7 +190,7 @@ class Fleet:
         block, row = place
         self._count_traits(uuid, block.record(row).tags.traits, frozenset())
         block.clear(row)
-        if block not in self._roomy and block.has_room_for_tree(SPARE_ROWS):
+        if block not in self._roomy and block.has_room_for_tree(1):
             self._roomy.append(block)
 
     def _link(self, provider: Provider) -> None:
