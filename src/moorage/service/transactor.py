@@ -77,6 +77,10 @@ class Counters:
     overloaded: int = 0
 
 
+class _Fault(Exception):
+    """Loading or saving met an unforeseen error before anything was committed; the cause says."""
+
+
 class Transactor:
     """Takes requests from the queue, batch after batch.
 
@@ -102,6 +106,7 @@ class Transactor:
         self._task: asyncio.Task[None] | None = None
         self._last = Instant(0)
         self._closed = False
+        self._fatal: Error | None = None
         self.counters = Counters()
 
     @property
@@ -182,12 +187,16 @@ class Transactor:
 
     async def _carry_out(self, batch: list[_Item]) -> None:
         """Bring a batch to its end: retried when others were faster, then item by item."""
+        last: Exception = Conflict("the rows kept changing")
         for _ in range(RETRIES_MAX):
             try:
                 await self._attempt(batch)
             except Conflict:
                 self.counters.retries += 1
                 continue
+            except _Fault as fault:
+                last = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault
+                break
             except Exception as error:
                 self._failed(batch, error)
                 return
@@ -195,10 +204,13 @@ class Transactor:
                 item.settle()
             return
         if len(batch) == 1:
-            self._failed(batch, Conflict("the rows kept changing"))
+            self._failed(batch, last)
             return
         for item in batch:
-            await self._carry_out([item])
+            if self._fatal is None:
+                await self._carry_out([item])
+            else:
+                item.fail(self._fatal)
 
     async def _attempt(self, batch: list[_Item]) -> None:
         now = self._now()
@@ -208,7 +220,12 @@ class Transactor:
                 batch[0].answer = await transaction.run(plan())
                 await transaction.commit()
                 return
-            changes, revision = await self._decide(batch, transaction, now)
+            try:
+                changes, revision = await self._decide(batch, transaction, now)
+            except StoreError:
+                raise
+            except Exception as error:
+                raise _Fault from error
             if revision is not None:
                 await transaction.commit()
         if revision is not None:
@@ -247,18 +264,21 @@ class Transactor:
 
     def _failed(self, batch: list[_Item], error: Exception) -> None:
         """Nothing of the batch was kept: say so to everybody who waits for it."""
-        self.counters.failed += len(batch)
-        if isinstance(error, Fatal):
+        fatal = isinstance(error, Fatal)
+        if fatal:
             log.critical("cannot tell whether a commit is durable: %s; ending", error)
             self._closed = True
             self._on_fatal(error)
             batch = [*batch, *self._queue]
             self._queue.clear()
+        self.counters.failed += len(batch)
         if isinstance(error, StoreError):
             log.error("a batch of %d was not kept: %s", len(batch), error)
             error = Error(
                 Code.UNAVAILABLE, f"The database cannot take the change now: {error}. Try again."
             )
+            if fatal:
+                self._fatal = error
         else:
             log.exception("a batch of %d failed", len(batch), exc_info=error)
         for item in batch:

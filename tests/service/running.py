@@ -1,0 +1,185 @@
+"""A service on a real database, whose engine can be watched, held up and made to fail."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service import ledger as do
+from moorage.service.app import Service
+from moorage.store.api import Engine, Plan, Statement, Transaction
+from moorage.store.open import open_engine
+
+T = TypeVar("T")
+
+CLASSES = frozenset({"VCPU", "DISK_GB"})
+TRAITS = frozenset({"STORAGE_DISK_SSD"})
+
+
+class HandClock:
+    """Time that moves only when a test moves it."""
+
+    def __init__(self) -> None:
+        self.at = 1_700_000_000_000_000
+
+    def now(self) -> Instant:
+        return Instant(self.at)
+
+
+class Watched:
+    """A real engine; every transaction is counted, and a commit can be held up or made to fail."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name = engine.name
+        self.transactions = 0
+        self.statements: list[int] = []
+        """Number of statements of each transaction."""
+        self.failures: deque[Exception] = deque()
+        """What the next commits raise instead of committing; the transaction is rolled back."""
+        self.held = asyncio.Event()
+        """A commit is waiting to be let go."""
+        self._go = asyncio.Event()
+        self._go.set()
+
+    def hold(self) -> None:
+        """Let commits wait from now on."""
+        self._go.clear()
+
+    def let_go(self) -> None:
+        """Let commits pass."""
+        self.held.clear()
+        self._go.set()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Begin a transaction of the real engine."""
+        self.transactions += 1
+        self.statements.append(0)
+        async with self.engine.transaction() as transaction:
+            yield WatchedTransaction(self, transaction)
+
+    async def read(self, plan: Plan[T]) -> T:
+        return await self.engine.read(plan)
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        return await self.engine.read_aside(plan)
+
+    async def backup(self, path: str) -> None:
+        await self.engine.backup(path)
+
+    async def close(self) -> None:
+        await self.engine.close()
+
+    async def passage(self) -> None:
+        """Wait as long as commits are held up, then raise the failure that is due."""
+        if not self._go.is_set():
+            self.held.set()
+            await self._go.wait()
+        if self.failures:
+            raise self.failures.popleft()
+
+
+class WatchedTransaction:
+    """A transaction of a `Watched` engine."""
+
+    def __init__(self, engine: Watched, transaction: Transaction) -> None:
+        self._engine = engine
+        self._transaction = transaction
+
+    async def run(self, plan: Plan[T]) -> T:
+        return await self._transaction.run(self._counted(plan))
+
+    async def commit(self) -> None:
+        await self._engine.passage()
+        await self._transaction.commit()
+
+    def _counted(self, plan: Plan[T]) -> Plan[T]:
+        try:
+            statements: Any = next(plan)
+            while True:
+                asked: list[Statement] = list(statements)
+                self._engine.statements[-1] += len(asked)
+                statements = plan.send((yield asked))
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+
+class Running:
+    """What a test holds in its hands."""
+
+    def __init__(self, service: Service, engine: Watched, clock: HandClock) -> None:
+        self.service = service
+        self.engine = engine
+        self.clock = clock
+        self.fatal: list[Exception] = []
+
+    async def submit(self, command: Any) -> Any:
+        """Carry out one command."""
+        return await self.service.transactor.submit(command)
+
+    async def outcomes(self, *commands: Any) -> list[Any]:
+        """Carry out commands that come at the same time; a refusal is its code."""
+        answers = await asyncio.gather(*map(self.submit, commands), return_exceptions=True)
+        return [answer.code if isinstance(answer, Error) else answer for answer in answers]
+
+    async def provider(self, n: int, **totals: int) -> ProviderId:
+        """Make the n-th provider with these inventories."""
+        uuid = provider_id(n)
+        await self.submit(do.ProviderCreate(uuid, f"name-{n}"))
+        specs = {name: InventorySpec(total) for name, total in totals.items()}
+        await self.submit(do.InventoriesReplace(uuid, 0, specs))
+        return uuid
+
+    def used(self, uuid: ProviderId, name: str = "VCPU") -> int:
+        """Return what the index says is used."""
+        record = self.service.index.fleet.record(uuid)
+        assert record is not None
+        return record.inventories[name].used
+
+
+@asynccontextmanager
+async def running(path: Path, *, queue_max: int = 10_000, vfs: str = "") -> AsyncIterator[Running]:
+    """Start a service on `path`; at the end its own check must find nothing, unless it is dead."""
+    clock = HandClock()
+    engine = Watched(open_engine(f"sqlite:///{path}", vfs=vfs or None))
+    fatal: list[Exception] = []
+    service = await Service.start(
+        engine, clock, CLASSES, TRAITS, on_fatal=fatal.append, queue_max=queue_max
+    )
+    one = Running(service, engine, clock)
+    one.fatal = fatal
+    try:
+        yield one
+        if not fatal and not engine.failures:
+            assert await service.upkeep.check() == []
+    finally:
+        await service.stop()
+
+
+def provider_id(n: int) -> ProviderId:
+    """Return the n-th provider's UUID."""
+    return ProviderId(f"{n:08d}-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+
+
+def consumer_id(n: int) -> ConsumerId:
+    """Return the n-th consumer's UUID."""
+    return ConsumerId(f"{n:08d}-cccc-4ccc-8ccc-cccccccccccc")
+
+
+def claim(
+    n: int, *providers: ProviderId, generation: int | None = None, **amounts: int
+) -> do.AllocationsReplace:
+    """Let the n-th consumer hold these amounts on each of the providers."""
+    wish = {uuid: dict(amounts) for uuid in providers}
+    return do.AllocationsReplace(
+        [ConsumerRequest(consumer_id(n), wish, "project", "user", "INSTANCE", generation)]
+    )
