@@ -130,9 +130,9 @@ DELETE FROM inventory WHERE provider = ?;
 -- name: tags_delete_by_provider --
 DELETE FROM provider_tags WHERE provider = ?;
 
--- A name that no client can send, while two providers of one batch change names with each other.
+-- A name longer than any client can send, while two of one batch change names with each other.
 -- name: provider_name_free --
-UPDATE provider SET name = '/' || uuid || '/' WHERE uuid = ?;
+UPDATE provider SET name = printf('%.*c', 200, '/') || uuid WHERE uuid = ?;
 
 -- name: provider_update --
 UPDATE provider SET name = ?1, generation = ?2, parent = ?3, root = ?4, created_at = ?5,
