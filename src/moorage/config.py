@@ -54,7 +54,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
-        _about("Host names clients may address besides loopback and the listen host; * is any."),
+        _about("Host names clients may address besides localhost and the listen host; * is any."),
     ] = ()
     insecure: Annotated[bool, _about("Permit noauth2 on an address others can reach.")] = False
     testing: Annotated[

@@ -135,7 +135,8 @@ def find(database_url: str, url: str | None, token: str | None) -> AtServer | In
         if url is not None:
             return AtServer(Transport(url, secret))
         if announced is not None:
-            secret = secret or (NOAUTH2_TOKEN if announced.auth == "noauth2" else None)
+            if announced.auth == "noauth2":
+                secret = token or NOAUTH2_TOKEN
             transport = Transport(announced.url, secret, certificate=announced.certificate)
             if transport.reachable():
                 return AtServer(transport)

@@ -137,8 +137,10 @@ async def _serve(
     server = stop.server = Server(config, ready)
     server.should_exit = stop.asked
     composition.metrics.connections = lambda: len(server.server_state.connections)
-    await server.serve(sockets=[listener])
-    composition.close()
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        composition.close()
 
 
 def _uvicorn_config(settings: Settings, application: object, address: Address) -> uvicorn.Config:
