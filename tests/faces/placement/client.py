@@ -59,6 +59,7 @@ class Client:
         self.runner = asyncio.Runner()
         self.clock = HandClock()
         self.faults: list[Exception] = []
+        self.prefix = ""
         self.service = self.run(
             Service.open(
                 f"sqlite:///{folder / 'ledger.sqlite'}", self.clock, on_fatal=self.faults.append
@@ -95,7 +96,8 @@ class Client:
     ) -> Reply:
         """Send one request. A body that is not bytes is sent as JSON; `_` in headers means `-`."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent.setdefault("openstack-api-version", f"placement 1.{version}")
+        spelled = f"1.{version}" if isinstance(version, int) else version
+        sent.setdefault("openstack-api-version", f"placement {spelled}")
         if token is not None:
             sent["x-auth-token"] = token
         if body is not None and not isinstance(body, bytes):
@@ -108,13 +110,14 @@ class Client:
     def send(self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]) -> Reply:
         """Send one request exactly as given; without a last chunk the sender goes away."""
         path, _, query = target.partition("?")
+        path = self.prefix + path
         scope: Scope = {
             "type": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode("latin-1"),
-            "root_path": "",
+            "root_path": self.prefix,
             "scheme": "http",
             "server": ("127.0.0.1", 8778),
             "headers": [

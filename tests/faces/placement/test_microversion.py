@@ -74,7 +74,7 @@ def test_routes_begin_at_their_version(
 
 def test_bad_versions_are_refused_without_a_token(api: Client) -> None:
     """Even at the root, which needs no token."""
-    reply = api.ask("GET", "/", token=None, version="40")
+    reply = api.ask("GET", "/", token=None, version="1.40")
     assert reply.status == 406
     assert reply.json["errors"][0]["max_version"] == "1.39"
     assert "code" not in reply.json["errors"][0]

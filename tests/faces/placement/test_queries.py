@@ -29,10 +29,12 @@ LIMITS = Limits()
 
 
 def asked(text: str, version: int = 39) -> CandidateQuery:
+    """Parse a candidate query."""
     return candidate_query(text.encode(), version, LIMITS).query
 
 
 def refused(text: str, version: int = 39) -> ProblemError:
+    """Parse a candidate query that is refused with 400."""
     with pytest.raises(ProblemError) as caught:
         candidate_query(text.encode(), version, LIMITS)
     assert caught.value.status == 400
@@ -40,6 +42,7 @@ def refused(text: str, version: int = 39) -> ProblemError:
 
 
 def one(*names: str) -> tuple[frozenset[str], ...]:
+    """Each name for itself."""
     return tuple(frozenset((name,)) for name in names)
 
 

@@ -22,10 +22,12 @@ FULL: dict[str, Any] = {
 
 
 def decoded(kind: Any, value: Any) -> Any:
+    """Decode a value from its JSON text."""
     return body_decode(json.dumps(value).encode(), kind)
 
 
 def refusal(kind: Any, value: Any) -> str:
+    """Return why a value is refused."""
     with pytest.raises(ProblemError) as refused:
         decoded(kind, value)
     assert refused.value.status == 400

@@ -1,0 +1,288 @@
+"""Answers: headers, links and the shapes that microversions give them."""
+
+from typing import Any
+
+import pytest
+
+from moorage.core.clock import Instant
+from tests.faces.placement.client import BEGINNING_TEXT, Client
+
+RP = "4e6e6d4c-1111-4000-8000-000000000001"
+CHILD = "4e6e6d4c-1111-4000-8000-000000000002"
+AGGREGATE = "4e6e6d4c-3333-4000-8000-000000000001"
+CONSUMER = "4e6e6d4c-2222-4000-8000-000000000001"
+HOUR = 3_600 * 1_000_000
+LATER_TEXT = "Tue, 14 Nov 2023 23:13:20 GMT"
+PATH = f"/resource_providers/{RP}"
+
+
+def later(api: Client) -> None:
+    """Let an hour pass."""
+    api.clock.instant = Instant(api.clock.instant + HOUR)
+
+
+def test_every_answer_tells_its_version(api: Client) -> None:
+    """And a cache is told that it depends on the header."""
+    for path in ("/traits", "/nowhere", "/resource_providers/x"):
+        reply = api.ask("GET", path, version=17)
+        assert reply.headers["openstack-api-version"] == "placement 1.17"
+        assert reply.headers["vary"] == "openstack-api-version"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/resource_providers",
+        PATH,
+        f"{PATH}/inventories",
+        f"{PATH}/inventories/VCPU",
+        f"{PATH}/usages",
+        f"{PATH}/allocations",
+        f"{PATH}/aggregates",
+        f"{PATH}/traits",
+        "/resource_classes",
+        "/resource_classes/VCPU",
+        "/traits",
+        "/traits/HW_CPU_X86_AVX",
+        "/usages?project_id=p",
+        f"/allocations/{CONSUMER}",
+        "/allocation_candidates?resources=VCPU:1",
+    ],
+)
+def test_reads_have_cache_headers_since_1_15(api: Client, path: str) -> None:
+    """Not before, and never a stale copy."""
+    api.provider(RP, VCPU=4)
+    reply = api.ask("GET", path, version=15)
+    assert reply.headers["cache-control"] == "no-cache"
+    assert reply.headers["last-modified"] == BEGINNING_TEXT
+    before = api.ask("GET", path, version=14)
+    assert not {"cache-control", "last-modified"} & set(before.headers)
+
+
+def test_last_modified_is_the_time_of_what_is_shown(api: Client) -> None:
+    """The newest row's; now, where nothing shown has a time of its own."""
+    api.provider(RP, VCPU=4)
+    later(api)
+    for path in ("/resource_providers", PATH, f"{PATH}/inventories", f"{PATH}/inventories/VCPU"):
+        assert api.ask("GET", path).headers["last-modified"] == BEGINNING_TEXT
+    for path in (f"{PATH}/usages", f"{PATH}/aggregates", "/resource_classes", f"{PATH}/traits"):
+        assert api.ask("GET", path).headers["last-modified"] == LATER_TEXT
+    api.ask("PUT", "/traits/CUSTOM_A")
+    later(api)
+    assert api.ask("GET", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
+    assert api.ask("PUT", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
+
+
+def test_writes_without_a_body_have_none(api: Client) -> None:
+    """Neither content type nor cache headers; PUT of a trait is the exception."""
+    api.provider(RP, VCPU=4)
+    replies = [
+        api.ask("PUT", "/resource_classes/CUSTOM_A"),
+        api.ask("POST", "/resource_classes", {"name": "CUSTOM_B"}),
+        api.claim(CONSUMER, RP, VCPU=1),
+        api.ask("DELETE", f"/allocations/{CONSUMER}"),
+        api.ask("POST", "/resource_providers", {"name": "old"}, version=19),
+        api.ask("DELETE", PATH),
+    ]
+    assert [reply.status for reply in replies] == [201, 201, 204, 204, 201, 204]
+    for reply in replies:
+        assert (reply.body, reply.headers["content-length"]) == (b"", "0")
+        assert not {"content-type", "cache-control", "last-modified"} & set(reply.headers)
+
+
+def test_locations_are_absolute(api: Client) -> None:
+    """With the host that was asked, and the path the service is mounted under."""
+    for api.prefix, base in (("", "/"), ("/placement", "/placement/")):
+        name = f"CUSTOM_{len(api.prefix)}"
+        reply = api.ask("PUT", f"/traits/{name}")
+        assert reply.headers["location"] == f"http://moorage.example:8778{base}traits/{name}"
+    body = {"name": "a", "uuid": RP.upper()}
+    reply = api.ask("POST", "/resource_providers", body)
+    assert reply.headers["location"].endswith(f"/placement/resource_providers/{RP}")
+    assert reply.json["links"][0]["href"] == f"/placement/resource_providers/{RP}"
+    reply = api.ask("POST", f"{PATH}/inventories", {"resource_class": "VCPU", "total": 1})
+    assert reply.headers["location"].endswith(f"/placement{PATH}/inventories/VCPU")
+
+
+@pytest.mark.parametrize(
+    ("version", "relations", "tree"),
+    [
+        (0, ["self", "inventories", "usages"], False),
+        (1, ["self", "inventories", "usages", "aggregates"], False),
+        (6, ["self", "inventories", "usages", "aggregates", "traits"], False),
+        (11, ["self", "inventories", "usages", "aggregates", "traits", "allocations"], False),
+        (14, ["self", "inventories", "usages", "aggregates", "traits", "allocations"], True),
+    ],
+)
+def test_a_provider_shows_what_its_version_knows(
+    api: Client, version: int, relations: list[str], tree: bool
+) -> None:
+    """Links in this order; parent and root since 1.14."""
+    api.provider(RP)
+    api.provider(CHILD, RP)
+    shown = api.ask("GET", f"/resource_providers/{CHILD}", version=version).json
+    assert [link["rel"] for link in shown["links"]] == relations
+    expected = {"parent_provider_uuid": RP, "root_provider_uuid": RP} if tree else {}
+    assert {key: value for key, value in shown.items() if key.endswith("provider_uuid")} == expected
+
+
+def candidates(api: Client, version: int, query: str = "resources=VCPU:1") -> Any:
+    """Ask for candidates."""
+    reply = api.ask("GET", f"/allocation_candidates?{query}", version=version)
+    assert reply.status == 200, reply.detail
+    return reply.json
+
+
+def test_candidates_show_what_their_version_knows(api: Client) -> None:
+    """From the list of 1.10 to the mappings of 1.34."""
+    api.provider(RP, VCPU=4, DISK_GB=10)
+    api.provider(CHILD, RP)
+    requests = {
+        version: candidates(api, version)["allocation_requests"][0] for version in (11, 33, 39)
+    }
+    taken = {"resources": {"VCPU": 1}}
+    assert requests[11] == {"allocations": [{"resource_provider": {"uuid": RP}, **taken}]}
+    assert requests[33] == {"allocations": {RP: taken}}
+    assert requests[39] == {"allocations": {RP: taken}, "mappings": {"": [RP]}}
+    vcpu = {"VCPU": {"capacity": 4, "used": 0}}
+    both = {**vcpu, "DISK_GB": {"capacity": 10, "used": 0}}
+    tree = {"parent_provider_uuid": None, "root_provider_uuid": RP}
+    child = {"parent_provider_uuid": RP, "root_provider_uuid": RP, "resources": {}, "traits": []}
+    summaries = {
+        version: candidates(api, version)["provider_summaries"] for version in (16, 26, 28, 29)
+    }
+    assert summaries[16] == {RP: {"resources": vcpu}}
+    assert summaries[26] == {RP: {"resources": vcpu, "traits": []}}
+    assert summaries[28] == {RP: {"resources": both, "traits": []}}
+    assert summaries[29] == {RP: {"resources": both, "traits": [], **tree}, CHILD: child}
+
+
+def test_remembered_summaries_follow_every_change(api: Client) -> None:
+    """Usage, capacity, traits and the tree; and an emptied service forgets them."""
+    api.provider(RP, VCPU=4)
+
+    def shown() -> Any:
+        return candidates(api, 39)["provider_summaries"][RP]
+
+    assert shown()["resources"]["VCPU"] == {"capacity": 4, "used": 0}
+    assert api.claim(CONSUMER, RP, VCPU=1).status == 204
+    assert shown()["resources"]["VCPU"] == {"capacity": 4, "used": 1}
+    body = {"resource_provider_generation": 2, "traits": ["HW_CPU_X86_AVX"]}
+    assert api.ask("PUT", f"{PATH}/traits", body).status == 200
+    assert shown()["traits"] == ["HW_CPU_X86_AVX"]
+    api.provider(CHILD)
+    assert api.ask("PUT", PATH, {"name": "b", "parent_provider_uuid": CHILD}).status == 200
+    assert shown()["root_provider_uuid"] == CHILD
+    api.run(api.service.upkeep.wipe())
+    api.provider(RP, VCPU=9)
+    assert shown()["resources"]["VCPU"] == {"capacity": 9, "used": 0}
+
+
+def test_a_limit_begins_elsewhere_every_time(api: Client) -> None:
+    """So that schedulers that ask together do not all get the same provider."""
+    uuids = [f"4e6e6d4c-4444-4000-8000-{number:012}" for number in range(4)]
+    for uuid in uuids:
+        api.provider(uuid, VCPU=1)
+    found = set()
+    for _ in uuids:
+        requests = candidates(api, 39, "resources=VCPU:1&limit=1")["allocation_requests"]
+        found.update(requests[0]["allocations"])
+    assert found == set(uuids)
+
+
+def test_unknown_words_in_queries_are_refused_unknown_uuids_are_not(api: Client) -> None:
+    """A class or trait nobody made is a mistake; an aggregate nobody is in is an answer."""
+    api.provider(RP, VCPU=1)
+    refused = {
+        "/allocation_candidates?resources=CUSTOM_X:1": (
+            "Invalid resource class in resources parameter: No such resource class CUSTOM_X."
+        ),
+        "/allocation_candidates?resources=VCPU:1&required=!CUSTOM_X": "No such trait(s): CUSTOM_X.",
+        "/resource_providers?required=CUSTOM_X": (
+            'Invalid trait(s) in "required" parameter: No such trait(s): CUSTOM_X.'
+        ),
+    }
+    for path, words in refused.items():
+        reply = api.ask("GET", path)
+        assert reply.status == 400
+        assert words in reply.detail
+    for more in (f"member_of={AGGREGATE}", f"in_tree={AGGREGATE}"):
+        assert candidates(api, 39, f"resources=VCPU:1&{more}")["allocation_requests"] == []
+        listed = api.ask("GET", f"/resource_providers?{more}")
+        assert listed.json == {"resource_providers": []}
+
+
+def test_usages_by_type(api: Client) -> None:
+    """Old consumers are of an unknown type; `all` is one sum."""
+    api.provider(RP, VCPU=8)
+    api.claim(CONSUMER, RP, VCPU=2)
+    owner = {"project_id": "project", "user_id": "other", "consumer_generation": None}
+    old = {**owner, "allocations": {RP: {"resources": {"VCPU": 3}}}}
+    assert api.ask("PUT", f"/allocations/{CHILD}", old, version=37).status == 204
+    expected = {
+        "": {
+            "INSTANCE": {"VCPU": 2, "consumer_count": 1},
+            "unknown": {"VCPU": 3, "consumer_count": 1},
+        },
+        "&consumer_type=all": {"all": {"VCPU": 5, "consumer_count": 2}},
+        "&consumer_type=unknown": {"unknown": {"VCPU": 3, "consumer_count": 1}},
+        "&consumer_type=INSTANCE": {"INSTANCE": {"VCPU": 2, "consumer_count": 1}},
+        "&consumer_type=ALL": {},
+        "&user_id=other": {"unknown": {"VCPU": 3, "consumer_count": 1}},
+        "&user_id=nobody": {},
+        "&user_id=nobody&consumer_type=all": {},
+    }
+    for query, usages in expected.items():
+        reply = api.ask("GET", f"/usages?project_id=project{query}")
+        assert reply.json == {"usages": usages}, query
+    assert api.ask("GET", "/usages?project_id=project", version=37).json == {"usages": {"VCPU": 5}}
+    assert api.ask("GET", f"/allocations/{CHILD}").json["consumer_type"] == "unknown"
+
+
+def test_a_refused_claim_leaves_no_consumer_behind(api: Client) -> None:
+    """The corrected request is a new consumer's again (the original answers 409)."""
+    api.provider(RP, VCPU=8)
+    refused = api.claim(CONSUMER, CHILD, VCPU=1)
+    assert refused.status == 400
+    assert f"Allocation for resource provider '{CHILD}' that does not exist." in refused.detail
+    assert api.claim(CONSUMER, RP, VCPU=1).status == 204
+
+
+def test_the_reshaper_says_which_provider_it_misses(api: Client) -> None:
+    """With the code that the API reference lists for it."""
+    part = {"resource_provider_generation": 0, "inventories": {}}
+    reply = api.ask("POST", "/reshaper", {"inventories": {RP: part}, "allocations": {}})
+    assert (reply.status, reply.code) == (400, "placement.resource_provider.not_found")
+    assert api.ask("GET", PATH).code == "placement.undefined_code"
+
+
+def test_one_inventory_in_use_has_an_odd_code(api: Client) -> None:
+    """One is a concurrent update, all of them are in use: as clients know it."""
+    api.provider(RP, VCPU=8)
+    api.claim(CONSUMER, RP, VCPU=1)
+    one = api.ask("DELETE", f"{PATH}/inventories/VCPU")
+    assert (one.status, one.code) == (409, "placement.concurrent_update")
+    everything = api.ask("DELETE", f"{PATH}/inventories")
+    assert (everything.status, everything.code) == (409, "placement.inventory.inuse")
+
+
+def test_aggregates_are_shown_as_they_were_named(api: Client) -> None:
+    """In the order of the request, in lower case; since 1.19 with the generation."""
+    api.provider(RP)
+    named = [AGGREGATE.upper(), CHILD]
+    old = api.ask("PUT", f"{PATH}/aggregates", named, version=18)
+    assert old.json == {"aggregates": [AGGREGATE, CHILD]}
+    new = {"aggregates": named, "resource_provider_generation": 0}
+    reply = api.ask("PUT", f"{PATH}/aggregates", new)
+    assert reply.json == {"aggregates": [AGGREGATE, CHILD], "resource_provider_generation": 1}
+    twice = {"aggregates": [CHILD, CHILD], "resource_provider_generation": 1}
+    assert "has non-unique elements" in api.ask("PUT", f"{PATH}/aggregates", twice).detail
+
+
+def test_a_service_that_stops_says_so(api: Client) -> None:
+    """A service that is shutting down says so, and when to try again."""
+    api.run(api.service.transactor.stop())
+    reply = api.ask("PUT", "/traits/CUSTOM_A")
+    assert reply.status == 503
+    assert reply.headers["retry-after"] == "1"

@@ -1,0 +1,149 @@
+"""The order of checks is the dialect's own: which refusal wins when several are due."""
+
+from typing import Any
+
+import pytest
+
+from tests.faces.placement.client import Client
+
+RP = "4e6e6d4c-1111-4000-8000-000000000001"
+NOBODY = "4e6e6d4c-1111-4000-8000-00000000dead"
+GONE = f"/resource_providers/{NOBODY}"
+
+
+def test_the_token_comes_first(api: Client) -> None:
+    """Before the version, the address and the method."""
+    assert api.ask("PATCH", "/nowhere", token=None, version="1.40").status == 401
+
+
+def test_then_the_version(api: Client) -> None:
+    """Before the address."""
+    assert api.ask("GET", "/nowhere", version="1.40").status == 406
+    assert api.ask("GET", "/nowhere", version="1.2.3").status == 400
+
+
+def test_then_the_content_length(api: Client) -> None:
+    """Also where no body is looked at, and before the address."""
+    reply = api.ask("POST", "/nowhere", content_length="hi mom")
+    assert reply.status == 400
+    assert "content-length header must be an integer" in reply.detail
+    reply = api.ask("GET", "/nowhere", content_length="5")
+    assert reply.status == 400
+    assert "content-type header required when content-length > 0" in reply.detail
+    assert api.ask("GET", "/nowhere", content_length="0").status == 404
+
+
+def test_then_the_address_and_the_method(api: Client) -> None:
+    """Anyone with a token is told that there is no such address."""
+    assert api.ask("GET", "/nowhere", token="user").status == 404
+    for path in ("/resource_providers/", "/resource_providers//traits", "//", "/usages/x/y"):
+        assert api.ask("GET", path).status == 404
+    reply = api.ask("DELETE", "/resource_providers", token="user")
+    assert reply.status == 405
+    assert reply.headers["allow"] == "GET, POST"
+    assert "The method DELETE is not allowed for this resource." in reply.detail
+    assert api.ask("OPTIONS", "/traits").status == 405
+    assert api.ask("HEAD", "/traits").status == 405
+
+
+def test_then_the_version_of_the_route(api: Client) -> None:
+    """Before content type and policy, but for the aggregates."""
+    assert api.ask("PUT", f"{GONE}/traits", token="user", version=5).status == 404
+    assert api.ask("PUT", f"{GONE}/aggregates", token="user", version=0).status == 415
+    assert api.ask("PUT", f"{GONE}/aggregates", [], token="user", version=0).status == 404
+
+
+def test_then_content_type_or_accept(api: Client) -> None:
+    """Before policy."""
+    reply = api.ask("POST", "/resource_providers", token="user")
+    assert reply.status == 415
+    assert "The media type None is not supported, use application/json" in reply.detail
+    reply = api.ask("PUT", GONE, b"x", token="user", content_type="text/plain")
+    assert "The media type text/plain is not supported, use application/json" in reply.detail
+    reply = api.ask("GET", "/traits", token="user", accept="text/plain")
+    assert reply.status == 406
+    assert b"Only application/json is provided" in reply.body
+    kind = "application/json; charset=utf-8"
+    assert api.ask("PUT", GONE, b"x", token="user", content_type=kind).status == 403
+
+
+def test_some_routes_want_no_content_type(api: Client) -> None:
+    """Those that make something by its name alone."""
+    assert api.ask("PUT", "/traits/CUSTOM_A").status == 201
+    assert api.ask("PUT", "/resource_classes/CUSTOM_A").status == 201
+    assert api.ask("PUT", "/resource_classes/CUSTOM_A", version=6).status == 415
+    assert api.ask("GET", "/traits/CUSTOM_A", accept="text/plain").status == 204
+
+
+BODIES: list[tuple[str, str, Any]] = [
+    ("PUT", GONE, {"name": "a"}),
+    ("PUT", f"{GONE}/inventories", {"resource_provider_generation": 0, "inventories": {}}),
+    ("POST", f"{GONE}/inventories", {"resource_class": "VCPU", "total": 1}),
+    ("PUT", f"{GONE}/inventories/VCPU", {"total": 1, "resource_provider_generation": 0}),
+    ("PUT", f"{GONE}/aggregates", {"aggregates": [], "resource_provider_generation": 0}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), BODIES)
+def test_then_policy_then_existence_then_the_body(
+    api: Client, method: str, path: str, body: Any
+) -> None:
+    """Who may not look is not told what there is; what is not there needs no good body."""
+    assert api.ask(method, path, body, token="user").status == 403
+    assert api.ask(method, path, b"{").status == 404
+    reply = api.ask(method, path, body)
+    assert reply.status == 404
+    assert f"No resource provider with uuid {NOBODY} found" in reply.detail
+    api.provider(RP)
+    assert api.ask(method, path.replace(NOBODY, RP), b"{").status == 400
+
+
+def test_two_routes_judge_the_body_or_address_first(api: Client) -> None:
+    """Provider traits look at the body before the provider, allocations at the consumer first."""
+    assert api.ask("PUT", f"{GONE}/traits", b"{").status == 400
+    reply = api.ask("PUT", "/allocations/house", b"{")
+    assert "Malformed consumer_uuid: house" in reply.detail
+    path = f"/allocations/{NOBODY}"
+    assert "Malformed JSON" in api.ask("PUT", path, b"{").detail
+
+
+def test_the_body_comes_before_the_generation(api: Client) -> None:
+    """A stale view of the provider is told last."""
+    api.provider(RP)
+    path = f"/resource_providers/{RP}/inventories"
+    stale = {"resource_provider_generation": 7, "inventories": {}}
+    assert api.ask("PUT", path, {**stale, "more": 1}).status == 400
+    reply = api.ask("PUT", path, stale)
+    assert (reply.status, reply.code) == (409, "placement.concurrent_update")
+
+
+def test_preflights_need_no_token_and_decorate_nothing_else(api: Client) -> None:
+    """With an origin set, every OPTIONS is answered at once; without, it is a wrong method."""
+    origin = "http://valid.example.com"
+    asks = {
+        "origin": origin,
+        "access_control_request_method": "PUT",
+        "access_control_request_headers": "OpenStack-API-Version",
+    }
+    assert api.ask("OPTIONS", "/", token=None, **asks).status == 405
+    api.profile(cors_origin=origin)
+    reply = api.ask("OPTIONS", "/nowhere", token=None, version="bad", **asks)
+    assert (reply.status, reply.body) == (200, b"")
+    assert reply.headers["access-control-allow-origin"] == origin
+    assert reply.headers["access-control-allow-methods"] == "PUT"
+    assert reply.headers["access-control-allow-headers"] == "OpenStack-API-Version"
+    refused: list[dict[str, str]] = [
+        {**asks, "origin": "http://other.example.com"},
+        {**asks, "access_control_request_headers": "x-evil"},
+        {**asks, "access_control_request_method": "STEAL"},
+    ]
+    for headers in refused:
+        reply = api.ask("OPTIONS", "/", token=None, **headers)
+        assert reply.status == 200
+        assert not any(name.startswith("access-control") for name in reply.headers)
+    assert api.ask("GET", "/", origin=origin).headers["access-control-allow-origin"] == origin
+    other = api.ask("GET", "/", origin="http://other.example.com")
+    assert "access-control-allow-origin" not in other.headers
+    assert (
+        api.ask("GET", "/nowhere", origin=origin).headers["access-control-allow-origin"] == origin
+    )
