@@ -259,7 +259,8 @@ class ClassRename:
     new: str
 
     def keys(self) -> Keys:
-        return Keys(classes={self.old, self.new})
+        # Its uses are renamed, known or not: nobody else may be about to write them.
+        return Keys(classes={self.old, self.new}, class_uses={self.old})
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Vocable]:
         return vocabulary.class_rename(facts, now, self.old, self.new)

@@ -19,21 +19,36 @@ def facts_load(
 
     Every loaded provider's name is in `names`. `children` is complete for `keys.parents` and for
     every provider of the trees in `keys.trees`.
+
+    Where several processes share the database, what may change is locked until the transaction
+    ends, in one order: ledger, structure, consumers, providers (those that a consumer leaves, too).
     """
     facts = Facts(standard_classes, standard_traits)
+    locks = _locks(keys)
     if keys.consumers:
         consumers = key_set(keys.consumers)
-        found, allocations = yield [
-            Query("consumers_load", (consumers,)),
+        *_, found, allocations = yield [
+            *locks,
+            Query("consumers_lock", (consumers,)),
             Query("allocations_load_by_consumer", (consumers,)),
         ]
         facts.consumers.update(consumers_from_rows(found, allocations))
+        locks = []
     steps = [*_provider_steps(keys, facts), *_word_steps(keys, facts)]
     if steps:
-        results = yield [query for query, _ in steps]
-        for (_, take), rows in zip(steps, results, strict=True):
+        results = yield [*locks, *(query for query, _ in steps)]
+        for (_, take), rows in zip(steps, results[len(locks) :], strict=True):
             take(rows)
     return facts
+
+
+def _locks(keys: Keys) -> list[Query]:
+    """Return the locks that stand for what has no row yet, or too many rows."""
+    alone = keys.class_uses or keys.trait_uses
+    locks = [Query("ledger_lock") if alone else Query("ledger_lock_shared")]
+    if keys.names or keys.parents or keys.trees:
+        locks.append(Query("structure_lock"))
+    return locks
 
 
 def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
@@ -65,10 +80,15 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
     def tags(rows: Iterable[Row]) -> None:
         facts.tags.update((row[0], tags_from_row(row)) for row in rows)
 
+    def lock(asked: str) -> Query:
+        if keys.trees:
+            return Query("providers_lock_by_tree", (asked, key_set(keys.trees)))
+        return Query("providers_lock", (asked,))
+
     for parent in keys.parents:
         facts.children[parent] = set()
     return [
-        *_step(known, providers, lambda asked: Query("providers_load", (asked,))),
+        *_step(known | keys.trees, providers, lock),
         *_step(keys.names, providers, lambda asked: Query("providers_load_by_name", (asked,))),
         *_step(keys.parents, children, lambda asked: Query("providers_load_by_parent", (asked,))),
         *_step(keys.trees, trees, lambda asked: Query("providers_load_by_tree", (asked,))),

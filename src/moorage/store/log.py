@@ -58,15 +58,13 @@ def _change_read(changes: Changes, kind: str, key: str, body: str | None) -> Non
 
 def changes_load(after_revision: int, revisions_max: int = 1_000) -> Plan[Tail]:
     """Load the batches after a revision, oldest first, at most `revisions_max` of them."""
-    clock, rows = yield [
-        Query("clock_load"),
-        Query("changes_load", (after_revision, after_revision + revisions_max)),
-    ]
+    (rows,) = yield [Query("changes_load", (after_revision, after_revision + revisions_max))]
     batches: dict[int, Changes] = {}
-    for revision, kind, key, body in rows:
-        _change_read(batches.setdefault(revision, Changes()), kind, key, body)
-    epoch, revision, compacted = clock[0]
-    return Tail(epoch, revision, compacted, list(batches.items()))
+    for _, _, _, revision, kind, key, body in rows:
+        if revision is not None:
+            _change_read(batches.setdefault(revision, Changes()), kind, key, body)
+    epoch, newest, compacted = rows[0][:3]
+    return Tail(epoch, newest, compacted, list(batches.items()))
 
 
 def snapshot_load() -> Plan[tuple[int, int, Changes]]:
@@ -111,8 +109,11 @@ def compact(mark: int, revisions_max: int = 25) -> Plan[int]:
     """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
 
     Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
+    Whoever comes while another process is at it leaves it to that one.
     """
-    ((_, _, compacted),) = (yield [Query("clock_load")])[0]
+    ((mine,),), ((_, _, compacted),) = yield [Query("compaction_lock"), Query("clock_load")]
+    if not mine:
+        return mark
     reached = min(mark, compacted + revisions_max)
     if reached <= compacted:
         return int(compacted)
@@ -132,6 +133,6 @@ def wipe() -> Plan[int]:
         Write("traits_wipe", [()]),
         Write("changes_wipe", [()]),
     ]
-    revision = int((yield [*tables, Query("clock_raise")])[-1][0][0])
+    revision = int((yield [Query("ledger_lock"), *tables, Query("clock_raise")])[-1][0][0])
     yield [Write("clock_compact", [(revision,)])]
     return revision

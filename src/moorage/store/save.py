@@ -18,11 +18,18 @@ class Before:
 
     providers: dict[ProviderId, Provider]
     consumers: dict[ConsumerId, Consumer]
+    classes: frozenset[str]
+    traits: frozenset[str]
 
 
 def before_of(facts: Facts) -> Before:
     """Remember what was loaded. The values are immutable, so the dicts are enough."""
-    return Before(dict(facts.providers), dict(facts.consumers))
+    return Before(
+        dict(facts.providers),
+        dict(facts.consumers),
+        frozenset(facts.classes),
+        frozenset(facts.traits),
+    )
 
 
 def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
@@ -37,40 +44,47 @@ def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
         ((_, revision, _),) = (yield [Query("clock_load")])[0]
         return int(revision)
     statements: list[Statement] = [
-        *_word_writes(changes),
+        *_word_writes(before, changes),
         *_provider_writes(before, changes),
         *_holding_writes(changes),
         *_consumer_writes(before, changes),
+        # As late as possible: from here to the commit everybody else who commits waits.
         Query("clock_raise"),
+        Write(
+            "change_insert",
+            [(n, now, kind, key, body) for n, (kind, key, body) in enumerate(change_rows(changes))],
+        ),
     ]
-    revision = (yield statements)[-1][0][0]
-    rows = [
-        (revision, n, now, kind, key, body)
-        for n, (kind, key, body) in enumerate(change_rows(changes))
-    ]
-    yield [Write("change_insert", rows)]
-    return int(revision)
+    *_, raised, _ = yield statements
+    return int(raised[0][0])
 
 
 def _some(writes: Iterable[Write]) -> list[Write]:
     return [write for write in writes if write.rows]
 
 
-def _word_writes(changes: Changes) -> list[Write]:
+def _word_writes(before: Before, changes: Changes) -> list[Write]:
+    """A word that went and came back within the batch goes first; a new one must be new."""
     renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
     return _some(
         [
             Write("allocation_rename_class", renamed),
             Write("inventory_rename_class", renamed),
-            Write("resource_class_delete", [(name,) for name, word in classes if word is None]),
             Write(
-                "resource_class_upsert",
+                "resource_class_delete",
+                [(name,) for name, word in classes if word is None or name in before.classes],
+            ),
+            Write(
+                "resource_class_insert",
                 [(name, word.created_at, word.updated_at) for name, word in classes if word],
             ),
-            Write("trait_delete", [(name,) for name, word in traits if word is None]),
             Write(
-                "trait_upsert",
+                "trait_delete",
+                [(name,) for name, word in traits if word is None or name in before.traits],
+            ),
+            Write(
+                "trait_insert",
                 [(name, word.created_at, word.updated_at) for name, word in traits if word],
             ),
         ]

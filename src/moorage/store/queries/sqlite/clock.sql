@@ -1,4 +1,4 @@
--- The revision, the epoch and the change rows.
+-- The revision, the epoch, the change rows, and the locks of a batch.
 
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock;
@@ -7,14 +7,18 @@ SELECT epoch, revision, compacted FROM clock;
 UPDATE clock SET revision = revision + 1 RETURNING revision;
 
 -- name: clock_compact --
-UPDATE clock SET compacted = ?;
+UPDATE clock SET compacted = MAX(compacted, ?);
 
+-- The revision is the one that this transaction has just raised.
 -- name: change_insert --
-INSERT INTO change (revision, n, at, kind, key, body) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO change (revision, n, at, kind, key, body)
+VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 
+-- One row at least: the clock, and the change rows after a revision beside it, in one snapshot.
 -- name: changes_load --
-SELECT revision, kind, key, body FROM change
-WHERE revision > ?1 AND revision <= ?2 ORDER BY revision, n;
+SELECT clock.epoch, clock.revision, clock.compacted, change.revision, kind, key, body
+FROM clock LEFT JOIN change ON change.revision > ?1 AND change.revision <= ?2
+ORDER BY change.revision, change.n;
 
 -- The newest revision that is old enough; revisions and times rise together.
 -- name: change_before --
@@ -28,3 +32,16 @@ DELETE FROM change WHERE revision <= ?;
 
 -- name: changes_wipe --
 DELETE FROM change;
+
+-- The file has one owner and one writer: whoever writes holds every lock already.
+-- name: compaction_lock --
+SELECT 1;
+
+-- name: ledger_lock_shared --
+SELECT 1;
+
+-- name: ledger_lock --
+SELECT 1;
+
+-- name: structure_lock --
+SELECT 1;

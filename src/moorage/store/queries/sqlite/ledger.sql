@@ -4,14 +4,25 @@
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
 
+-- The writing connection holds the whole file, so nothing needs to be locked row by row.
+-- name: consumers_lock --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
+FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
+
 -- name: allocations_load_by_consumer --
 SELECT consumer, provider, resource_class, amount FROM allocation
 WHERE consumer IN (SELECT value FROM json_each(?))
 ORDER BY consumer, provider, resource_class;
 
--- name: providers_load --
+-- name: providers_lock --
 SELECT uuid, name, generation, parent, root, created_at, updated_at
 FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
+
+-- name: providers_lock_by_tree --
+SELECT uuid, name, generation, parent, root, created_at, updated_at
+FROM provider WHERE uuid IN (SELECT value FROM json_each(?1)) OR root IN (
+    SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?2))
+);
 
 -- name: providers_load_by_name --
 SELECT uuid, name, generation, parent, root, created_at, updated_at
@@ -107,16 +118,14 @@ AND provider IN (SELECT provider FROM inventory WHERE resource_class = ?2);
 -- name: inventory_rename_class --
 UPDATE inventory SET resource_class = ?1 WHERE resource_class = ?2;
 
--- name: resource_class_upsert --
-INSERT INTO resource_class (name, created_at, updated_at) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at;
+-- name: resource_class_insert --
+INSERT INTO resource_class (name, created_at, updated_at) VALUES (?, ?, ?);
 
 -- name: resource_class_delete --
 DELETE FROM resource_class WHERE name = ?;
 
--- name: trait_upsert --
-INSERT INTO trait (name, created_at, updated_at) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at;
+-- name: trait_insert --
+INSERT INTO trait (name, created_at, updated_at) VALUES (?, ?, ?);
 
 -- name: trait_delete --
 DELETE FROM trait WHERE name = ?;

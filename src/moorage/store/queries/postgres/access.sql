@@ -1,0 +1,17 @@
+-- Access tokens; only their SHA-256 is stored.
+
+-- name: token_insert --
+INSERT INTO access_token (id, sha256, name, user_id, project_id, roles, created_at, revoked_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+    $7::bigint[], $8::bigint[]);
+
+-- name: token_by_sha256 --
+SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at
+FROM access_token WHERE sha256 = $1;
+
+-- name: tokens_list --
+SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at
+FROM access_token ORDER BY created_at, id COLLATE "C";
+
+-- name: token_revoke --
+UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id;

@@ -1,0 +1,58 @@
+-- The revision, the epoch, the change rows, and the locks of a batch.
+
+-- name: clock_load --
+SELECT epoch, revision, compacted FROM clock;
+
+-- name: clock_raise --
+UPDATE clock SET revision = revision + 1 RETURNING revision;
+
+-- name: clock_compact --
+UPDATE clock SET compacted = GREATEST(compacted, r.reached)
+FROM unnest($1::bigint[]) AS r(reached);
+
+-- The revision is the one that this transaction has just raised.
+-- name: change_insert --
+INSERT INTO change (revision, n, at, kind, key, body)
+SELECT clock.revision, r.n, r.at, r.kind, r.key, r.body
+FROM clock, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
+    AS r(n, at, kind, key, body);
+
+-- One row at least: the clock, and the change rows after a revision beside it, in one snapshot.
+-- name: changes_load --
+SELECT clock.epoch, clock.revision, clock.compacted, change.revision, kind, key, body
+FROM clock LEFT JOIN change ON change.revision > $1 AND change.revision <= $2
+ORDER BY change.revision, change.n;
+
+-- The newest revision that is old enough; revisions and times rise together.
+-- name: change_before --
+SELECT revision FROM change WHERE at < $1 ORDER BY revision DESC, n DESC LIMIT 1;
+
+-- name: change_at_rank --
+SELECT revision FROM change ORDER BY revision DESC, n DESC LIMIT 1 OFFSET $1;
+
+-- What says that a transaction was committed is as old as what it changed.
+-- name: changes_delete --
+WITH forgotten AS (
+    DELETE FROM batch USING unnest($1::bigint[]) AS r(reached) WHERE revision <= r.reached
+)
+DELETE FROM change USING unnest($1::bigint[]) AS r(reached) WHERE revision <= r.reached;
+
+-- name: changes_wipe --
+DELETE FROM change;
+
+-- One process at a time forgets change rows.
+-- name: compaction_lock --
+SELECT pg_try_advisory_xact_lock(778, 3);
+
+-- Every batch holds it shared, so that whoever holds it alone sees no half of anything: the
+-- deletion of a class or a trait that others may begin to use, the renaming of a class.
+-- name: ledger_lock_shared --
+SELECT pg_advisory_xact_lock_shared(778, 1);
+
+-- name: ledger_lock --
+SELECT pg_advisory_xact_lock(778, 1);
+
+-- Names and trees are looked at and changed by one transaction at a time: no row's lock could keep
+-- others from adding a child or a name.
+-- name: structure_lock --
+SELECT pg_advisory_xact_lock(778, 2);
