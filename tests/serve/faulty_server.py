@@ -1,4 +1,4 @@
-"""`moorage` on a disk whose syncs fail from the moment on that a trigger file exists.
+"""`moorage` on a disk that fails for as long as a file says so: TRIGGER.sync or TRIGGER.read.
 
 Usage: faulty_server.py TRIGGER COMMAND...
 """
@@ -15,18 +15,28 @@ TRIGGER = sys.argv.pop(1)
 
 
 class FaultyFile(apsw.VFSFile):
-    """A file that cannot be synced once the trigger exists."""
+    """A file that cannot be synced or read while there is a trigger."""
 
     def __init__(self, name: Any, flags: list[int]) -> None:
         super().__init__("unix", name, flags)
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - apsw's name
         """Sync, or fail as a broken disk does."""
-        if os.path.exists(TRIGGER):
-            error = apsw.IOError("the disk does not answer")
-            error.extendedresult = apsw.SQLITE_IOERR_FSYNC
-            raise error
+        fail_if(f"{TRIGGER}.sync", apsw.SQLITE_IOERR_FSYNC)
         super().xSync(flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - apsw's name
+        """Read, or fail as a broken disk does."""
+        fail_if(f"{TRIGGER}.read", apsw.SQLITE_IOERR_READ)
+        return super().xRead(amount, offset)
+
+
+def fail_if(trigger: str, code: int) -> None:
+    """Raise SQLite's error of this code while the trigger exists."""
+    if os.path.exists(trigger):
+        error = apsw.IOError("the disk does not answer")
+        error.extendedresult = code
+        raise error
 
 
 class FaultyDisk(apsw.VFS):

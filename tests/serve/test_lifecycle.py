@@ -226,17 +226,34 @@ def test_logs_are_lines_or_json(database: Path) -> None:
             assert f'{request_id.decode()} 127.0.0.1 "GET /traits?name=in:A" 200' in line
 
 
-def test_a_failed_sync_ends_the_process(database: Path, tmp_path: Path) -> None:
-    """When the disk cannot confirm a write, nothing is acknowledged and the process ends."""
-    trigger = tmp_path / "no-more-syncs"
+def on_a_faulty_disk(database: Path, trigger: Path) -> Server:
+    """Start a server whose disk fails while TRIGGER.sync or TRIGGER.read exists."""
     command = [sys.executable, str(HERE / "faulty_server.py"), str(trigger), "serve"]
     where = ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
-    with Server([*command, *where, "--auth", "noauth2"]) as server:
+    return Server([*command, *where, "--auth", "noauth2"])
+
+
+def test_a_failed_sync_ends_the_process(database: Path, tmp_path: Path) -> None:
+    """When the disk cannot confirm a write, nothing is acknowledged and the process ends."""
+    with on_a_faulty_disk(database, tmp_path / "disk") as server:
         assert status(server.url, b"/traits/CUSTOM_BEFORE", method=b"PUT") == 201
-        trigger.touch()
+        (tmp_path / "disk.sync").touch()
         assert talk(server.url, request(b"PUT", b"/traits/CUSTOM_LOST")) == []
         assert server.process.wait(10) == 1
         server.stop()
         assert any("ending at once" in line for line in server.said)
     with serve(database, "--auth", "noauth2") as server:
         assert status(server.url, b"/traits/CUSTOM_BEFORE") == 204
+
+
+def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
+    """While rows cannot be read the server is not ready and answers 503, then goes on."""
+    consumer = b"/allocations/11111111-2222-4333-8444-555555555555"
+    with on_a_faulty_disk(database, tmp_path / "disk") as server:
+        (tmp_path / "disk.read").touch()
+        assert status(server.url, consumer) == 503
+        assert status(server.url, b"/readyz") == 503
+        assert status(server.url, b"/healthz") == 200
+        (tmp_path / "disk.read").unlink()
+        assert status(server.url, consumer) == 200
+        assert status(server.url, b"/readyz") == 200

@@ -5,25 +5,32 @@ Providers, inventories, traits and candidates are answered from `index.py`.
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
+from moorage.service import faults
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine
 from moorage.store.ledger import ProviderAllocation, Usages
 
 
 class Reads:
-    """Questions about consumers and what they hold, each answered from one snapshot."""
+    """Questions about consumers and what they hold, each answered from one snapshot.
+
+    Each raises `Error`: UNAVAILABLE when the database cannot answer.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def consumer(self, uuid: ConsumerId) -> Consumer | None:
         """Return a consumer with all it holds, or None when it holds nothing."""
-        return await self._engine.read(ledger_store.consumer_load(uuid))
+        with faults.told():
+            return await self._engine.read(ledger_store.consumer_load(uuid))
 
     async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
         """Return everything that is allocated on one provider, by consumer."""
-        return await self._engine.read(ledger_store.provider_allocations_load(provider))
+        with faults.told():
+            return await self._engine.read(ledger_store.provider_allocations_load(provider))
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Add up what a project, or one user in it, holds: by consumer type and class."""
-        return await self._engine.read_aside(ledger_store.usages_load(project_id, user_id))
+        with faults.told():
+            return await self._engine.read_aside(ledger_store.usages_load(project_id, user_id))
