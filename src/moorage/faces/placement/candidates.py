@@ -97,10 +97,10 @@ def _writer(version: int) -> Callable[[list[Candidate]], bytes]:
 
 
 def _with_mappings(candidates: list[Candidate]) -> bytes:
-    written: dict[tuple[tuple[str, int], ...], str] = {}
+    tails: dict[int, str] = {}
     return ",".join(
         [
-            f'{{"allocations":{{{_allocations(candidate, written)}}},'
+            f'{{"allocations":{{{_members(candidate, tails)}}},'
             f'"mappings":{{{_mappings(candidate)}}}}}'
             for candidate in candidates
         ]
@@ -108,26 +108,29 @@ def _with_mappings(candidates: list[Candidate]) -> bytes:
 
 
 def _by_provider(candidates: list[Candidate]) -> bytes:
-    written: dict[tuple[tuple[str, int], ...], str] = {}
+    tails: dict[int, str] = {}
     return ",".join(
-        [f'{{"allocations":{{{_allocations(candidate, written)}}}}}' for candidate in candidates]
+        [f'{{"allocations":{{{_members(candidate, tails)}}}}}' for candidate in candidates]
     ).encode()
 
 
-def _allocations(candidate: Candidate, written: dict[tuple[tuple[str, int], ...], str]) -> str:
-    """Return the members of `allocations`; equal amounts are written once."""
+def _members(candidate: Candidate, tails: dict[int, str]) -> str:
+    """Return the members of `allocations`; UUIDs and suffixes need no escapes.
+
+    Candidates share their amounts, so what follows the UUID is written once for each object.
+    """
     parts = []
     for provider, amounts in candidate.allocations.items():
-        key = tuple(amounts.items())
-        text = written.get(key)
-        if text is None:
-            text = written[key] = msgspec.json.encode(amounts).decode()
-        parts.append(f'"{provider}":{{"resources":{text}}}')
+        tail = tails.get(id(amounts))
+        if tail is None:
+            text = msgspec.json.encode(amounts).decode()
+            tail = tails[id(amounts)] = f'":{{"resources":{text}}}'
+        parts.append(f'"{provider}{tail}')
     return ",".join(parts)
 
 
 def _mappings(candidate: Candidate) -> str:
-    """Return the members of `mappings`: suffixes and UUIDs need no escapes."""
+    """Return the members of `mappings`."""
     return ",".join(
         [
             f'"{suffix}":["' + '","'.join(providers) + '"]'

@@ -3,8 +3,12 @@
 import re
 from uuid import UUID
 
-UUID_PATTERN = r"^[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*\Z"
-"""A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case."""
+_USUAL = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_UNUSUAL = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"
+
+UUID_PATTERN = rf"^(?:{_USUAL}|{_UNUSUAL})\Z"
+"""A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case. The usual form
+stands first because it is judged six times as fast."""
 
 LENGTH_MAX = 255
 """Characters that are looked at: no spelling of a UUID has more."""
