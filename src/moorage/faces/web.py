@@ -59,7 +59,7 @@ class RefusalError(Exception):
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.status = int(status)
         self.message = message
 
 

@@ -111,7 +111,7 @@ class ProblemError(Exception):
         members: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
-        self.status = status
+        self.status = int(status)
         self.detail = detail
         self.code = code
         self.explanation = explanation or EXPLANATIONS[status]
