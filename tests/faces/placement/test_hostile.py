@@ -205,3 +205,25 @@ def test_keys_that_differ_only_in_case_are_one(api: Client) -> None:
     assert "a resource provider is named twice" in api.ask("POST", "/reshaper", body).detail
     assert api.ask("PUT", f"/allocations/{CONSUMER.upper()}", one).status == 204
     assert api.ask("GET", f"/allocations/{CONSUMER}").json["consumer_generation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("ratio", "status"),
+    [(-1e308, 400), (-3.5e38, 400), (-3.40282e38, 204), (3.40282e38, 204), (3.5e38, 400)],
+)
+def test_no_capacity_is_infinite(api: Client, ratio: float, status: int) -> None:
+    """Ratios beyond single precision are refused by the reshaper, too; the largest can be shown."""
+    api.provider(RP, DISK_GB=4)
+    seen = api.ask("GET", f"/resource_providers/{RP}").json
+    offer = {
+        "resource_provider_generation": seen["generation"],
+        "inventories": {
+            "VCPU": {"total": MAX_INT, "allocation_ratio": ratio},
+            "DISK_GB": {"total": 4},
+        },
+    }
+    reply = api.ask("POST", "/reshaper", {"inventories": {RP: offer}, "allocations": {}})
+    assert reply.status == status
+    found = api.ask("GET", "/allocation_candidates?resources=DISK_GB:1")
+    assert found.status == 200
+    assert len(found.json["allocation_requests"]) == 1

@@ -76,7 +76,9 @@ class InventoryItem(Body):
     min_unit: Positive = 1
     max_unit: Positive = MAX_INT
     step_size: Positive = 1
-    allocation_ratio: Annotated[float, Meta(le=ALLOCATION_RATIO_MAX)] = 1.0
+    allocation_ratio: Annotated[float, Meta(ge=-ALLOCATION_RATIO_MAX, le=ALLOCATION_RATIO_MAX)] = (
+        1.0
+    )
     resource_provider_generation: int | UnsetType = UNSET
 
     def spec(self) -> InventorySpec:
