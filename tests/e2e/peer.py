@@ -45,6 +45,12 @@ class Peer:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
+    async def __aenter__(self) -> "Peer":
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
     async def call(
         self, method: str, path: str, body: Any = None, *, roles: str = "admin"
     ) -> Answer:
@@ -69,7 +75,7 @@ class Peer:
             self._writer.write(request)
             # Not drained: the server may answer before it has read everything, and close.
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._read()
+                answer = await self._read(with_body=not request.startswith(b"HEAD "))
         except (ConnectionError, asyncio.IncompleteReadError) as error:
             await self.close()
             raise NoAnswer(f"{error!r} after {request[:500]!r}") from error
@@ -77,13 +83,14 @@ class Peer:
             await self.close()
         return answer
 
-    async def _read(self) -> Answer:
+    async def _read(self, with_body: bool) -> Answer:
         assert self._reader is not None
         text = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = text.rstrip("\r\n").split("\r\n")
         pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
-        body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        length = int(headers.get("content-length", "0")) if with_body else 0
+        body = await self._reader.readexactly(length)
         return Answer(int(first.split(" ")[1]), headers, body)
 
     async def close(self) -> None:
