@@ -1,0 +1,285 @@
+"""Each rule of the candidate search by an example."""
+
+import pytest
+
+from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.requests import TraitFilter
+from tests.core.search.builder import SHARING, Builder, group
+
+
+@pytest.fixture
+def fleet() -> Builder:
+    """A fleet of nothing."""
+    return Builder()
+
+
+def test_unsuffixed_group_spreads_over_the_tree(fleet: Builder) -> None:
+    """Each class comes from one provider of the tree; every combination is a candidate."""
+    fleet.add("host", VCPU=8)
+    fleet.add("disk1", "host", DISK_GB=10)
+    fleet.add("disk2", "host", DISK_GB=10)
+    fleet.add("other", DISK_GB=10)
+    assert fleet.shown(group(VCPU=2, DISK_GB=5)) == {
+        "DISK_GB@disk1=5 VCPU@host=2",
+        "DISK_GB@disk2=5 VCPU@host=2",
+    }
+
+
+def test_class_is_never_split(fleet: Builder) -> None:
+    """Two halves on two providers are not a whole."""
+    fleet.add("host")
+    fleet.add("disk1", "host", DISK_GB=10)
+    fleet.add("disk2", "host", DISK_GB=10)
+    assert fleet.shown(group(DISK_GB=11)) == set()
+
+
+@pytest.mark.parametrize(
+    ("inventory", "amount", "fits"),
+    [
+        (Inventory(10, used=6), 4, True),
+        (Inventory(10, used=6), 5, False),
+        (Inventory(10, reserved=3), 8, False),
+        (Inventory(10, allocation_ratio=1.5), 15, True),
+        (Inventory(10, allocation_ratio=1.5), 16, False),
+        (Inventory(1, allocation_ratio=3.4e38, used=2_000_000_000), 2_147_483_647, True),
+        (Inventory(10, min_unit=3), 2, False),
+        (Inventory(10, max_unit=3), 4, False),
+        (Inventory(10, step_size=3), 6, True),
+        (Inventory(10, step_size=3), 4, False),
+        (Inventory(4, used=9), 1, False),
+    ],
+)
+def test_capacity(fleet: Builder, inventory: Inventory, amount: int, fits: bool) -> None:
+    """What is used, reserved and over-committed counts, and so do the unit sizes."""
+    fleet.add("host", VCPU=inventory)
+    assert fleet.shown(group(VCPU=amount)) == ({f"VCPU@host={amount}"} if fits else set())
+
+
+def test_suffixed_group_is_one_provider(fleet: Builder) -> None:
+    """One provider gives everything of a suffixed group and has all it requires."""
+    fleet.add("host", traits="FAST", VCPU=8)
+    fleet.add("node1", "host", VCPU=8, DISK_GB=8)
+    fleet.add("node2", "host", traits="FAST", VCPU=8, DISK_GB=8)
+    assert fleet.shown(group("_A", VCPU=1, DISK_GB=1)) == {
+        f"DISK_GB@{node}=1 VCPU@{node}=1 _A:{node}" for node in ("node1", "node2")
+    }
+    assert fleet.shown(group("_A", "FAST", VCPU=1, DISK_GB=1)) == {
+        "DISK_GB@node2=1 VCPU@node2=1 _A:node2"
+    }
+
+
+def test_required_traits_of_the_unsuffixed_group_are_collective(fleet: Builder) -> None:
+    """The chosen providers together must have them; providers that give nothing do not help."""
+    fleet.add("host", traits="FAST", VCPU=8)
+    fleet.add("disk1", "host", traits="SSD", DISK_GB=10)
+    fleet.add("disk2", "host", DISK_GB=10)
+    fleet.add("bystander", "host", traits="IDLE")
+    assert fleet.shown(group("", "FAST SSD", VCPU=1, DISK_GB=1)) == {"DISK_GB@disk1=1 VCPU@host=1"}
+    assert fleet.shown(group("", "FAST in:SSD,NVME", VCPU=1, DISK_GB=1)) == {
+        "DISK_GB@disk1=1 VCPU@host=1"
+    }
+    assert fleet.shown(group("", "IDLE", VCPU=1, DISK_GB=1)) == set()
+
+
+def test_forbidden_traits_bind_every_chosen_provider(fleet: Builder) -> None:
+    """Only providers that give something are judged by forbidden traits."""
+    fleet.add("host", traits="OLD", VCPU=8)
+    fleet.add("disk1", "host", traits="HDD", DISK_GB=10)
+    fleet.add("disk2", "host", DISK_GB=10)
+    assert fleet.shown(group("", "!HDD", VCPU=1, DISK_GB=1)) == {"DISK_GB@disk2=1 VCPU@host=1"}
+    assert fleet.shown(group("", "!OLD", VCPU=1, DISK_GB=1)) == set()
+    assert fleet.shown(group("", "!OLD", DISK_GB=1)) == {"DISK_GB@disk1=1", "DISK_GB@disk2=1"}
+
+
+def test_sharing_provider_serves_trees_it_meets(fleet: Builder) -> None:
+    """A sharing provider serves every tree with some provider in one of its aggregates."""
+    fleet.add("host1", VCPU=8)
+    fleet.add("nic1", "host1", aggregates="rack")
+    fleet.add("host2", VCPU=8, aggregates="elsewhere")
+    fleet.add("share", traits=SHARING, aggregates="rack", DISK_GB=100)
+    fleet.add("private", aggregates="rack elsewhere", DISK_GB=100)
+    assert fleet.shown(group(VCPU=1, DISK_GB=1)) == {"DISK_GB@share=1 VCPU@host1=1"}
+    assert fleet.shown(group(VCPU=1), group("_D", DISK_GB=1)) == {
+        "DISK_GB@share=1 VCPU@host1=1 _D:share"
+    }
+
+
+def test_same_result_by_several_anchors_is_one_candidate(fleet: Builder) -> None:
+    """What a sharing provider gives alone is one candidate, however many trees it serves."""
+    fleet.add("host1", aggregates="rack", VCPU=8)
+    fleet.add("host2", aggregates="rack", VCPU=8)
+    fleet.add("share", traits=SHARING, aggregates="rack", DISK_GB=100)
+    answer = fleet.ask(group(DISK_GB=1))
+    assert [c.allocations for c in answer.candidates] == [{"share": {"DISK_GB": 1}}]
+    assert answer.summaries == ["share"]
+
+
+def test_equal_allocations_with_other_mappings_stay_apart(fleet: Builder) -> None:
+    """Candidates are the same only if the groups are mapped the same way, too."""
+    fleet.add("host", VCPU=8)
+    fleet.add("node", "host", VCPU=8)
+    assert fleet.shown(group("_A", VCPU=1), group("_B", VCPU=1), group_policy="isolate") == {
+        "VCPU@host=1 VCPU@node=1 _A:host _B:node",
+        "VCPU@host=1 VCPU@node=1 _A:node _B:host",
+    }
+
+
+def test_member_of_of_the_unsuffixed_group(fleet: Builder) -> None:
+    """The provider or its root must be in the aggregate; a provider from outside itself."""
+    fleet.add("host1", aggregates="az1 rack", VCPU=8)
+    fleet.add("node1", "host1", DISK_GB=8)
+    fleet.add("host2", aggregates="rack", VCPU=8)
+    fleet.add("node2", "host2", aggregates="az1", DISK_GB=8)
+    fleet.add("share1", traits=SHARING, aggregates="rack", DISK_GB=100)
+    fleet.add("share2", traits=SHARING, aggregates="rack az1", DISK_GB=100)
+    assert fleet.shown(group("", member_of="az1", VCPU=1, DISK_GB=1)) == {
+        "DISK_GB@node1=1 VCPU@host1=1",
+        "DISK_GB@share2=1 VCPU@host1=1",
+    }
+    assert fleet.shown(group("", member_of="in:az1,az2", DISK_GB=1)) == {
+        "DISK_GB@node1=1",
+        "DISK_GB@node2=1",
+        "DISK_GB@share2=1",
+    }
+    assert fleet.shown(group("", member_of="unknown", VCPU=1)) == set()
+
+
+def test_forbidden_aggregates_of_the_unsuffixed_group(fleet: Builder) -> None:
+    """Neither a chosen provider nor the root of the tree may be in a forbidden aggregate."""
+    fleet.add("host1", aggregates="bad rack", VCPU=8)
+    fleet.add("node1", "host1", DISK_GB=8)
+    fleet.add("host2", aggregates="rack", VCPU=8)
+    fleet.add("node2", "host2", aggregates="bad", DISK_GB=8)
+    fleet.add("share", traits=SHARING, aggregates="rack", DISK_GB=100)
+    assert fleet.shown(group("", member_of="!bad", VCPU=1, DISK_GB=1)) == {
+        "DISK_GB@share=1 VCPU@host2=1"
+    }
+
+
+def test_aggregates_of_a_suffixed_group(fleet: Builder) -> None:
+    """The one provider itself must be in the aggregates, and out of the forbidden ones."""
+    fleet.add("host1", aggregates="az1", VCPU=8)
+    fleet.add("node1", "host1", VCPU=8)
+    fleet.add("node2", "host1", aggregates="az1 bad", VCPU=8)
+    assert fleet.shown(group("_A", member_of="az1", VCPU=1)) == {
+        "VCPU@host1=1 _A:host1",
+        "VCPU@node2=1 _A:node2",
+    }
+    assert fleet.shown(group("_A", member_of="!bad", VCPU=1)) == {
+        "VCPU@host1=1 _A:host1",
+        "VCPU@node1=1 _A:node1",
+    }
+
+
+def test_in_tree(fleet: Builder) -> None:
+    """Only providers of that tree serve; sharing ones from outside stay out."""
+    fleet.add("host1", aggregates="rack", VCPU=8)
+    fleet.add("disk1", "host1", DISK_GB=8)
+    fleet.add("host2", aggregates="rack", VCPU=8)
+    fleet.add("share", traits=SHARING, aggregates="rack", DISK_GB=100)
+    assert fleet.shown(group("", in_tree="disk1", VCPU=1, DISK_GB=1)) == {
+        "DISK_GB@disk1=1 VCPU@host1=1"
+    }
+    assert fleet.shown(group("", in_tree="host2", VCPU=1, DISK_GB=1)) == set()
+    assert fleet.shown(group(VCPU=1), group("_D", in_tree="share", DISK_GB=1)) == {
+        "DISK_GB@share=1 VCPU@host1=1 _D:share",
+        "DISK_GB@share=1 VCPU@host2=1 _D:share",
+    }
+    assert fleet.shown(group("", in_tree="nobody", VCPU=1)) == set()
+
+
+def test_groups_share_one_anchor(fleet: Builder) -> None:
+    """Two trees are never combined."""
+    fleet.add("host1", VCPU=8)
+    fleet.add("host2", DISK_GB=8)
+    assert fleet.shown(group("_A", VCPU=1), group("_B", DISK_GB=1)) == set()
+
+
+def test_root_traits_are_those_of_the_anchor(fleet: Builder) -> None:
+    """The root of the tree itself has what is required and nothing forbidden."""
+    fleet.add("host1", traits="GOOD")
+    fleet.add("node1", "host1", VCPU=8)
+    fleet.add("host2", traits="GOOD BAD", VCPU=8)
+    fleet.add("host3", VCPU=8)
+    fleet.add("node3", "host3", traits="GOOD", VCPU=8)
+    wanted = TraitFilter((frozenset({"GOOD"}),), frozenset({"BAD"}))
+    assert fleet.shown(group(VCPU=1), root_traits=wanted) == {"VCPU@node1=1"}
+
+
+def test_amounts_on_one_provider_add_up(fleet: Builder) -> None:
+    """Several groups on one provider and class must fit capacity and max_unit together."""
+    fleet.add("host1", VCPU=Inventory(8, used=5))
+    fleet.add("host2", VCPU=Inventory(8, max_unit=3))
+    fleet.add("host3", VCPU=Inventory(8, min_unit=2, step_size=2))
+    fleet.add("host4", VCPU=Inventory(4))
+    asked = fleet.shown(group(VCPU=2), group("_A", VCPU=2))
+    assert asked == {"VCPU@host3=4 _A:host3", "VCPU@host4=4 _A:host4"}
+
+
+def test_isolate_keeps_suffixed_groups_apart(fleet: Builder) -> None:
+    """Suffixed groups are on different providers, those without resources, too."""
+    fleet.add("host", VCPU=8)
+    fleet.add("node", "host", traits="NODE", VCPU=8)
+    both = fleet.shown(group(VCPU=1), group("_A", VCPU=1), group("_B", VCPU=1))
+    assert len(both) == 8
+    apart = fleet.shown(
+        group(VCPU=1), group("_A", VCPU=1), group("_B", VCPU=1), group_policy="isolate"
+    )
+    assert apart == {
+        "VCPU@host=2 VCPU@node=1 _A:host _B:node",
+        "VCPU@host=2 VCPU@node=1 _A:node _B:host",
+        "VCPU@host=1 VCPU@node=2 _A:host _B:node",
+        "VCPU@host=1 VCPU@node=2 _A:node _B:host",
+    }
+    named = fleet.shown(
+        group("_A", VCPU=1),
+        group("_N", "NODE"),
+        group_policy="isolate",
+        same_subtree=(frozenset({"_A", "_N"}),),
+    )
+    assert named == {"VCPU@host=1 _A:host _N:node"}
+
+
+def test_same_subtree(fleet: Builder) -> None:
+    """Among the providers of the named groups, one is above (or is) all others."""
+    fleet.add("host")
+    for numa in ("numa1", "numa2"):
+        fleet.add(numa, "host", traits="NUMA")
+        fleet.add(f"{numa}-cpu", numa, VCPU=4)
+        fleet.add(f"{numa}-nic", numa, NIC=4)
+    groups = group("_C", VCPU=1), group("_N", NIC=1), group("_TOP", "NUMA")
+    assert len(fleet.shown(*groups)) == 8
+    assert fleet.shown(*groups[:2], same_subtree=(frozenset({"_C", "_N"}),)) == set()
+    assert fleet.shown(*groups, same_subtree=(frozenset({"_C", "_N", "_TOP"}),)) == {
+        f"NIC@{numa}-nic=1 VCPU@{numa}-cpu=1 _C:{numa}-cpu _N:{numa}-nic _TOP:{numa}"
+        for numa in ("numa1", "numa2")
+    }
+
+
+def test_resourceless_group_matches_by_forbidden_traits_and_tree(fleet: Builder) -> None:
+    """A group without resources needs no required trait: any condition may name its provider."""
+    fleet.add("host", traits="ROOT", VCPU=4)
+    fleet.add("node", "host", traits="NODE")
+    for named in (group("_N", "!ROOT"), group("_N", in_tree="node")):
+        found = fleet.shown(group("_C", VCPU=1), named, same_subtree=(frozenset({"_N", "_C"}),))
+        assert "VCPU@host=1 _C:host _N:node" in found
+
+
+def test_before_nesting_was_shown(fleet: Builder) -> None:
+    """With `nested` off, candidates with two providers of one tree are left out."""
+    fleet.add("host", aggregates="rack", VCPU=8)
+    fleet.add("disk", "host", DISK_GB=10)
+    fleet.add("share", traits=SHARING, aggregates="rack", DISK_GB=10)
+    fleet.add("idle", "share")
+    answer = fleet.ask(group(VCPU=1, DISK_GB=1), nested=False)
+    assert [set(c.allocations) for c in answer.candidates] == [{"host", "share"}]
+    assert set(answer.summaries) == {"host", "share"}
+
+
+def test_summaries_show_whole_trees(fleet: Builder) -> None:
+    """A reader sees every provider of every tree that gives something, and no other."""
+    fleet.add("host", VCPU=8)
+    fleet.add("empty", "host")
+    fleet.add("other", DISK_GB=8)
+    assert set(fleet.ask(group(VCPU=1)).summaries) == {"host", "empty"}
+    assert fleet.ask(group(VCPU=9)).summaries == []

@@ -1,0 +1,197 @@
+"""What a fleet does beyond following changes: limits and starts, bounds, reuse of rows."""
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import Inventory, Provider, Tags, Vocable
+from moorage.core.ledger.requests import CandidateQuery, Group
+from moorage.core.ledger.search import Fleet, candidates, combine
+from tests.core.search import world
+from tests.core.search.builder import Builder, group
+
+
+def flat(providers: int, block_rows: int) -> Fleet:
+    """Return a fleet of lone providers with 8 VCPU each."""
+    fleet = Fleet(frozenset(), frozenset(), block_rows)
+    fleet.apply(created(range(providers)))
+    return fleet
+
+
+def created(numbers: range) -> Changes:
+    """Return the changes that create lone providers with 8 VCPU each."""
+    changes = Changes()
+    for number in numbers:
+        uuid = world.uuid_of(number)
+        now = Instant(number)
+        changes.providers[uuid] = Provider(uuid, f"name-{number}", 0, None, uuid, now, now)
+        changes.inventories[uuid, "VCPU"] = Inventory(8)
+    return changes
+
+
+def hosts(fleet: Fleet, limit: int | None, start: int) -> list[ProviderId]:
+    """Return the hosts that are proposed for one VCPU, in order."""
+    query = CandidateQuery((Group("", {"VCPU": 1}),), limit=limit)
+    return [next(iter(c.allocations)) for c in candidates(fleet, query, start).candidates]
+
+
+def test_rotating_start_spreads_askers() -> None:
+    """With a limit, successive starts give different providers."""
+    fleet = flat(64, block_rows=16)
+    seen = [uuid for start in range(10) for uuid in hosts(fleet, 4, start)]
+    assert len(seen) == 40
+    assert len(set(seen)) == 40
+    assert hosts(fleet, 4, 3) == hosts(fleet, 4, 3)
+
+
+def test_start_matters_only_where_the_limit_cuts() -> None:
+    """Without a limit, or with one that does not cut, the order is always the same."""
+    fleet = flat(40, block_rows=16)
+    everything = hosts(fleet, None, 0)
+    assert len(everything) == 40
+    for start in range(12):
+        assert hosts(fleet, None, start) == everything
+        assert hosts(fleet, 1000, start) == everything
+
+
+def test_vast_combinations_are_not_spelled_out() -> None:
+    """8 groups over 8 one-unit children: 16.7 million products, 40,320 candidates."""
+    builder = Builder()
+    builder.add("host")
+    for number in range(8):
+        builder.add(f"fpga{number}", "host", FPGA=1)
+    groups = [group(f"_{number}", FPGA=1) for number in range(8)]
+    for policy in ("isolate", "none"):
+        answer = builder.ask(*groups, group_policy=policy)
+        assert len(answer.candidates) == 40_320
+        assert answer.exhausted
+        assert len(builder.ask(*groups, group_policy=policy, limit=10).candidates) == 10
+
+
+def test_hopeless_combinations_end_at_once() -> None:
+    """12 groups over 11 one-unit children: nothing, without trying the ways to fill them."""
+    builder = Builder()
+    builder.add("host")
+    for number in range(11):
+        builder.add(f"fpga{number}", "host", FPGA=1)
+    groups = [group(f"_{number}", FPGA=1) for number in range(12)]
+    for policy in ("isolate", "none"):
+        answer = builder.ask(*groups, group_policy=policy)
+        assert (answer.candidates, answer.exhausted) == ([], True)
+
+
+def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search beyond its bound stops with what it has, and says so."""
+    monkeypatch.setattr(combine, "CANDIDATE_STEPS_MAX", 1000)
+    builder = Builder()
+    builder.add("host")
+    for number in range(8):
+        builder.add(f"fpga{number}", "host", FPGA=1)
+    groups = [group(f"_{number}", FPGA=1) for number in range(8)]
+    answer = builder.ask(*groups, group_policy="isolate")
+    assert 0 < len(answer.candidates) < 1000
+    assert not answer.exhausted
+
+
+def test_rows_are_used_again() -> None:
+    """Creating and deleting for ever neither adds blocks nor leaves columns behind."""
+    fleet = flat(40, block_rows=16)
+    blocks = len(fleet.blocks)
+    for _ in range(10):
+        gone = Changes(providers=dict.fromkeys(fleet.uuids()))
+        fleet.apply(gone)
+        assert len(fleet) == 0
+        assert not any(block.columns for block in fleet.blocks)
+        fleet.apply(created(range(40)))
+        assert len(hosts(fleet, None, 0)) == 40
+    assert len(fleet.blocks) == blocks
+
+
+def test_deleted_and_created_again_in_one_batch() -> None:
+    """A provider that a batch deletes and creates anew has nothing of the old one."""
+    fleet = flat(1, block_rows=16)
+    uuid = world.uuid_of(0)
+    fleet.apply(Changes(tags={uuid: Tags(frozenset({"CUSTOM_A"}))}))
+    provider = Provider(uuid, "again", 0, None, uuid, Instant(99), Instant(99))
+    fleet.apply(Changes(providers={uuid: provider}))
+    record = fleet.record(uuid)
+    assert record is not None
+    assert record.inventories == {}
+    assert not fleet.trait_in_use("CUSTOM_A")
+    assert (fleet.named("again"), fleet.named("name-0")) == (uuid, None)
+
+
+def test_unknown_root_is_refused() -> None:
+    """A provider whose root is not there means corrupt rows: it is said, not guessed."""
+    now = Instant(0)
+    uuid, root = world.uuid_of(1), world.uuid_of(2)
+    with pytest.raises(LookupError, match=root):
+        flat(1, 16).apply(
+            Changes(providers={uuid: Provider(uuid, "orphan", 0, root, root, now, now)})
+        )
+
+
+def test_vocabulary() -> None:
+    """Standard names are handed in, custom ones come and go by changes."""
+    fleet = Fleet(frozenset({"VCPU"}), frozenset({"HW_CPU_X86_AVX"}))
+    vocable = Vocable("CUSTOM_X", Instant(1), Instant(1))
+    assert fleet.has_class("VCPU") and not fleet.has_class("CUSTOM_X")
+    assert fleet.has_trait("HW_CPU_X86_AVX") and not fleet.has_trait("CUSTOM_X")
+    fleet.apply(Changes(classes={"CUSTOM_X": vocable}, traits={"CUSTOM_X": vocable}))
+    assert fleet.has_class("CUSTOM_X") and fleet.has_trait("CUSTOM_X")
+    fleet.apply(Changes(classes={"CUSTOM_X": None}, traits={"CUSTOM_X": None}))
+    assert not fleet.has_class("CUSTOM_X") and not fleet.has_trait("CUSTOM_X")
+
+
+def test_trees_are_known() -> None:
+    """Children are those directly below, the tree is everything under one root."""
+    builder = Builder()
+    builder.add("host")
+    builder.add("node", "host")
+    builder.add("nic", "node")
+    assert builder.fleet.children_of(ProviderId("host")) == ["node"]
+    assert set(builder.fleet.tree_of(ProviderId("nic"))) == {"host", "node", "nic"}
+    assert builder.fleet.tree_of(ProviderId("nobody")) == []
+    assert builder.fleet.record(ProviderId("nobody")) is None
+
+
+def test_differences_are_found() -> None:
+    """Whatever differs between two fleets is named; equal ones differ in nothing."""
+    uuid = world.uuid_of(0)
+    now = Instant(0)
+    planted = [
+        Changes(inventories={(uuid, "VCPU"): Inventory(8, used=1)}),
+        Changes(inventories={(uuid, "VCPU"): None}),
+        Changes(tags={uuid: Tags(frozenset({"CUSTOM_A"}))}),
+        Changes(providers={uuid: Provider(uuid, "name-0", 1, None, uuid, now, now)}),
+        Changes(providers={uuid: None}),
+        Changes(traits={"CUSTOM_A": Vocable("CUSTOM_A", now, now)}),
+        created(range(2, 3)),
+    ]
+    assert flat(2, 16).differences(flat(2, 4)) == []
+    for changes in planted:
+        other = flat(2, 16)
+        other.apply(changes)
+        assert flat(2, 16).differences(other) != []
+
+
+def test_differences_look_into_the_columns() -> None:
+    """A column that says something else than its record is found, too."""
+    fleet = flat(2, 16)
+    fleet.blocks[0].columns["VCPU"].used[1] = 7
+    assert any("figures of VCPU" in line for line in fleet.differences(flat(2, 16)))
+
+
+def test_records_already_handed_out_stay_as_they_were() -> None:
+    """A record is a value: later changes make a new one."""
+    fleet = flat(1, 16)
+    uuid = world.uuid_of(0)
+    before = fleet.record(uuid)
+    assert before is not None
+    copy = replace(before, inventories=dict(before.inventories))
+    fleet.apply(Changes(inventories={(uuid, "VCPU"): Inventory(8, used=1)}))
+    after = fleet.record(uuid)
+    assert before == copy
+    assert after is not None and after.version > before.version
