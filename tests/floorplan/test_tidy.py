@@ -28,11 +28,15 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/chores.py",
     f"{PACKAGE}/store/api.py",
     f"{PACKAGE}/store/sqlite.py",
+    f"{PACKAGE}/store/postgres.py",
+    f"{PACKAGE}/store/postgres_commit.py",
+    f"{PACKAGE}/store/postgres_link.py",
 )
 TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/service/transactor.py",
     f"{PACKAGE}/store/sqlite.py",
     f"{PACKAGE}/store/migrate.py",
+    f"{PACKAGE}/store/postgres.py",
 )
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
 

@@ -38,7 +38,7 @@ class Watched:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.name = engine.name
+        self.name, self.shared = engine.name, engine.shared
         self.transactions = 0
         self.statements: list[int] = []
         """Number of statements of each transaction."""
@@ -72,6 +72,9 @@ class Watched:
     async def read_aside(self, plan: Plan[T]) -> T:
         return await self.engine.read_aside(plan)
 
+    async def woken(self, seconds_max: float) -> None:
+        await self.engine.woken(seconds_max)
+
     async def backup(self, path: str) -> None:
         await self.engine.backup(path)
 
@@ -93,6 +96,10 @@ class WatchedTransaction:
     def __init__(self, engine: Watched, transaction: Transaction) -> None:
         self._engine = engine
         self._transaction = transaction
+
+    @property
+    def now(self) -> Instant | None:
+        return self._transaction.now
 
     async def run(self, plan: Plan[T]) -> T:
         return await self._transaction.run(self._counted(plan))

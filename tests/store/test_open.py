@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from moorage.store import ledger
-from moorage.store.api import Engine, Fatal, Locked, StoreError, Unusable
+from moorage.store.api import Engine, Fatal, Locked, StoreError, Unavailable, Unusable
 from moorage.store.open import open_engine, sqlite_path
 from tests.store.build import facts_of, provider_id, provider_new, run
 
@@ -103,11 +103,17 @@ def test_wrong_addresses(url: str) -> None:
         sqlite_path(url)
 
 
-@pytest.mark.parametrize("url", ["postgresql://h/d", "postgres://h/d"])
-def test_postgresql_is_not_there_yet(url: str) -> None:
-    """The other engine is refused by name, not by a puzzling error."""
-    with pytest.raises(Unusable, match="this release has SQLite only"):
+@pytest.mark.parametrize("url", ["postgresql://%", "postgres://h/d?sslmodus=x"])
+def test_wrong_addresses_of_a_server(url: str) -> None:
+    """An address that libpq cannot read is refused, not tried."""
+    with pytest.raises(Unusable, match="this is no address of a database"):
         open_engine(url)
+
+
+def test_no_server_there(tmp_path: Path) -> None:
+    """A server that does not answer is no fault of the address."""
+    with pytest.raises(Unavailable, match=f"cannot reach {tmp_path}/d: "):
+        open_engine(f"postgresql:///d?host={tmp_path}")
 
 
 def test_folders_that_are_not_there(tmp_path: Path) -> None:

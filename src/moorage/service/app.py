@@ -44,6 +44,7 @@ class Service:
         await index.load()
         transactor = Transactor(engine, index, clock, queue_max=queue_max, on_fatal=on_fatal)
         transactor.start()
+        index.start()
         chores = Chores(engine, transactor, clock)
         chores.start()
         return cls(
@@ -80,4 +81,5 @@ class Service:
         """Finish what was accepted, then give the database back."""
         await self.chores.stop()
         await self.transactor.stop()
+        await self.index.stop()
         await self.engine.close()

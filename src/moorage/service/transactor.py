@@ -213,7 +213,6 @@ class Transactor:
                 item.fail(self._fatal)
 
     async def _attempt(self, batch: list[_Item]) -> None:
-        now = self._now()
         async with self._engine.transaction() as transaction:
             plan = batch[0].plan
             if plan is not None:
@@ -221,7 +220,7 @@ class Transactor:
                 await transaction.commit()
                 return
             try:
-                changes, revision = await self._decide(batch, transaction, now)
+                changes, revision = await self._decide(batch, transaction)
             except StoreError:
                 raise
             except Exception as error:
@@ -235,7 +234,7 @@ class Transactor:
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
     async def _decide(
-        self, batch: list[_Item], transaction: Transaction, now: Instant
+        self, batch: list[_Item], transaction: Transaction
     ) -> tuple[Changes, int | None]:
         """Load, decide in turn and save; the revision is None when nothing changed."""
         keys = batch[0].keys
@@ -248,6 +247,7 @@ class Transactor:
                 keys, self._index.fleet.standard_classes, self._index.fleet.standard_traits
             )
         )
+        now = self._now(transaction.now)
         before = ledger_store.before_of(facts)
         changes = Changes()
         for item in batch:
@@ -257,9 +257,9 @@ class Transactor:
         revision = await transaction.run(ledger_store.changes_save(before, changes, now))
         return changes, revision
 
-    def _now(self) -> Instant:
-        """One time per batch, never earlier than the one before."""
-        self._last = Instant(max(self._last, self._clock.now()))
+    def _now(self, told: Instant | None) -> Instant:
+        """One time per batch, the database's if it tells one, never before that of the last."""
+        self._last = max(self._last, self._clock.now() if told is None else told)
         return self._last
 
     def _failed(self, batch: list[_Item], error: Exception) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from moorage.core.clock import Instant
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
@@ -69,6 +71,11 @@ class Unusable(StoreError):
 class Transaction(Protocol):
     """One transaction of the writing connection. Leaving its context without commit rolls back."""
 
+    @property
+    def now(self) -> Instant | None:
+        """The database's time after the last statements of a plan; None: it has no clock."""
+        ...
+
     async def run(self, plan: Plan[T]) -> T:
         """Run a plan inside this transaction. Raises Conflict, Unavailable."""
         ...
@@ -84,16 +91,26 @@ class Engine(Protocol):
     name: str
     """For people: `sqlite PATH` or `postgresql HOST/DATABASE`."""
 
+    shared: bool
+    """May other processes change the database meanwhile?"""
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Begin the one write transaction (SQLite: BEGIN IMMEDIATE)."""
         ...
 
     async def read(self, plan: Plan[T]) -> T:
-        """Run a short, read-only plan on a connection of its own, in one snapshot."""
+        """Run a short, read-only plan that yields once, on another connection, in one snapshot."""
         ...
 
     async def read_aside(self, plan: Plan[T]) -> T:
         """As `read`, for long plans: off the event loop, so that nobody waits behind it."""
+        ...
+
+    async def woken(self, seconds_max: float) -> None:
+        """Wait until another process may have changed something; only a hint, and only if shared.
+
+        Raises Unavailable.
+        """
         ...
 
     async def backup(self, path: str) -> None:

@@ -44,8 +44,7 @@ def facts_load(
 
 def _locks(keys: Keys) -> list[Query]:
     """Return the locks that stand for what has no row yet, or too many rows."""
-    alone = keys.class_uses or keys.trait_uses
-    locks = [Query("ledger_lock") if alone else Query("ledger_lock_shared")]
+    locks = [Query("ledger_lock")] if keys.class_uses or keys.trait_uses else []
     if keys.names or keys.parents or keys.trees:
         locks.append(Query("structure_lock"))
     return locks

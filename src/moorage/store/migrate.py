@@ -28,7 +28,7 @@ class Migration:
 
 
 def migrations(engine: str) -> list[Migration]:
-    """Return the migrations of an engine (`sqlite`) in their order."""
+    """Return the migrations of an engine (`sqlite`, `postgres`) in their order."""
     found = []
     for file in files(__package__).joinpath("schema", engine, "migrations").iterdir():
         number, name = file.name.removesuffix(".sql").split("_", 1)
@@ -45,8 +45,8 @@ def migrate(connection: apsw.Connection, path: str) -> int:
     with translated(f"migrate {path}"):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            missing = pending(connection, path)
-            for migration in missing:
+            lacking = pending(connection, path)
+            for migration in lacking:
                 connection.execute(migration.text)
                 connection.execute(
                     "INSERT INTO migration (number, name, checksum) VALUES (?, ?, ?)",
@@ -56,7 +56,7 @@ def migrate(connection: apsw.Connection, path: str) -> int:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-    return len(missing)
+    return len(lacking)
 
 
 def pending(connection: apsw.Connection, path: str) -> list[Migration]:
@@ -65,8 +65,17 @@ def pending(connection: apsw.Connection, path: str) -> list[Migration]:
     Raises:
         Unusable: the database is of a newer release, altered, or not Moorage's.
     """
-    known = migrations("sqlite")
-    applied = _applied(connection, path)
+    return missing(migrations("sqlite"), _applied(connection, path), path)
+
+
+def missing(
+    known: list[Migration], applied: dict[int, tuple[str, str]], path: str
+) -> list[Migration]:
+    """Return the known migrations that were not applied (number to name and checksum) at `path`.
+
+    Raises:
+        Unusable: the database is of a newer release, or altered.
+    """
     for number, (name, checksum) in sorted(applied.items()):
         migration = next((one for one in known if one.number == number), None)
         if migration is None:

@@ -9,6 +9,7 @@ from moorage.store.migrate import pending
 from moorage.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
 
 _SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_engine(
@@ -21,13 +22,17 @@ def open_engine(
 ) -> Engine:
     """Open a database, made if it is not there; with `migrate` bring it up to date.
 
-    `url`: `sqlite:///PATH` (relative) or `sqlite:////PATH` (absolute). `vfs`, `synchronous` and
-    `checkpoint_pages` are for tests of durability; FULL is what keeps acknowledged writes.
+    `url`: `sqlite:///PATH` (relative), `sqlite:////PATH` (absolute) or `postgresql://...`, as
+    libpq knows it. `vfs`, `synchronous` and `checkpoint_pages` are for tests of durability on
+    SQLite; FULL is what keeps acknowledged writes.
 
     Raises:
-        Locked: another process uses the database.
+        Locked: another process uses the database file.
+        Unavailable: the server does not answer.
         Unusable: the address, the file or its schema cannot be used; the message says why.
     """
+    if is_postgres(url):
+        return _open_postgres(url, migrate)
     path = sqlite_path(url)
     lock = sqlite_file.Lock(path)
     try:
@@ -41,17 +46,42 @@ def open_engine(
 
 
 def restore(url: str, backup: str) -> str | None:
-    """Replace a database that is not in use by a backup, see `sqlite_copy.restore`."""
+    """Replace a database that is not in use by a backup, see `sqlite_copy.restore`.
+
+    Raises Unusable for PostgreSQL: pg_restore does that; the next start notices it.
+    """
+    if is_postgres(url):
+        raise Unusable("this database is PostgreSQL's to restore; use pg_restore")
     return sqlite_copy.restore(backup, sqlite_path(url))
+
+
+def is_postgres(url: str) -> bool:
+    """Is it the address of a PostgreSQL database?"""
+    return url.startswith(_POSTGRES)
+
+
+def _open_postgres(url: str, migrate: bool) -> Engine:
+    try:
+        from moorage.store import postgres_migrate
+        from moorage.store.postgres import PostgresEngine
+    except ImportError as error:
+        raise Unusable("PostgreSQL needs `pip install 'moorage[postgres]'`") from error
+    try:
+        engine = PostgresEngine(url)
+    except ValueError as error:
+        raise Unusable(f"this is no address of a database: {error}") from None
+    if migrate:
+        postgres_migrate.migrate(url)
+    else:
+        postgres_migrate.check_current(url)
+    return engine
 
 
 def sqlite_path(url: str) -> str:
     """Return the absolute path of a SQLite address. Raises Unusable for any other address."""
-    if url.startswith(("postgresql:", "postgres:")):
-        raise Unusable("this release has SQLite only; use a database like sqlite:///moorage.db")
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
-        raise Unusable(f"{url!r} is no database address; use sqlite:///PATH")
+        raise Unusable(f"{url!r} is no database address; use sqlite:///PATH or postgresql://...")
     return os.path.abspath(path)
 
 

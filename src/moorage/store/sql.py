@@ -10,7 +10,7 @@ _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
 
 @cache
 def blocks(engine: str) -> dict[str, str]:
-    """Return every statement of an engine (`sqlite`), by block name.
+    """Return every statement of an engine (`sqlite`, `postgres`), by block name.
 
     Raises:
         ValueError: two blocks have the same name, or a block is not one statement.

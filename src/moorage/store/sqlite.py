@@ -30,6 +30,8 @@ CHECKPOINT_PAGES_MAX = 16_000
 class SqliteEngine:
     """One database file, owned by this process. Made by `open.py`; implements `api.Engine`."""
 
+    shared = False
+
     def __init__(
         self,
         path: str,
@@ -86,6 +88,10 @@ class SqliteEngine:
         """Run a long plan in its own thread, in one snapshot."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, _read, self._aside, plan)
+
+    async def woken(self, seconds_max: float) -> None:
+        """Nobody else changes the file."""
+        await asyncio.sleep(seconds_max)
 
     async def backup(self, path: str) -> None:
         """Write a copy to a new file. Raises Unusable: `path` exists or cannot be written."""
@@ -168,6 +174,8 @@ class SqliteEngine:
 
 class SqliteTransaction:
     """The open write transaction; implements `api.Transaction`."""
+
+    now = None
 
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine

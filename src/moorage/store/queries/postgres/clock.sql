@@ -44,11 +44,8 @@ DELETE FROM change;
 -- name: compaction_lock --
 SELECT pg_try_advisory_xact_lock(778, 3);
 
--- Every batch holds it shared, so that whoever holds it alone sees no half of anything: the
--- deletion of a class or a trait that others may begin to use, the renaming of a class.
--- name: ledger_lock_shared --
-SELECT pg_advisory_xact_lock_shared(778, 1);
-
+-- Whoever locks consumers or providers holds it shared. Who holds it alone meets no half of
+-- anything: to delete a class or a trait that others may begin to use, to rename a class.
 -- name: ledger_lock --
 SELECT pg_advisory_xact_lock(778, 1);
 

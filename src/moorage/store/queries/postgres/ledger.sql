@@ -1,5 +1,6 @@
 -- Statements of the ledger for PostgreSQL. Sets arrive as JSON arrays, the rows of a write as one
--- array per column. Rows are locked in the order of their keys. Blocks: noun first.
+-- array per column. Rows are locked in the order of their keys; the first thing that a statement
+-- which locks rows does is to lock the ledger, see `clock.sql`. Blocks: noun first.
 
 -- name: consumers_load --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
@@ -7,7 +8,8 @@ FROM consumer WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: consumers_lock --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
-FROM consumer WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
+FROM consumer WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
+    AND uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ORDER BY uuid FOR UPDATE;
 
 -- name: allocations_load_by_consumer --
@@ -17,14 +19,17 @@ ORDER BY consumer, provider, resource_class;
 
 -- name: providers_lock --
 SELECT uuid, name, generation, parent, root, created_at, updated_at
-FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
+FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
+    AND uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_lock_by_tree --
 SELECT uuid, name, generation, parent, root, created_at, updated_at
-FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1))) OR root = ANY (ARRAY(
-    SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($2)))
-)) ORDER BY uuid FOR UPDATE;
+FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
+    AND (uuid = ANY (ARRAY(SELECT json_array_elements_text($1))) OR root = ANY (ARRAY(
+        SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($2)))
+    )))
+ORDER BY uuid FOR UPDATE;
 
 -- name: providers_load_by_name --
 SELECT uuid, name, generation, parent, root, created_at, updated_at

@@ -37,9 +37,6 @@ DELETE FROM change;
 -- name: compaction_lock --
 SELECT 1;
 
--- name: ledger_lock_shared --
-SELECT 1;
-
 -- name: ledger_lock --
 SELECT 1;
 

@@ -1,0 +1,265 @@
+"""The PostgreSQL engine: each round of a plan goes out in one pipeline, on a pool of connections.
+
+One connection writes: one transaction at a time, as the transactor's batches come. A few others
+answer reads. Any number of processes may share the database; what each may rely on is in
+`load.py` (locks) and `postgres_commit.py` (a connection that breaks during COMMIT).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar, cast
+
+from moorage.core.clock import Instant
+from moorage.store.api import (
+    Conflict,
+    Plan,
+    Row,
+    Statement,
+    StoreError,
+    Unavailable,
+    Unusable,
+    Write,
+)
+from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked
+from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
+
+T = TypeVar("T")
+
+READERS_MAX = 4
+"""Connections that answer short reads."""
+
+READERS_ASIDE_MAX = 2
+"""Connections that answer long reads."""
+
+ASIDE_SECONDS_MAX = 600.0
+"""How long one statement of a long plan may take."""
+
+_WRITER_SETTINGS = """;
+SET enable_seqscan = off;
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'
+"""
+_READER_SETTINGS = ";\nSET default_transaction_read_only = on"
+_SHORT_SETTINGS = f"{_READER_SETTINGS};\nSET enable_seqscan = off"
+_BEGIN = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
+_BEGIN_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+_COMMIT = ("COMMIT", ())
+_ROLLBACK = ("ROLLBACK", ())
+_NOW = ("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", ())
+
+
+class PostgresEngine:
+    """A database that others may use, too. Made by `open.py`; implements `api.Engine`.
+
+    Raises ValueError: `url` is no address.
+    """
+
+    shared = True
+
+    def __init__(self, url: str) -> None:
+        self._conninfo = conninfo_of(url)
+        self.name = f"postgresql {name_of(url)}"
+        self._writer: Link | None = None
+        self._listener: Link | None = None
+        self._turn = asyncio.Lock()
+        self._idle: list[Link] = []
+        self._idle_aside: list[Link] = []
+        self._readers = asyncio.Semaphore(READERS_MAX)
+        self._readers_aside = asyncio.Semaphore(READERS_ASIDE_MAX)
+        self._closed = False
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["PostgresTransaction"]:
+        """Begin a write transaction; within this process one at a time. Raises Unavailable."""
+        async with self._turn:
+            transaction = PostgresTransaction(self, await self._writing())
+            try:
+                yield transaction
+            finally:
+                await transaction.settle()
+
+    async def read(self, plan: Plan[T]) -> T:
+        """Run a plan that asks once: one statement, or one pipeline in one snapshot."""
+        statements = [prepared(one) for one in next(plan)]
+        if len(statements) > 1:
+            statements = [_BEGIN_READ, *statements, _COMMIT]
+        async with self._readers:
+            results = await self._read_once(statements)
+        rows = [found for found, _ in results]
+        try:
+            plan.send(rows[1:-1] if len(rows) > 1 else rows)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+        raise AssertionError("a short read asks once; use read_aside")
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        """Run a long plan in one snapshot, beside the short ones."""
+        async with self._readers_aside:
+            # A connection that the server dropped meanwhile could not begin.
+            link = self._idle_aside.pop() if self._idle_aside else None
+            if link is None or not await link.alive():
+                link = await self._reading(_READER_SETTINGS)
+            try:
+                answer = await _read_all(link, plan)
+            except BaseException:
+                await link.close()
+                raise
+            self._idle_aside.append(link)
+            return answer
+
+    async def woken(self, seconds_max: float) -> None:
+        """Wait until some process may have committed something, at most so long.
+
+        Only a hint: behind some poolers nothing is ever heard. Raises Unavailable.
+        """
+        if self._listener is None or self._listener.closed:
+            self._listener = await Link.open(self._conninfo)
+            await self._listener.listen(CHANNEL)
+            return  # Whatever was announced before now is not heard.
+        try:
+            await self._listener.heard(seconds_max)
+        except Lost:
+            await self._listener.close()
+            raise
+
+    async def backup(self, path: str) -> None:
+        """PostgreSQL has tools of its own for this. Raises Unusable."""
+        raise Unusable("this database is PostgreSQL's to back up; use pg_dump or pg_basebackup")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        async with self._turn:
+            for link in (*self._idle, *self._idle_aside, self._writer, self._listener):
+                if link is not None:
+                    await link.close()
+            self._idle.clear()
+            self._idle_aside.clear()
+
+    async def open_writer(self) -> Link:
+        """Connect as whoever writes does, after a look at who has written before."""
+        link = await Link.open(self._conninfo, _WRITER_SETTINGS)
+        try:
+            await lineage_checked(link)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    async def _writing(self) -> Link:
+        if self._closed:
+            raise Unavailable("the database is closed")
+        if self._writer is None or self._writer.closed:
+            self._writer = await self.open_writer()
+        return self._writer
+
+    async def _reading(self, settings: str) -> Link:
+        if self._closed:
+            raise Unavailable("the database is closed")
+        return await Link.open(self._conninfo, settings)
+
+    async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
+        """Read on a connection of the pool; on a new one if the server has dropped that."""
+        if self._idle:
+            try:
+                return await self._read_on(self._idle.pop(), statements)
+            except Lost:
+                stale, self._idle = self._idle, []
+                for link in stale:
+                    await link.close()
+        return await self._read_on(await self._reading(_SHORT_SETTINGS), statements)
+
+    async def _read_on(
+        self, link: Link, statements: Sequence[Prepared]
+    ) -> list[tuple[list[Row], int]]:
+        try:
+            results = await link.run("read", statements)
+        except BaseException:
+            await link.close()
+            raise
+        self._idle.append(link)
+        return results
+
+
+async def _read_all(link: Link, plan: Plan[T]) -> T:
+    await link.run("read", [_BEGIN_READ])
+    try:
+        statements = next(plan)
+        while True:
+            sent = [prepared(one) for one in statements]
+            results = await link.run("read", sent, ASIDE_SECONDS_MAX)
+            statements = plan.send([rows for rows, _ in results])
+    except StopIteration as stop:
+        await link.run("read", [_COMMIT])
+        return cast(T, stop.value)
+
+
+class PostgresTransaction:
+    """A write transaction, begun with its first statements; implements `api.Transaction`."""
+
+    def __init__(self, engine: PostgresEngine, link: Link) -> None:
+        self._engine = engine
+        self._link = link
+        self._begun = False
+        self._committing: asyncio.Future[None] | None = None
+        self.now: Instant | None = None
+
+    async def run(self, plan: Plan[T]) -> T:
+        """Run a plan, round by round. Raises Conflict, Unavailable."""
+        try:
+            statements = next(plan)
+            while True:
+                statements = plan.send(await self._round(statements))
+        except StopIteration as stop:
+            return cast(T, stop.value)
+
+    async def _round(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        first = [] if self._begun else [_BEGIN]
+        self._begun = True
+        sent = [*first, *(prepared(one) for one in statements), _NOW]
+        try:
+            results = await self._link.run("write", sent)
+        except Lost as lost:
+            # Nothing was committed, so all of it may be tried again.
+            raise Conflict(str(lost)) from lost
+        # Behind the locks: whoever held them before had an earlier time.
+        self.now = Instant(results[-1][0][0][0])
+        results = results[len(first) : -1]
+        for statement, (_, touched) in zip(statements, results, strict=True):
+            if (
+                isinstance(statement, Write)
+                and statement.guarded
+                and touched != len(statement.rows)
+            ):
+                raise Conflict(f"{statement.block}: a row was changed by somebody else")
+        return [rows for rows, _ in results]
+
+    async def commit(self) -> None:
+        """Make everything durable. A caller who is cancelled meanwhile does not stop it.
+
+        Raises Conflict: nothing was kept. Unavailable: nobody could tell in time.
+        """
+        self._committing = asyncio.ensure_future(self._commit())
+        await asyncio.shield(self._committing)
+
+    async def _commit(self) -> None:
+        receipt = Receipt()
+        try:
+            await self._link.run("commit", [*receipt.statements(), _COMMIT])
+        except Lost:
+            await receipt.ask(self._engine.open_writer)
+
+    async def settle(self) -> None:
+        """Roll back what was not committed; a connection that cannot do that is closed.
+
+        A commit that was begun ends first, whatever becomes of the caller.
+        """
+        while self._committing is not None and not self._committing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._committing])
+        if self._link.in_transaction:
+            with suppress(StoreError):
+                await self._link.run("roll back", [_ROLLBACK])
+        if self._link.in_transaction:
+            await self._link.close()

@@ -1,0 +1,214 @@
+"""One connection to PostgreSQL: how it is opened, how statements run, what its errors mean."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Self, cast
+
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor, errors
+
+from moorage.store.api import Conflict, Row, Statement, StoreError, Unavailable, Write
+from moorage.store.sql import blocks
+
+ROUND_SECONDS_MAX = 30.0
+"""How long the server may take to answer one round of statements before it counts as gone."""
+
+STATEMENTS_PREPARED_MAX = 200
+
+_DEFAULTS = {
+    "application_name": "moorage",
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "target_session_attrs": "read-write",
+    "client_encoding": "UTF8",
+}
+# Rows are found by their keys, however small the tables were when a plan was made.
+_SETTINGS = """
+SET plan_cache_mode = force_generic_plan;
+SET jit = off;
+SET lock_timeout = '15s';
+SET idle_in_transaction_session_timeout = '20s'
+"""
+
+_TRY_AGAIN = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.QueryCanceled,
+    errors.IntegrityError,
+)
+_TOO_MUCH = "53"
+"""The class of errors for want of disk, memory or connections."""
+
+
+class Lost(Unavailable):
+    """The connection broke: what was under way may have been done or not."""
+
+
+def conninfo_of(url: str) -> str:
+    """Complete an address with what it does not say. Raises ValueError for none."""
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise ValueError(str(error).strip()) from None
+    return psycopg.conninfo.make_conninfo("", **{**_DEFAULTS, **given})
+
+
+def name_of(url: str) -> str:
+    """Return `HOST/DATABASE` of an address, without what is secret in it."""
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    host = given.get("host") or given.get("hostaddr") or "localhost"
+    return f"{host}/{given.get('dbname') or given.get('user') or ''}"
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the driver's errors into those of the port. `doing` starts the message."""
+    try:
+        yield
+    except psycopg.Error as error:
+        found = _translate(doing, error)
+        if found is None:
+            raise
+        raise found from error
+    except (TimeoutError, OSError) as error:
+        raise Lost(f"{doing}: the server does not answer: {error}") from error
+
+
+def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
+    said = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, _TRY_AGAIN):
+        return Conflict(f"{doing}: {said}")
+    state = error.sqlstate or ""
+    if state.startswith(_TOO_MUCH) or isinstance(error, errors.ReadOnlySqlTransaction):
+        return Unavailable(f"{doing}: {said}")
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return Lost(f"{doing}: {said}")
+    return None  # A mistake in this program; no state of the server explains it.
+
+
+Prepared = tuple[str, Sequence[str | None]]
+"""A statement's text and its parameters, as PostgreSQL reads them."""
+
+
+def prepared(statement: Statement) -> Prepared:
+    """Return what a statement of a plan is to the server: one statement for all rows of a write."""
+    text = blocks("postgres")[statement.block]
+    if isinstance(statement, Write):
+        return text, [_array(column) for column in zip(*statement.rows, strict=True)]
+    return text, [None if value is None else str(value) for value in statement.params]
+
+
+def _array(values: Iterable[Any]) -> str:
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
+
+
+class Link:
+    """A connection that is open, in autocommit mode: whoever needs a transaction begins one."""
+
+    def __init__(self, connection: AsyncConnection[Row]) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, conninfo: str, settings: str = "") -> Self:
+        """Connect, with the session's settings. Raises Unavailable."""
+        with translated("connect"):
+            connection = await AsyncConnection.connect(
+                conninfo,
+                autocommit=True,
+                prepare_threshold=0,
+                cursor_factory=AsyncRawCursor,
+            )
+            connection.prepared_max = STATEMENTS_PREPARED_MAX
+            link = cls(cast(AsyncConnection[Row], connection))
+            try:
+                await connection.execute(cast(Any, _SETTINGS + settings), prepare=False)
+            except BaseException:
+                await link.close()
+                raise
+        return link
+
+    @property
+    def closed(self) -> bool:
+        """Is it of no more use?"""
+        return self._connection.closed
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is a transaction open, be it a failed one?"""
+        return (
+            not self.closed
+            and self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        )
+
+    async def run(
+        self, doing: str, statements: Sequence[Prepared], seconds_max: float | None = None
+    ) -> list[tuple[list[Row], int]]:
+        """Send all statements at once; return the rows of each, and how many it touched.
+
+        Raises Conflict, Lost, Unavailable; then nothing after the failed statement was done, and
+        after Lost the connection is closed.
+        """
+        try:
+            with translated(doing):
+                async with asyncio.timeout(seconds_max or ROUND_SECONDS_MAX):
+                    return await self._run(statements)
+        except (Conflict, psycopg.Error):
+            raise
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _run(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
+        connection = self._connection
+        if len(statements) == 1:
+            ((text, params),) = statements
+            cursors = [await connection.execute(cast(Any, text), params)]
+        else:
+            async with connection.pipeline():
+                cursors = [
+                    await connection.execute(cast(Any, text), params) for text, params in statements
+                ]
+        return [
+            (await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+            for cursor in cursors
+        ]
+
+    async def alive(self) -> bool:
+        """Does the server still answer on it? If not it is closed."""
+        try:
+            await self.run("look", [("SELECT 1", ())])
+        except Unavailable:
+            return False
+        return True
+
+    async def listen(self, channel: str) -> None:
+        """Begin to hear what is notified on a channel. Raises Unavailable."""
+        with translated("listen"):
+            await self._connection.execute(cast(Any, f"LISTEN {channel}"), prepare=False)
+
+    async def heard(self, seconds_max: float) -> bool:
+        """Wait for a notification, at most so long; was there one? Raises Lost."""
+        with translated("listen"):
+            found = [
+                one async for one in self._connection.notifies(timeout=seconds_max, stop_after=1)
+            ]
+        return bool(found)
+
+    async def close(self) -> None:
+        """Let it go; what was not committed is lost."""
+        with suppress(psycopg.Error, OSError):
+            await self._connection.close()

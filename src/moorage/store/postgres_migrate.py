@@ -1,0 +1,88 @@
+"""Brings a PostgreSQL database to the schema of this release, all or nothing; others wait.
+
+At the start, before there is anything to wait for: so it simply blocks.
+"""
+
+from typing import Any, cast
+
+import psycopg
+from psycopg import Connection, errors
+
+from moorage.store.api import StoreError, Unavailable, Unusable
+from moorage.store.migrate import Migration, migrations, missing
+from moorage.store.postgres_link import conninfo_of, name_of
+
+VERSION_MIN = 150_000
+"""PostgreSQL 15, as the server says it."""
+
+_LOCK = "SELECT pg_advisory_xact_lock(778, 0)"
+
+
+def migrate(url: str) -> int:
+    """Apply what is missing, in one transaction; return the number of migrations applied.
+
+    Raises:
+        Unusable: the address is wrong, the server too old, the database of a newer release,
+            altered, or not Moorage's.
+        Unavailable: the server does not answer.
+    """
+    name = name_of(url)
+    try:
+        with psycopg.connect(conninfo_of(url)) as connection:
+            _check_version(connection, name)
+            connection.execute(_LOCK)
+            lacking = pending(connection, name)
+            for migration in lacking:
+                connection.execute(cast(Any, migration.text))
+                connection.execute(
+                    "INSERT INTO migration (number, name, checksum) VALUES (%s, %s, %s)",
+                    (migration.number, migration.name, migration.checksum),
+                )
+    except psycopg.Error as error:
+        raise _told(name, error) from error
+    return len(lacking)
+
+
+def check_current(url: str) -> None:
+    """See that nothing is missing. Raises Unusable, Unavailable."""
+    name = name_of(url)
+    try:
+        with psycopg.connect(conninfo_of(url)) as connection:
+            _check_version(connection, name)
+            lacking = pending(connection, name)
+    except psycopg.Error as error:
+        raise _told(name, error) from error
+    if lacking:
+        raise Unusable(f"the schema of {name} is older; run `moorage db migrate`")
+
+
+def pending(connection: Connection[Any], name: str) -> list[Migration]:
+    """Return the migrations that the database lacks. Raises Unusable."""
+    tables = [
+        row[0]
+        for row in connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        )
+    ]
+    if not tables:
+        return migrations("postgres")
+    if "migration" not in tables:
+        raise Unusable(f"{name} is a database of something else; name another one")
+    rows = connection.execute("SELECT number, name, checksum FROM migration").fetchall()
+    applied = {number: (what, checksum) for number, what, checksum in rows}
+    return missing(migrations("postgres"), applied, name)
+
+
+def _check_version(connection: Connection[Any], name: str) -> None:
+    if connection.info.server_version < VERSION_MIN:
+        raise Unusable(
+            f"{name} is PostgreSQL {connection.info.server_version // 10_000}; use 15 or later"
+        )
+
+
+def _told(name: str, error: psycopg.Error) -> StoreError:
+    said = str(error).strip().split("\n", 1)[0]
+    wrong = (errors.InvalidCatalogName, errors.InsufficientPrivilege, errors.InvalidPassword)
+    if isinstance(error, wrong) or not isinstance(error, psycopg.OperationalError):
+        return Unusable(f"cannot use {name}: {said}")
+    return Unavailable(f"cannot reach {name}: {said}")

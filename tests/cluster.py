@@ -1,0 +1,226 @@
+"""A PostgreSQL cluster of one's own: for tests, and for a try with `make run-postgres`.
+
+PostgreSQL refuses to run as root, so for root it runs as an unprivileged user. Run as a program it
+starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, and stops it again:
+
+    python -m tests.cluster FOLDER COMMAND [ARGUMENT ...]
+"""
+
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+VERSION_MIN = 15
+USERS = ("postgres", "nobody")
+"""Who runs the cluster when root starts it: the first of these that exists."""
+
+TOOLS = ("initdb", "pg_ctl", "postgres", "pg_basebackup")
+
+
+class NoPostgres(Exception):
+    """There is no PostgreSQL to be found, or it does not start; the message says what to do."""
+
+
+def binaries() -> Path:
+    """Return the folder of a PostgreSQL's programs: the newest that is installed.
+
+    MOORAGE_POSTGRES_BIN names one; otherwise the packages of the distribution are looked through,
+    the PATH, and then the Python package pgserver, which brings its own.
+
+    Raises:
+        NoPostgres: there is none of version 15 or later.
+    """
+    named = os.environ.get("MOORAGE_POSTGRES_BIN")
+    places = [Path(named)] if named else _installed()
+    found = [(_version(place), place) for place in places if _complete(place)]
+    good = [(version, place) for version, place in found if version >= VERSION_MIN]
+    if not good:
+        raise NoPostgres(
+            "there is no PostgreSQL 15 or later; install the server (Debian: postgresql), or name "
+            "its programs' folder in MOORAGE_POSTGRES_BIN"
+        )
+    return max(good)[1]
+
+
+def _installed() -> list[Path]:
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    places += sorted(Path("/usr").glob("pgsql-*/bin"))
+    if (found := shutil.which("initdb")) is not None:
+        places.append(Path(found).resolve().parent)
+    package = importlib.util.find_spec("pgserver")
+    if not any(map(_complete, places)) and package is not None and package.origin is not None:
+        places.append(Path(package.origin).parent / "pginstall" / "bin")
+    return places
+
+
+def _complete(place: Path) -> bool:
+    return all((place / tool).is_file() for tool in TOOLS)
+
+
+def _version(place: Path) -> int:
+    command = [place / "postgres", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+)", said.stdout)
+    return int(found[1]) if found else 0
+
+
+class Cluster:
+    """One server in a folder; reachable only through a socket there. Use it as a context manager.
+
+    `durable` False: nothing is synced to the disk, which is quicker and survives all but the end of
+    the machine.
+    """
+
+    def __init__(self, folder: Path | None = None, *, durable: bool = False) -> None:
+        """Make the cluster, if the folder has none, and start it. Raises NoPostgres."""
+        self._temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="moorage-pg-"))
+        self.data = self.folder / "data"
+        self.folder.mkdir(exist_ok=True)
+        self._user = self._unprivileged()
+        self._binaries = self._readable(binaries())
+        if not self.data.exists():
+            self._run("initdb", "-U", "moorage", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+            self._configure(durable)
+        self.start()
+
+    def _unprivileged(self) -> str | None:
+        if os.geteuid() != 0:
+            return None
+        known = {entry.pw_name for entry in pwd.getpwall()}
+        user = next(name for name in USERS if name in known)
+        shutil.chown(self.folder, user)
+        self.folder.chmod(0o755)
+        return user
+
+    def _readable(self, place: Path) -> Path:
+        """Copy the programs to where the other user may read them, if need be."""
+        if self._user is None or self._try([place / "postgres", "--version"]).returncode == 0:
+            return place
+        copy = self.folder / "programs"
+        if not copy.exists():
+            shutil.copytree(place.parent, copy, symlinks=True)
+            libraries = place.parent.parent.parent / "pgserver.libs"
+            if libraries.exists():
+                shutil.copytree(libraries, self.folder.parent / "pgserver.libs", dirs_exist_ok=True)
+        return copy / place.name
+
+    def _configure(self, durable: bool) -> None:
+        settings = {
+            "listen_addresses": "''",
+            "unix_socket_directories": f"'{self.folder}'",
+            "max_connections": "200",
+            "fsync": "on" if durable else "off",
+            "full_page_writes": "on" if durable else "off",
+            "wal_level": "replica",
+        }
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+
+    def _try(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
+        other: dict[str, Any] = {}
+        if self._user is not None:
+            entry = pwd.getpwnam(self._user)
+            other = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        try:
+            return subprocess.run(
+                [str(part) for part in command],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                **other,
+            )
+        except OSError as error:
+            return subprocess.CompletedProcess(command, 127, str(error))
+
+    def _run(self, tool: str, *arguments: str) -> None:
+        done = self._try([self._binaries / tool, "-D", self.data, *arguments])
+        if done.returncode:
+            raise NoPostgres(f"{tool} failed: {done.stdout}")
+
+    def start(self) -> None:
+        """Start the server and wait until it answers. Raises NoPostgres."""
+        self._run("pg_ctl", "-w", "-s", "-t", "60", "-l", str(self.folder / "log"), "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: `fast` in good order, `immediate` as a crash would. Raises NoPostgres."""
+        self._run("pg_ctl", "-w", "-s", "-t", "60", "-m", mode, "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        """Stop and start again."""
+        self._run(
+            *("pg_ctl", "-w", "-s", "-t", "60", "-m", mode),
+            *("-l", str(self.folder / "log"), "restart"),
+        )
+
+    def url(self, database: str) -> str:
+        """Return the address of a database of this cluster."""
+        return f"postgresql://moorage@/{database}?host={self.folder}"
+
+    def create(self, database: str, template: str = "template1") -> str:
+        """Make a database; return its address."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"'.encode())
+        return self.url(database)
+
+    def drop(self, database: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)'.encode())
+
+    def exists(self, database: str) -> bool:
+        """Is there such a database?"""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,))
+            return found.fetchone() is not None
+
+    def close(self) -> None:
+        """Stop the server; a folder that was made for it goes, too."""
+        if (self.data / "postmaster.pid").exists():
+            self.stop("immediate" if self._temporary else "fast")
+        if self._temporary:
+            shutil.rmtree(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def main(folder: str, command: list[str]) -> int:
+    """Run a command beside a cluster in `folder`; return its exit code."""
+    with Cluster(Path(folder).resolve(), durable=True) as cluster:
+        if not cluster.exists("moorage"):
+            cluster.create("moorage")
+        environment = {**os.environ, "MOORAGE_DATABASE": cluster.url("moorage")}
+        process = subprocess.Popen(command, env=environment)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda sent, _: process.send_signal(sent))
+        return process.wait()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1], sys.argv[2:]))
+    except NoPostgres as error:
+        sys.exit(f"run-postgres: {error}")
