@@ -100,6 +100,8 @@ def test_rows_are_used_again() -> None:
     fleet = flat(40, block_rows=16)
     blocks = len(fleet.blocks)
     for _ in range(10):
+        used = Inventory(8, used=1)
+        fleet.apply(Changes(inventories={(uuid, "VCPU"): used for uuid in fleet.uuids()}))
         gone = Changes(providers=dict.fromkeys(fleet.uuids()))
         fleet.apply(gone)
         assert len(fleet) == 0

@@ -12,7 +12,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import has_room, shown_capacity, units_ok
 from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
 from moorage.core.ledger.requests import Candidate, CandidateQuery
-from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.groups import Term, shared_needs
 from moorage.core.limits import CANDIDATE_STEPS_MAX
 
 
@@ -23,11 +23,12 @@ class Enough(Exception):
 class Found:
     """The candidates of one search so far, without duplicates, up to its limit."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, steps_max: int = CANDIDATE_STEPS_MAX) -> None:
         self.candidates: list[Candidate] = []
         self.exhausted = True
         self.steps = 0
-        self._limit = limit
+        self.limit = limit
+        self._steps_max = steps_max
         self._roaming: set[object] = set()
 
     def add(self, candidate: Candidate, roaming: bool = False) -> None:
@@ -46,13 +47,13 @@ class Found:
                 return
             self._roaming.add(key)
         self.candidates.append(candidate)
-        if len(self.candidates) == self._limit:
+        if len(self.candidates) == self.limit:
             raise Enough
 
     def count(self, steps: int) -> None:
         """Note the choices that were looked at. Raises Enough beyond the bound of a search."""
         self.steps += steps
-        if self.steps > CANDIDATE_STEPS_MAX:
+        if self.steps > self._steps_max:
             self.exhausted = False
             raise Enough
 
@@ -116,8 +117,7 @@ class Combiner:
         self._isolate = query.group_policy == "isolate"
         self._one_per_tree = not query.nested
         self._subtrees = query.same_subtree
-        unsuffixed = [group for group in query.groups if not group.suffix]
-        self._needs = [names for group in unsuffixed for names in group.traits.required]
+        self._needs = shared_needs(query.groups)
         self._need = (1 << len(self._needs)) - 1
         self._has_conditions = bool(self._needs or self._subtrees or self._one_per_tree)
         amounts: dict[str, list[int]] = {}

@@ -53,6 +53,11 @@ def terms(groups: tuple[Group, ...]) -> list[Term]:
     return found
 
 
+def shared_needs(groups: tuple[Group, ...]) -> list[frozenset[str]]:
+    """Return the trait sets that the providers of the unsuffixed group must meet together."""
+    return [names for group in groups if not group.suffix for names in group.traits.required]
+
+
 def rows_that_serve(block: Block, term: Term, in_tree: Place | None) -> Rows:
     """Return the rows of a block that can serve a term, alone and as they are used now.
 

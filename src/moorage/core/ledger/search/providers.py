@@ -6,6 +6,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import ProviderQuery
 from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.groups import in_aggregates, with_resources, with_traits
 
@@ -17,10 +18,14 @@ def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
     """
     named = _named(fleet, query)
     if named is None:
-        return [block.record(row) for block in fleet.blocks for row in _meeting(block, query)]
+        return [
+            block.record(row)
+            for block in fleet.blocks
+            for row in np.flatnonzero(_meeting(block, query)).tolist()
+        ]
     places = [fleet.places[uuid] for uuid in named if uuid in fleet.places]
-    rows = {block: set(_meeting(block, query)) for block, _ in places}
-    return [block.record(row) for block, row in places if row in rows[block]]
+    met = {block: _meeting(block, query) for block, _ in places}
+    return [block.record(row) for block, row in places if met[block][row]]
 
 
 def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:
@@ -36,17 +41,13 @@ def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:
     return found
 
 
-def _meeting(block: Block, query: ProviderQuery) -> list[int]:
-    """Return the rows that meet the conditions on resources, traits and aggregates."""
-    masks = (
+def _meeting(block: Block, query: ProviderQuery) -> Mask:
+    """Which rows meet the conditions on resources, traits and aggregates?"""
+    met = block.here
+    for mask in (
         with_resources(block, query.resources),
         with_traits(block, query.traits),
         in_aggregates(block, query.aggregates),
-    )
-    met = block.here
-    for mask in masks:
-        if mask is None:
-            return []
-        met = met & mask
-    rows: list[int] = np.flatnonzero(met).tolist()
-    return rows
+    ):
+        met = met & mask if mask is not None else np.zeros_like(met)
+    return met
