@@ -13,7 +13,7 @@ import msgspec
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.core.errors import Code, Error
-from moorage.faces.v1.tokens import shown
+from moorage.faces.v1.tokens import made, shown
 from moorage.serve.files import Files
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
@@ -36,8 +36,8 @@ class AtServer:
     def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
         """See `administering.Administration`."""
         wanted = {"name": name, "role": role, "project_id": project_id}
-        made: dict[str, Any] = self._ask("POST", "/v1/tokens", wanted)
-        return made
+        told: dict[str, Any] = self._ask("POST", "/v1/tokens", wanted)
+        return told
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `administering.Administration`."""
@@ -78,8 +78,8 @@ class InDatabase:
     def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
         """See `administering.Administration`."""
         secret, token = self._run(lambda service: service.access.create(name, role, project_id))
-        made: dict[str, Any] = msgspec.to_builtins(shown(token, secret))
-        return made
+        told: dict[str, Any] = msgspec.to_builtins(made(token, secret))
+        return told
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `administering.Administration`."""

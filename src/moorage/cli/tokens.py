@@ -43,9 +43,9 @@ def list_(as_json: bool) -> None:
             token["id"],
             token["name"],
             token["role"],
-            token.get("project_id") or "-",
+            token["project_id"] or "-",
             token["created_at"],
-            "revoked" if "revoked_at" in token else "valid",
+            "revoked" if token["revoked_at"] else "valid",
         ]
         for token in tokens
     ]

@@ -20,6 +20,9 @@ from msgspec import Struct
 LENGTH_DIGITS_MAX = 18
 """Digits of a content-length that are looked at: far above any limit."""
 
+ABORT = "moorage.abort"
+"""In the scope of a request: what ends its connection at once, with all that is unsent."""
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -15,7 +15,7 @@ from moorage.faces.health import PATHS, HealthFace
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.testing import testing_face
-from moorage.faces.v1.app import v1_face
+from moorage.faces.v1.app import V1Face
 from moorage.faces.web import Authenticator, Limits
 from moorage.serve.app import Application, Face
 from moorage.serve.logs import AccessLog
@@ -66,7 +66,7 @@ def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) 
     metrics = Metrics(service)
     health = HealthFace(_readiness(service, stopping), metrics.text)
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
-    faces["v1"] = v1_face(service.access, service.upkeep, authenticator, limits)
+    faces["v1"] = V1Face(service, authenticator, limits)
     if settings.testing:
         faces["_testing"] = testing_face(
             service.upkeep.wipe,

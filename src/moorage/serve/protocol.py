@@ -22,6 +22,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from moorage.faces.web import ABORT
 from moorage.serve.hosts import Hosts
 
 LENGTH_UNREADABLE = "moorage.length_unreadable"
@@ -187,6 +188,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
         super().on_headers_complete()
+        cast(dict[str, Any], self.scope)[ABORT] = self.transport.abort
         self._in_head = False
         self._in_body = self._progress = True
         self._head = b""

@@ -1,45 +1,192 @@
-"""The door of the native API: its routes, joined to their handlers."""
+"""The door of the native API: finds the route, lets the caller in, decodes, answers.
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+The order is address, method, token, role, query, body; what is left is the handler's. A raw ASGI
+application, because the path is hot.
+"""
 
-from moorage.faces.v1.database import Database
-from moorage.faces.v1.handling import Door
-from moorage.faces.v1.problems import problem
-from moorage.faces.v1.tokens import Tokens
-from moorage.faces.web import Authenticator, Limits, request_id_new
-from moorage.service.access import Access
-from moorage.service.upkeep import Upkeep
+import logging
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from moorage.core.errors import Error
+from moorage.faces.v1 import problems, roles
+from moorage.faces.v1.decoding import body_decode, query_decode
+from moorage.faces.v1.problems import ProblemError
+from moorage.faces.v1.routes import ROUTES
+from moorage.faces.v1.routing import Request, Route, Table
+from moorage.faces.v1.streaming import Stream, stream_send
+from moorage.faces.web import (
+    Authenticator,
+    Caller,
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    body_read,
+    headers_of,
+    query_parse,
+    request_id_new,
+)
+from moorage.service.access import Role
+from moorage.service.app import Service
+
+NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
+
+log = logging.getLogger("moorage.v1")
 
 
-def v1_face(
-    access: Access, upkeep: Upkeep, authenticator: Authenticator, limits: Limits
-) -> Starlette:
-    """Build the face on the parts of a service that it administers."""
-    door = Door(authenticator, limits)
-    tokens = Tokens(access, door)
-    database = Database(upkeep, door)
-    return Starlette(
-        routes=[
-            Route("/v1/tokens", door.admin(tokens.create), methods=["POST"]),
-            Route("/v1/tokens", door.admin(tokens.index), methods=["GET"]),
-            Route("/v1/tokens/{id}", door.admin(tokens.revoke), methods=["DELETE"]),
-            Route("/v1/database/backup", door.admin(database.backup), methods=["POST"]),
-            Route("/v1/database/check", door.admin(database.check), methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: _unrouted},
-    )
+class V1Face:
+    """The ASGI application.
+
+    Args:
+        service: what it serves.
+        authenticator: tells who is calling.
+        limits: bounds of requests.
+    """
+
+    def __init__(self, service: Service, authenticator: Authenticator, limits: Limits) -> None:
+        self._service = service
+        self._authenticator = authenticator
+        self._limits = limits
+        self._table = Table(ROUTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request_id = request_id_new()
+        head = [(b"x-openstack-request-id", request_id.encode())]
+        try:
+            route, variables = self._route(scope)
+            request = await self._request(scope, receive, route, variables, request_id)
+            answer = await route.handler(request)
+            if isinstance(answer, Stream):
+                await stream_send(answer, head, scope, send)
+                return
+            status, headers, body = _answered(route, answer)
+        except Exception as error:
+            status, headers, body = _refused(error, request_id, scope)
+        headers += head
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
+        path: str = scope["path"]
+        match = self._table.match(path.removeprefix(scope.get("root_path", "")))
+        if match is None:
+            raise ProblemError(HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is nothing here.")
+        route = match.by_method.get(scope["method"])
+        if route is None:
+            allowed = ", ".join(match.by_method)
+            raise ProblemError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                problems.UNROUTED,
+                f"Here one can only {allowed}.",
+                headers=((b"allow", allowed.encode()),),
+            )
+        return route, match.variables
+
+    async def _request(
+        self,
+        scope: Scope,
+        receive: Receive,
+        route: Route,
+        variables: dict[str, str],
+        request_id: str,
+    ) -> Request[Any, Any]:
+        headers = headers_of(scope)
+        caller, role = NOBODY, Role.READER
+        if route.role is not None:
+            caller, role = await self._let_in(headers, route, route.role)
+        query = query_parse(scope["query_string"], self._limits)
+        parameters = None
+        if route.parameters is not None:
+            parameters = query_decode(query, route.parameters)
+        elif query and not route.free_query:
+            raise RefusalError(HTTPStatus.BAD_REQUEST, "There are no query parameters here.")
+        body = None
+        if route.body is not None:
+            body = body_decode(await self._body(headers, receive, route), route.body)
+
+        async def disconnected() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        return Request(
+            service=self._service,
+            caller=caller,
+            role=role,
+            project=roles.project_of(caller, role),
+            request_id=request_id,
+            headers=headers,
+            variables=variables,
+            query=query,
+            parameters=parameters,
+            body=body,
+            disconnected=disconnected,
+        )
+
+    async def _let_in(
+        self, headers: dict[str, str], route: Route, least: Role
+    ) -> tuple[Caller, Role]:
+        caller = await self._authenticator.authenticate(headers)
+        if caller is None:
+            raise ProblemError(
+                HTTPStatus.UNAUTHORIZED,
+                problems.UNAUTHENTICATED,
+                "A valid token is needed.",
+                headers=((b"www-authenticate", b"Bearer"),),
+            )
+        role = roles.role_of(caller)
+        if role is None or not roles.permits(least, role):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, problems.FORBIDDEN, f"This needs the role {least} or above."
+            )
+        if not route.projects and roles.project_of(caller, role) is not None:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                problems.FORBIDDEN,
+                "This tells of every project, and this token is bound to one.",
+            )
+        return caller, role
+
+    async def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> bytes:
+        if route.bulk:
+            return await body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
+        return await body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
-    """Refuse an address or method that is not in the table."""
-    assert isinstance(error, HTTPException)
-    request_id = request_id_new()
-    response = problem(error.status_code, "unrouted", error.detail, request_id)
-    response.headers["x-openstack-request-id"] = request_id
-    for name, value in (error.headers or {}).items():
-        response.headers[name] = value
-    return response
+def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    if answer is None:
+        return HTTPStatus.NO_CONTENT, [], b""
+    body = msgspec.json.encode(answer)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    return route.status, headers, body
+
+
+def _refused(
+    error: Exception, request_id: str, scope: Scope
+) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Word whatever a request ended with."""
+    if isinstance(error, RefusalError):
+        error = ProblemError(error.status, problems.REFUSED, error.message)
+    elif isinstance(error, Error):
+        error = problems.problem_of(error)
+    elif not isinstance(error, ProblemError):
+        log.error("%s %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
+        error = ProblemError(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            problems.INTERNAL,
+            "The server failed; its log says why.",
+        )
+    body = problems.body_of(error, request_id)
+    headers = [
+        (b"content-type", problems.MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        *error.headers,
+    ]
+    return error.status, headers, body

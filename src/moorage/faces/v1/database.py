@@ -3,36 +3,42 @@
 from http import HTTPStatus
 from pathlib import PurePath
 
-from msgspec import Struct
-from starlette.requests import Request
-from starlette.responses import Response
-
-from moorage.faces.v1.handling import Door, answer
+from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
-from moorage.service.upkeep import Upkeep
+from moorage.service.access import Role
+from moorage.wire.administration import Backup, BackupWanted, Differences
 
 
-class BackupWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body that asks for a backup: an absolute path on the server's machine, a new file."""
+async def backup(request: Request[BackupWanted, None]) -> Backup:
+    """Write a complete copy to a new file."""
+    path = request.body.path
+    if not PurePath(path).is_absolute() or "\0" in path:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "path must be absolute.")
+    await request.service.upkeep.backup(path)
+    return Backup(path=path)
 
-    path: str
+
+async def check(request: Request[None, None]) -> Differences:
+    """Derive everything again that can be; none when all is well."""
+    return Differences(differences=await request.service.upkeep.check())
 
 
-class Database:
-    """The handlers of `/v1/database`."""
-
-    def __init__(self, upkeep: Upkeep, door: Door) -> None:
-        self._upkeep = upkeep
-        self._door = door
-
-    async def backup(self, request: Request) -> Response:
-        """POST: write a complete copy to a new file."""
-        wanted = await self._door.body(request, BackupWanted)
-        if not PurePath(wanted.path).is_absolute() or "\0" in wanted.path:
-            raise RefusalError(HTTPStatus.BAD_REQUEST, "path must be absolute.")
-        await self._upkeep.backup(wanted.path)
-        return answer({"path": wanted.path})
-
-    async def check(self, request: Request) -> Response:
-        """POST: re-derive everything that can be; the differences, none when all is well."""
-        return answer({"differences": await self._upkeep.check()})
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/database/backup",
+        role=Role.ADMIN,
+        summary="Write a complete copy of the database to a new file on the server's machine.",
+        handler=backup,
+        body=BackupWanted,
+        answer=Backup,
+    ),
+    Route(
+        method="POST",
+        path="/v1/database/check",
+        role=Role.ADMIN,
+        summary="Derive every sum, generation and tree again and tell every difference.",
+        handler=check,
+        answer=Differences,
+    ),
+)

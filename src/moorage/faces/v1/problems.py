@@ -1,14 +1,15 @@
 """Every refusal of the native API: one table from code to status, one shape for the body.
 
-Source: RFC 9457, "Problem Details for HTTP APIs"; `code` and `request_id` are our members.
+Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id` and `oldest` are our
+members.
 """
 
 from http import HTTPStatus
 
 import msgspec
-from starlette.responses import Response
 
-from moorage.core.errors import Code
+from moorage.core.errors import Code, Error
+from moorage.wire.problems import Problem
 
 STATUSES: dict[Code, int] = {
     Code.PROVIDER_NOT_FOUND: 404,
@@ -35,6 +36,8 @@ STATUSES: dict[Code, int] = {
     Code.INVENTORY_MISSING: 409,
     Code.CAPACITY_EXCEEDED: 409,
     Code.UNITS_VIOLATED: 409,
+    Code.NO_CAPACITY: 409,
+    Code.TREE_REFUSED: 409,
     Code.INVALID: 400,
     Code.STANDARD_CLASS: 400,
     Code.STANDARD_TRAIT: 400,
@@ -49,20 +52,55 @@ STATUSES: dict[Code, int] = {
 RETRY_SECONDS = "1"
 """What a 503 advises to wait."""
 
+MEDIA_TYPE = "application/problem+json"
 
-def problem(status: int, code: str, detail: str, request_id: str) -> Response:
-    """Return the answer for a refusal."""
-    body = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "request_id": request_id,
-    }
-    headers = {"retry-after": RETRY_SECONDS} if status == 503 else {}
-    if status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return Response(
-        msgspec.json.encode(body), status, headers, media_type="application/problem+json"
+UNROUTED = "unrouted"
+UNAUTHENTICATED = "unauthenticated"
+FORBIDDEN = "forbidden"
+REFUSED = "refused"
+INTERNAL = "internal"
+"""Codes of what is refused before any rule is asked, beside those of the core."""
+
+
+class ProblemError(Exception):
+    """A refusal in the words of this dialect.
+
+    `status` is an HTTP status, `detail` says what is wrong, `oldest` see `wire.problems`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        oldest: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.status = int(status)
+        self.code = code
+        self.detail = detail
+        self.oldest = oldest
+        self.headers = headers
+
+
+def problem_of(error: Error) -> ProblemError:
+    """Return what a refusal of the core becomes."""
+    status = STATUSES[error.code]
+    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if status == 503 else ()
+    return ProblemError(status, error.code, error.message, headers=headers)
+
+
+def body_of(error: ProblemError, request_id: str) -> bytes:
+    """Return the body that tells of a refusal."""
+    problem = Problem(
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        detail=error.detail,
+        code=error.code,
+        request_id=request_id,
+        oldest=error.oldest,
     )
+    members = {k: v for k, v in msgspec.to_builtins(problem).items() if v is not None}
+    return msgspec.json.encode(members)

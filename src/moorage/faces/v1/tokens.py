@@ -1,72 +1,82 @@
 """Tokens: make, list, revoke."""
 
 from datetime import UTC, datetime
-
-from msgspec import Struct
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Any
 
 from moorage.core.clock import Instant
-from moorage.faces.v1.handling import Door, answer
-from moorage.service.access import Access, Token
+from moorage.faces.v1.routing import Request, Route
+from moorage.service import access
+from moorage.service.access import Role
+from moorage.wire.administration import Token, TokenMade, Tokens, TokenWanted
 
 MICROSECONDS = 1_000_000
 
 
-class TokenWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body that asks for a new token."""
-
-    name: str
-    role: str
-    project_id: str | None = None
-
-
-class TokenShown(Struct, frozen=True, omit_defaults=True):
-    """A token as it is shown; `token` is its secret, only in the answer that makes it."""
-
-    id: str
-    name: str
-    role: str
-    project_id: str | None
-    created_at: datetime
-    revoked_at: datetime | None = None
-    token: str | None = None
+async def create(request: Request[TokenWanted, None]) -> TokenMade:
+    """Make a token; its secret is told this once."""
+    wanted = request.body
+    secret, token = await request.service.access.create(wanted.name, wanted.role, wanted.project_id)
+    return made(token, secret)
 
 
-class Tokens:
-    """The handlers of `/v1/tokens`."""
-
-    def __init__(self, access: Access, door: Door) -> None:
-        self._access = access
-        self._door = door
-
-    async def create(self, request: Request) -> Response:
-        """POST: make a token; 201 with its secret."""
-        wanted = await self._door.body(request, TokenWanted)
-        secret, token = await self._access.create(wanted.name, wanted.role, wanted.project_id)
-        return answer(shown(token, secret), 201)
-
-    async def index(self, request: Request) -> Response:
-        """GET: all tokens, without secrets."""
-        return answer({"tokens": [shown(token) for token in await self._access.list()]})
-
-    async def revoke(self, request: Request) -> Response:
-        """DELETE: make a token worthless; 204."""
-        await self._access.revoke(request.path_params["id"])
-        return Response(status_code=204)
+async def index(request: Request[None, None]) -> Tokens:
+    """Return all tokens, without secrets."""
+    return Tokens(tokens=[shown(token) for token in await request.service.access.list()])
 
 
-def shown(token: Token, secret: str | None = None) -> TokenShown:
-    """Return how a token is shown."""
-    return TokenShown(
-        id=token.id,
-        name=token.name,
-        role=token.role,
-        project_id=token.project_id,
-        created_at=_time(token.created_at),
-        revoked_at=None if token.revoked_at is None else _time(token.revoked_at),
-        token=secret,
-    )
+async def revoke(request: Request[None, None]) -> None:
+    """Make a token worthless."""
+    await request.service.access.revoke(request.variables["id"])
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/tokens",
+        role=Role.ADMIN,
+        summary="Make a token; the answer alone tells its secret.",
+        handler=create,
+        body=TokenWanted,
+        answer=TokenMade,
+        status=201,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tokens",
+        role=Role.ADMIN,
+        summary="List tokens without their secrets, revoked ones too, oldest first.",
+        handler=index,
+        answer=Tokens,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/tokens/{id}",
+        role=Role.ADMIN,
+        summary="Make a token worthless, at once.",
+        handler=revoke,
+    ),
+)
+
+
+def shown(token: access.Token) -> Token:
+    """Return a token as it is shown."""
+    return Token(**_members(token))
+
+
+def made(token: access.Token, secret: str) -> TokenMade:
+    """Return a new token as it is shown once."""
+    return TokenMade(**_members(token), token=secret)
+
+
+def _members(token: access.Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "project_id": token.project_id,
+        "created_at": _time(token.created_at),
+        "revoked_at": None if token.revoked_at is None else _time(token.revoked_at),
+    }
 
 
 def _time(instant: Instant) -> datetime:

@@ -1,0 +1,109 @@
+"""Input becomes the dataclasses of `wire`, strictly: a name that nobody knows is refused."""
+
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from http import HTTPStatus
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from moorage.faces.web import RefusalError, json_decode
+
+T = TypeVar("T")
+Check = Callable[[Any], None]
+
+
+def body_decode(raw: bytes, kind: type[T]) -> T:
+    """Decode a request's JSON body. Raises RefusalError."""
+    value = json_decode(raw)
+    try:
+        decoded = msgspec.convert(value, kind)
+        check = _check_of(kind)  # type: ignore[arg-type] # types are hashable
+        if check is not None:
+            check(value)
+    except msgspec.ValidationError as error:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {error}") from None
+    return decoded
+
+
+def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
+    """Decode a query whose parameters may each be given once. Raises RefusalError."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "A query parameter is given more than once.")
+    try:
+        decoded = msgspec.convert(values, kind, strict=False)
+        _check_names(values, frozenset(field.name for field in fields(kind)))  # type: ignore[arg-type] # it is a dataclass
+    except msgspec.ValidationError as error:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query does not fit: {error}") from None
+    return decoded
+
+
+def _check_names(value: Mapping[str, Any], known: frozenset[str]) -> None:
+    if not value.keys() <= known:
+        unknown = min(value.keys() - known)
+        raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")
+
+
+@cache
+def _check_of(kind: Any) -> Check | None:
+    """Return what raises ValidationError for names that `kind` does not have, at any depth.
+
+    None: nothing in a value of that kind has names. Raises TypeError for unions of dataclasses.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _check_fields(kind)
+    if origin is Annotated:
+        return _check_of(arguments[0])
+    if origin in (Union, types.UnionType):
+        checks = [check for check in map(_check_of, arguments) if check is not None]
+        if len(checks) > 1:
+            raise TypeError(f"{kind} has names in more than one way")
+        return _check_if_there(checks[0]) if checks else None
+    if origin in (list, set, frozenset, tuple, dict):
+        inner = _check_of(arguments[-1 if origin is dict else 0])
+        if inner is None:
+            return None
+        return _check_values(inner) if origin is dict else _check_items(inner)
+    return None
+
+
+def _check_fields(kind: Any) -> Check:
+    hints = get_type_hints(kind, include_extras=True)
+    known = frozenset(hints)
+    inner = [(name, check) for name in hints if (check := _check_of(hints[name])) is not None]
+
+    def check_fields(value: Any) -> None:
+        _check_names(value, known)
+        for name, check in inner:
+            if name in value:
+                check(value[name])
+
+    return check_fields
+
+
+def _check_if_there(inner: Check) -> Check:
+    def check_if_there(value: Any) -> None:
+        if value is not None:
+            inner(value)
+
+    return check_if_there
+
+
+def _check_items(inner: Check) -> Check:
+    def check_items(value: Iterable[Any]) -> None:
+        for item in value:
+            inner(item)
+
+    return check_items
+
+
+def _check_values(inner: Check) -> Check:
+    def check_values(value: Mapping[str, Any]) -> None:
+        for item in value.values():
+            inner(item)
+
+    return check_values

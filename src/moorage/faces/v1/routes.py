@@ -1,0 +1,5 @@
+"""The table of all routes, joined from the modules that hold the handlers."""
+
+from moorage.faces.v1 import database, tokens
+
+ROUTES = (*tokens.ROUTES, *database.ROUTES)

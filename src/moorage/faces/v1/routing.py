@@ -1,0 +1,106 @@
+"""The words of the route table: what a route is, what its handler is given, how one is found."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from moorage.faces.web import Caller
+from moorage.service.access import Role
+from moorage.service.app import Service
+
+B = TypeVar("B")
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Generic[B, P]):
+    """What a handler is given: a request that was let in, with all its input decoded.
+
+    `body` is of the route's type `body`, `parameters` of its type `parameters`; None, if it names
+    none. `query` is for routes whose parameters no type can describe.
+    """
+
+    service: Service
+    caller: Caller
+    role: Role
+    project: str | None
+    """The one project that the caller may act in and ask about; None: any."""
+    request_id: str
+    headers: Mapping[str, str]
+    variables: Mapping[str, str]
+    """The parts of the address that the route's path names in braces."""
+    query: list[tuple[str, str]]
+    parameters: P
+    body: B
+    disconnected: Callable[[], Awaitable[None]]
+    """Returns when the caller has gone away."""
+
+
+Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
+"""Returns what the route's type `answer` says, or a `Stream`. Raises Error, RefusalError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One method at one address. The types are of `wire`: plain dataclasses."""
+
+    method: str
+    path: str
+    """Below the server's address; `{name}` stands for one segment."""
+    role: Role | None
+    """The least role that may call; None: anybody, without a token."""
+    summary: str
+    """One sentence for the reference."""
+    handler: Handler
+    body: type[Any] | None = None
+    parameters: type[Any] | None = None
+    """Of the query: one scalar field per parameter, all with defaults."""
+    answer: Any = None
+    """None: the answer has no body and its status is 204."""
+    status: int = 200
+    projects: bool = False
+    """May readers and users that are bound to a project call? Then the handler minds
+    `Request.project`."""
+    bulk: bool = False
+    """Is the body as long as `bulk_bytes_max` permits?"""
+    free_query: bool = False
+    """Does the handler read `Request.query` itself? Otherwise unknown parameters are refused."""
+    media: tuple[str, ...] = ("application/json",)
+    """The content types of its answers."""
+
+
+@dataclass(slots=True)
+class Match:
+    """The routes of one address, by method."""
+
+    by_method: dict[str, Route] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class Table:
+    """Finds routes by address."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._fixed: dict[str, dict[str, Route]] = {}
+        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
+        for route in routes:
+            if "{" in route.path:
+                pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path))
+                methods = self._patterns.setdefault(route.path, (pattern, {}))[1]
+            else:
+                methods = self._fixed.setdefault(route.path, {})
+            if route.method in methods:
+                raise ValueError(f"{route.method} {route.path} stands twice in the table")
+            methods[route.method] = route
+
+    def match(self, path: str) -> Match | None:
+        """Return what is at an address; None: nothing."""
+        methods = self._fixed.get(path)
+        if methods is not None:
+            return Match(methods)
+        for pattern, methods in self._patterns.values():
+            found = pattern.fullmatch(path)
+            if found is not None:
+                return Match(methods, found.groupdict())
+        return None

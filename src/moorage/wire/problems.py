@@ -1,0 +1,17 @@
+"""How a refusal is told. Source: RFC 9457, "Problem Details for HTTP APIs"."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A refusal. `code` is stable and for programs, `detail` says what is wrong, for people."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+    oldest: str | None = None
+    """Only with the code `changes_gone`: the oldest cursor that can still be resumed from."""
