@@ -6,6 +6,7 @@ starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, an
     python -m tests.cluster FOLDER COMMAND [ARGUMENT ...]
 """
 
+import atexit
 import importlib.util
 import os
 import pwd
@@ -15,11 +16,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 import psycopg
+
+from moorage.store.postgres_migrate import migrate
+
+MIGRATED = "migrated"
+"""The template of the databases that tests use."""
 
 VERSION_MIN = 15
 USERS = ("postgres", "nobody")
@@ -205,6 +213,25 @@ class Cluster:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@cache
+def shared() -> Cluster:
+    """Return the cluster of this test run, started when first asked for. Raises NoPostgres."""
+    cluster = Cluster()
+    atexit.register(cluster.close)
+    migrate(cluster.create(MIGRATED))
+    return cluster
+
+
+def fresh() -> str:
+    """Return the address of a database that nobody has used, with the schema of this release."""
+    return shared().create(f"test_{uuid4().hex}", MIGRATED)
+
+
+def database_of(url: str) -> str:
+    """Return the name of the database at an address of `fresh`."""
+    return url.removeprefix("postgresql://moorage@/").split("?", 1)[0]
 
 
 def main(folder: str, command: list[str]) -> int:

@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -24,7 +24,9 @@ from moorage.core.ledger.model import Inventory, Provider, Vocable
 from moorage.core.ledger.tags import TagState
 from moorage.service import ledger as do
 from moorage.service.app import Service
+from moorage.store.api import Engine
 from moorage.store.open import open_engine
+from tests import cluster
 from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TRAITS, Source
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
@@ -87,22 +89,27 @@ class LedgerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.directory = Path(tempfile.mkdtemp(prefix="moorage-machine-"))
+        self.engine = self._database()
         self.clock = HandClock()
         self.model = Model(CLASSES, TRAITS)
         self.follower = Follower(CLASSES, TRAITS)
         self.seen: dict[tuple[str, int], int] = {}
         self.service = self.loop.run_until_complete(self._open())
 
-    async def _open(self) -> Service:
+    def _database(self) -> Callable[[], Engine]:
+        """Make an empty ledger; return what opens it."""
+        directory = tempfile.mkdtemp(prefix="moorage-machine-")
+        self.remove = lambda: shutil.rmtree(directory)
         # Without syncs: this is about what is decided, not about power cuts.
-        engine = open_engine(f"sqlite:///{self.directory}/ledger", synchronous="OFF")
-        return await Service.start(engine, self.clock, CLASSES, TRAITS, on_fatal=fatal)
+        return lambda: open_engine(f"sqlite:///{directory}/ledger", synchronous="OFF")
+
+    async def _open(self) -> Service:
+        return await Service.start(self.engine(), self.clock, CLASSES, TRAITS, on_fatal=fatal)
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.service.stop())
         self.loop.close()
-        shutil.rmtree(self.directory)
+        self.remove()
 
     @initialize(data=st.data())
     def some_providers(self, data: DataObject) -> None:
@@ -218,12 +225,29 @@ class LedgerMachine(RuleBasedStateMachine):
         self.seen[uuid, life] = generation
 
 
-LedgerMachine.TestCase.settings = settings(
-    max_examples=4_000 if SOAK else 200,
-    stateful_step_count=60 if SOAK else 30,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),
-)
+class PostgresLedgerMachine(LedgerMachine):
+    """The same on PostgreSQL."""
+
+    def _database(self) -> Callable[[], Engine]:
+        url = cluster.fresh()
+        self.remove = lambda: cluster.shared().drop(cluster.database_of(url))
+        return lambda: open_engine(url)
+
+
+def bounds(examples: int) -> settings:
+    """Return how far to go: 20 times as far when soaking."""
+    return settings(
+        max_examples=20 * examples if SOAK else examples,
+        stateful_step_count=60 if SOAK else 30,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+LedgerMachine.TestCase.settings = bounds(200)
+PostgresLedgerMachine.TestCase.settings = bounds(50)
 TestLedger = LedgerMachine.TestCase
 TestLedger.__doc__ = """No sequence of commands makes the service and the naive model differ."""
+TestLedgerOnPostgres = PostgresLedgerMachine.TestCase
+TestLedgerOnPostgres.__doc__ = """Nor does any on PostgreSQL."""

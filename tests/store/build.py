@@ -62,7 +62,8 @@ async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
 
 async def facts_of(engine: Engine, **keys: set[str]) -> Facts:
     """Load facts outside of any batch."""
-    return await engine.read(ledger.facts_load(Keys(**keys), CLASSES, TRAITS))  # type: ignore[arg-type]  # plain strings stand for ids
+    async with engine.transaction() as transaction:
+        return await transaction.run(ledger.facts_load(Keys(**keys), CLASSES, TRAITS))  # type: ignore[arg-type]  # plain strings stand for ids
 
 
 def provider_new(n: int, parent: int | None = None, **totals: int) -> Batch:

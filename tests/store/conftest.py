@@ -10,17 +10,30 @@ import pytest
 
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-
-
-@pytest.fixture(params=["sqlite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the address of a database that nobody has used."""
-    return f"{request.param}:///{tmp_path}/moorage.db"
+from tests import cluster
 
 
 @pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
+def url(tmp_path: Path) -> str:
+    """Return the address of a SQLite database that nobody has used."""
+    return f"sqlite:///{tmp_path}/moorage.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     """Return an engine on an empty ledger; it is closed afterwards."""
+    postgres = request.param == "postgresql"
+    url = cluster.fresh() if postgres else f"sqlite:///{tmp_path}/moorage.db"
+    opened = open_engine(url)
+    yield opened
+    asyncio.run(opened.close())
+    if postgres:
+        cluster.shared().drop(cluster.database_of(url))
+
+
+@pytest.fixture
+def sqlite_engine(url: str) -> Iterator[Engine]:
+    """Return an engine on the empty SQLite database at `url`."""
     opened = open_engine(url)
     yield opened
     asyncio.run(opened.close())

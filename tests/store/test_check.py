@@ -5,11 +5,13 @@ from itertools import islice
 from pathlib import Path
 
 import apsw
+import psycopg
 import pytest
 
 from moorage.store import check
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
+from tests import cluster
 from tests.store.build import CLASSES, TRAITS, held, provider_new, run, stream, tagged, together
 
 A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -46,19 +48,29 @@ def test_a_sound_ledger(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def plant(engine: Engine, url: str, statement: str) -> None:
+    """Change rows behind the engine's back."""
+    if url.startswith("postgresql:"):
+        with psycopg.connect(url) as server:
+            server.execute(statement.encode())
+        return
+    with apsw.Connection(engine.name.removeprefix("sqlite ")) as file:
+        file.execute(statement)
+    file.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("statement", PLANTED)
-def test_planted_differences(tmp_path: Path, statement: str) -> None:
+def test_planted_differences(tmp_path: Path, database: str, statement: str) -> None:
     """Each kind of inconsistency is found and named in a line."""
-    path = tmp_path / "a.db"
+    url = cluster.fresh() if database == "postgresql" else f"sqlite:///{tmp_path}/a.db"
 
     async def scenario() -> list[str]:
-        engine = open_engine(f"sqlite:///{path}")
+        engine = open_engine(url)
         await run(engine, provider_new(0, VCPU=8))
         await run(engine, provider_new(1, parent=0, VCPU=8))
         await run(engine, together(tagged(0, {"STORAGE_DISK_SSD"}), held(7, {0: {"VCPU": 2}})))
-        with apsw.Connection(str(path)) as other:
-            other.execute(statement)
-        other.close()
+        plant(engine, url, statement)
         found = await engine.read_aside(check.differences_load(CLASSES, TRAITS))
         await engine.close()
         return found

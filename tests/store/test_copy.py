@@ -48,20 +48,20 @@ def epoch(url: str) -> int:
     return asyncio.run(load())
 
 
-def test_backup_while_writing(engine: Engine, tmp_path: Path) -> None:
+def test_backup_while_writing(sqlite_engine: Engine, tmp_path: Path) -> None:
     """A copy made while batches go on is one of the states that the ledger really had."""
     target = tmp_path / "copy.db"
 
     async def scenario() -> dict[int, str]:
         batches = stream(seed=21)
         states: dict[int, str] = {}
-        watcher = apsw.Connection(engine.name.removeprefix("sqlite "))
+        watcher = apsw.Connection(sqlite_engine.name.removeprefix("sqlite "))
         for batch in islice(batches, 30):
-            await run(engine, batch)
-        copying = asyncio.create_task(engine.backup(str(target)))
+            await run(sqlite_engine, batch)
+        copying = asyncio.create_task(sqlite_engine.backup(str(target)))
         states.update([digest(watcher)])
         while not copying.done():
-            await run(engine, next(batches))
+            await run(sqlite_engine, next(batches))
             states.update([digest(watcher)])
         await copying
         watcher.close()
@@ -74,15 +74,15 @@ def test_backup_while_writing(engine: Engine, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_backup_refuses_an_existing_file(engine: Engine, tmp_path: Path) -> None:
+def test_backup_refuses_an_existing_file(sqlite_engine: Engine, tmp_path: Path) -> None:
     """Nothing is overwritten, and a folder that is not there is named."""
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Unusable, match="exists"):
-        asyncio.run(engine.backup(str(target)))
+        asyncio.run(sqlite_engine.backup(str(target)))
     assert target.read_text() == "precious"
     with pytest.raises(Unusable, match="No such file"):
-        asyncio.run(engine.backup(str(tmp_path / "missing" / "copy.db")))
+        asyncio.run(sqlite_engine.backup(str(tmp_path / "missing" / "copy.db")))
 
 
 def test_restore_raises_the_epoch(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_one_process_owns_the_file(tmp_path: Path) -> None:
     asyncio.run(open_engine(url).close())
 
 
-def test_the_same_process_cannot_open_it_twice(engine: Engine, url: str) -> None:
+def test_the_same_process_cannot_open_it_twice(sqlite_engine: Engine, url: str) -> None:
     """A second engine in the same process is refused, too."""
     with pytest.raises(Locked):
         open_engine(url)
