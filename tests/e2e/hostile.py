@@ -23,16 +23,16 @@ LONG_OBJECT = Raw(b"{" + b",".join(b'"%d":1' % n for n in range(50_000)) + b"}")
 
 HUGE = [DEEP_LIST, DEEP_OBJECT, LONG_LIST, LONG_TEXTS, LONG_OBJECT]
 
-INTEGERS = [
+INTEGERS: list[Any] = [
     *(0, -1, 1, 2, 3, MAX_INT, MAX_INT + 1, -MAX_INT, 2**53 + 1, 2**63 - 1, 2**63, -(2**63)),
     *(2**64, 10**30, -(10**30), Raw(b"1" + b"0" * 5_000), Raw(b"-0"), Raw(b"01"), Raw(b"+1")),
 ]
-NUMBERS = [
+NUMBERS: list[Any] = [
     *(0.0, -0.0, 0.1, 1.5, 16.0, -1.0, 3.40282e38, -3.40282e38, 3.4028236e38, 1e308, -1e308),
     *(5e-324, Raw(b"1e999"), Raw(b"-1e999"), Raw(b"1E+2"), Raw(b"1.0e-400"), Raw(b".5")),
     *(Raw(b"NaN"), Raw(b"Infinity"), Raw(b"-Infinity"), Raw(b"0x10"), Raw(b"1_000")),
 ]
-TEXTS = [
+TEXTS: list[Any] = [
     *("", " ", "\0", "a\0b", "\n", "é", "💩", "\u202e", "ß" * 200, "x" * 200, "x" * 201),
     *("x" * 256, "x" * 10_000, "CUSTOM_X\n", "CUSTOM_", "custom_x", "null", "NaN", "true"),
     *("../..", "%00", "' OR 1=1 --", "<script>", "\x7f", "\ufeff", "\ud83d\ude00"),
@@ -43,7 +43,20 @@ TEXTS = [
     *(Raw(b'"\xed\xa0\x80"'), Raw(b'"\xf4\x90\x80\x80"'), Raw(b'"\\u12"'), Raw(b'"\\x00"')),
     *(Raw(b'"\t"'), Raw(b'"\\u0000"'), Raw(b"'single'"), Raw(b'"open')),
 ]
-OTHERS = [None, True, False, [], {}, [[]], {"": {}}, [None], [{}], {"a": []}, Raw(b""), Raw(b",")]
+OTHERS: list[Any] = [
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    {"": {}},
+    [None],
+    [{}],
+    {"a": []},
+    Raw(b""),
+    Raw(b","),
+]
 
 
 def hostile(choice: Random) -> Any:

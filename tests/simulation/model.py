@@ -137,7 +137,7 @@ class Model:
                 raise Refusal(Code.REPARENT_REFUSED)
             if c.parent is not None and c.parent not in self.machines:
                 raise Refusal(Code.PARENT_UNKNOWN)
-            above = c.parent
+            above: str | None = c.parent
             while above is not None:
                 if above == c.uuid:
                     raise Refusal(Code.TREE_LOOP)
@@ -367,8 +367,8 @@ class Model:
             room = (spec.total - spec.reserved) * spec.allocation_ratio
             if now > room and now > used_before[uuid, name]:
                 raise Refusal(Code.CAPACITY_EXCEEDED)
-        for uuid in touched:
-            self.machines[uuid].generation += 1
+        for each in touched:
+            self.machines[each].generation += 1
         return touched
 
     def _replace(self, r: ConsumerRequest) -> set[str]:
@@ -376,13 +376,15 @@ class Model:
         before = self.holders.pop(r.consumer, None)
         if not r.allocations:
             return set(before.holds) if before else set()
-        kind = (before.kind if before else None) if r.consumer_type is KEEP else r.consumer_type
+        kind = r.consumer_type
+        if kind is KEEP:
+            kind = before.kind if before else None
         self.holders[r.consumer] = Holder(
             generation=before.generation + 1 if before else 1,
             life=before.life if before else self._born(),
             project=r.project_id,
             user=r.user_id,
-            kind=kind,  # type: ignore[arg-type]  # the sentinel is gone here
+            kind=kind,
             holds={uuid: dict(amounts) for uuid, amounts in r.allocations.items()},
         )
         return set(r.allocations)

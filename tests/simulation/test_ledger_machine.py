@@ -87,7 +87,7 @@ class LedgerMachine(RuleBasedStateMachine):
     """The service and the model, side by side."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # Hypothesis does not type it
         self.loop = asyncio.new_event_loop()
         self.engine = self._database()
         self.clock = HandClock()

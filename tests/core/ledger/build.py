@@ -47,13 +47,14 @@ def add_provider(
     generation: int = 0,
     parent: ProviderId | None = None,
     name: str | None = None,
+    offer: dict[str, Inventory] | None = None,
     **inventories: Inventory,
 ) -> Provider:
     """Let a provider stand in the facts, with its inventories by resource class."""
     root = uuid if parent is None else known.providers[parent].root
     provider = Provider(uuid, name or f"name-{uuid[:8]}", generation, parent, root, THEN, THEN)
     changes = Changes(providers={uuid: provider})
-    for resource_class, inventory in inventories.items():
+    for resource_class, inventory in {**(offer or {}), **inventories}.items():
         changes.inventories[uuid, resource_class] = inventory
     known.apply(changes)
     return provider

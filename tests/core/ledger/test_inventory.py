@@ -1,11 +1,13 @@
 """Inventories: what a provider offers, and when it may change."""
 
+from collections.abc import Callable
+
 import pytest
 
 from moorage.core.errors import Code
 from moorage.core.ledger import inventory
-from moorage.core.ledger.facts import Facts
-from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.inventory import InventorySpec, InventoryState
 from moorage.core.ledger.model import Inventory
 from tests.core.ledger.build import NOW, P1, P2, THEN, Refused, add_class, add_provider, facts, used
 
@@ -13,7 +15,7 @@ from tests.core.ledger.build import NOW, P1, P2, THEN, Refused, add_class, add_p
 def offering(**inventories: Inventory) -> Facts:
     """Return facts with P1 at generation 5 and these inventories."""
     known = facts()
-    add_provider(known, P1, generation=5, **inventories)
+    add_provider(known, P1, generation=5, offer=inventories)
     return known
 
 
@@ -75,7 +77,7 @@ def test_the_capacity_may_not_be_negative(
 ) -> None:
     """Before 1.26 the capacity must be above zero, from then on not below; by each way in."""
     known = offering(DISK_GB=Inventory(8))
-    writes = [
+    writes: list[Callable[[], tuple[Changes, InventoryState]]] = [
         lambda: inventory.create(known, NOW, P1, "VCPU", spec, full_reserve),
         lambda: inventory.update(known, NOW, P1, "DISK_GB", 5, spec, full_reserve),
         lambda: inventory.replace_all(known, NOW, P1, 5, {"VCPU": spec}, full_reserve),

@@ -27,7 +27,8 @@ def test_traits_are_replaced_and_aggregates_stay() -> None:
     add_tags(known, P1, {SSD}, {A1})
     changes, state = tags.replace_traits(known, NOW, P1, 3, frozenset({"CUSTOM_GOLD"}))
     assert state.generation == 4
-    assert (state.tags.traits, state.tags.aggregates) == ({"CUSTOM_GOLD"}, {A1})
+    assert state.tags.traits == {"CUSTOM_GOLD"}
+    assert state.tags.aggregates == {A1}
     known.apply(changes)
     assert (known.trait_uses[SSD], known.trait_uses["CUSTOM_GOLD"]) == (0, 1)
 
@@ -49,7 +50,8 @@ def test_deleting_traits_raises_the_generation_only_if_there_were_any() -> None:
     add_tags(known, P1, {SSD}, {A1})
     known.apply(tags.delete_traits(known, NOW, P1))
     assert known.providers[P1].generation == 4
-    assert (known.tags_of(P1).traits, known.tags_of(P1).aggregates) == (frozenset(), {A1})
+    assert known.tags_of(P1).traits == frozenset()
+    assert known.tags_of(P1).aggregates == {A1}
     assert tags.delete_traits(known, NOW, P1) == Changes()
 
 
@@ -75,7 +77,8 @@ def test_aggregates_exist_by_being_named() -> None:
     add_provider(known, P1, generation=3)
     add_tags(known, P1, {SSD}, {A1})
     changes, state = tags.replace_aggregates(known, NOW, P1, frozenset({A1, A2}), 3)
-    assert (state.generation, state.tags.aggregates) == (4, {A1, A2})
+    assert state.generation == 4
+    assert state.tags.aggregates == {A1, A2}
     assert state.tags.traits == {SSD}
     known.apply(changes)
     _, state = tags.replace_aggregates(known, NOW, P1, frozenset({A1, A2}), 4)

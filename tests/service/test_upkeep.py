@@ -1,0 +1,197 @@
+"""Checks, backups, restarts and reads of a running service."""
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.allocations import KEEP, ConsumerRequest
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import Inventory
+from moorage.service import ledger as do
+from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores
+from moorage.store import ledger as ledger_store
+from tests.service.running import Running, claim, consumer_id, provider_id, running
+
+
+async def busy(one: Running) -> None:
+    """Bring something of everything into the ledger."""
+    first, second = await one.provider(1, VCPU=8, DISK_GB=9), await one.provider(2, VCPU=8)
+    await one.submit(do.ClassCreate("CUSTOM_A"))
+    await one.submit(do.TraitEnsure("CUSTOM_T"))
+    await one.submit(do.TraitsReplace(first, 1, frozenset({"CUSTOM_T"})))
+    await one.submit(do.ProviderCreate(provider_id(3), "name-3", second))
+    await one.outcomes(claim(1, first, VCPU=2, DISK_GB=3), claim(2, first, second, VCPU=1))
+
+
+def test_a_wrong_index_is_found(tmp_path: Path) -> None:
+    """An index that has missed or misread something differs from the rows; loading it mends it."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            wrong = Changes(inventories={(provider_id(1), "VCPU"): Inventory(8, used=7)})
+            one.service.index.fleet.apply(wrong)
+            found = await one.service.upkeep.check()
+            assert found != []
+            assert all(provider_id(1) in line for line in found)
+            one.service.index.revision -= 1
+            assert len(await one.service.upkeep.check()) == len(found) + 1
+            await one.service.index.load()
+            assert await one.service.upkeep.check() == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("UPDATE inventory SET used = used + 1 WHERE resource_class = 'DISK_GB'", "sum up to 3"),
+        ("DELETE FROM allocation WHERE resource_class = 'DISK_GB'", "sum up to 0"),
+        ("DELETE FROM consumer WHERE uuid LIKE '00000001%'", "does not exist"),
+        ("UPDATE provider SET root = uuid WHERE parent IS NOT NULL", "root"),
+        ("DELETE FROM provider_tags", "traits"),
+    ],
+)
+def test_wrong_rows_are_found(tmp_path: Path, damage: str, says: str) -> None:
+    """Whatever somebody did to the file behind our back: the check names it."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            intruder = apsw.Connection(str(tmp_path / "ledger"))
+            intruder.execute("BEGIN IMMEDIATE")
+            intruder.execute(damage)
+            intruder.execute("COMMIT")
+            intruder.close()
+            found = await one.service.upkeep.check()
+            assert [line for line in found if says in line] != []
+            await one.service.upkeep.wipe()
+
+    asyncio.run(scene())
+
+
+def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
+    """What changes meanwhile is no difference."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            uuids = [await one.provider(n, VCPU=1_000) for n in range(4)]
+
+            async def claimer(n: int) -> None:
+                for turn in range(20):
+                    await one.submit(claim(100 * n + turn, *uuids, VCPU=1))
+
+            claimers = asyncio.gather(*map(claimer, range(8)))
+            checks = 0
+            while not claimers.done():
+                assert await one.service.upkeep.check() == []
+                checks += 1
+            await claimers
+            assert checks > 5
+            assert one.used(uuids[0]) == 160
+
+    asyncio.run(scene())
+
+
+def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
+    """A copy taken while the service goes on opens, and holds what was acknowledged before it."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            await one.service.upkeep.backup(str(tmp_path / "copy"))
+            with pytest.raises(Error) as refusal:
+                await one.service.upkeep.backup(str(tmp_path / "copy"))
+            assert refusal.value.code is Code.INVALID
+            await one.submit(do.AllocationsDelete(consumer_id(1)))
+        async with running(tmp_path / "copy") as other:
+            assert other.used(provider_id(1)) == 3
+            assert await other.service.reads.consumer(consumer_id(1)) is not None
+
+    asyncio.run(scene())
+
+
+def test_a_restart_knows_everything(tmp_path: Path) -> None:
+    """The index of the next start is the one of the last, at the same revision."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            before = one.service.index
+        async with running(tmp_path / "ledger") as one:
+            after = one.service.index
+            assert (after.epoch, after.revision) == (before.epoch, before.revision)
+            assert after.fleet.differences(before.fleet) == []
+
+    asyncio.run(scene())
+
+
+def test_a_wipe_leaves_nothing(tmp_path: Path) -> None:
+    """The ledger is empty, and what was there can be made again."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            await one.service.upkeep.wipe()
+            assert len(one.service.index.fleet) == 0
+            assert await one.service.reads.consumer(consumer_id(1)) is None
+            await busy(one)
+
+    asyncio.run(scene())
+
+
+def test_reads_of_consumers(tmp_path: Path) -> None:
+    """Who holds what, by consumer, by provider, by project and by user."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            wish = {provider_id(1): {"VCPU": 1}}
+            owner = ConsumerRequest(consumer_id(3), wish, "project", "other", KEEP, None)
+            await one.submit(do.AllocationsReplace([owner]))
+            reads = one.service.reads
+            held = await reads.consumer(consumer_id(2))
+            assert held is not None
+            assert held.allocations == {provider_id(n): {"VCPU": 1} for n in (1, 2)}
+            assert await reads.consumer(consumer_id(9)) is None
+            rows = await reads.provider_allocations(provider_id(1))
+            assert [(row[0], row[1], row[2]) for row in rows] == [
+                (consumer_id(1), 1, {"VCPU": 2, "DISK_GB": 3}),
+                (consumer_id(2), 1, {"VCPU": 1}),
+                (consumer_id(3), 1, {"VCPU": 1}),
+            ]
+            whole = await reads.usages("project")
+            assert sorted(whole.amounts, key=str) == sorted(
+                [("INSTANCE", "VCPU", 4), ("INSTANCE", "DISK_GB", 3), (None, "VCPU", 1)], key=str
+            )
+            assert whole.consumers == {"INSTANCE": 2, None: 1}
+            one_user = await reads.usages("project", "other")
+            assert (one_user.amounts, one_user.consumers) == ([(None, "VCPU", 1)], {None: 1})
+            assert (await reads.usages("nobody")).amounts == []
+
+    asyncio.run(scene())
+
+
+def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
+    """Neither the young ones nor the newest; a second time changes nothing."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await busy(one)
+            service = one.service
+            chores = Chores(one.engine, service.transactor, one.clock, changes_kept_rows=3)
+            assert await chores.compact() == 0, "they are all young"
+            one.clock.at += (CHANGES_KEPT_SECONDS + 1) * 1_000_000
+            mark = await chores.compact()
+            assert 0 < mark < service.index.revision
+            assert await chores.compact() == mark
+            tail = await one.engine.read(ledger_store.changes_load(mark))
+            assert tail.compacted == mark
+            assert [at for at, _ in tail.batches] == list(
+                range(mark + 1, service.index.revision + 1)
+            )
+
+    asyncio.run(scene())
