@@ -39,7 +39,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "127.0.0.1:8778"
     )
     database: Annotated[
-        str, _about("Where the ledger is kept: sqlite:///PATH (four slashes: an absolute path).")
+        str, _about("Where the ledger is kept: sqlite:///PATH or postgresql://USER@HOST/NAME.")
     ] = "sqlite:///moorage.sqlite"
     auth: Annotated[
         Literal["token", "noauth2", "keystone"],

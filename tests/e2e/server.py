@@ -108,15 +108,16 @@ class Server:
 
 
 def serve(
-    database: Path, *options: str, moorage: Sequence[str] = MOORAGE, **environment: str
+    database: Path | str, *options: str, moorage: Sequence[str] = MOORAGE, **environment: str
 ) -> Server:
     """Start `moorage serve` on a free port of 127.0.0.1 with its database in a file.
 
     Args:
-        database: the SQLite file, made if it is not there.
+        database: the SQLite file, made if it is not there, or the address of a database.
         options: more of the command line, such as `--auth`, `noauth2`, `--testing`.
         moorage: the command itself; by default the module, run by this interpreter.
         environment: more variables for the process.
     """
-    where = ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{database}"]
+    address = database if isinstance(database, str) else f"sqlite:///{database}"
+    where = ["--listen", "127.0.0.1:0", "--database", address]
     return Server([*moorage, "serve", *where, *options], {**os.environ, **environment})

@@ -21,11 +21,11 @@ def group() -> None:
 def migrate(as_json: bool) -> None:
     """Bring the schema of a database that is not in use up to this release; made if missing."""
     from moorage.store.api import StoreError
-    from moorage.store.open import open_engine, sqlite_path
+    from moorage.store.open import open_engine
 
     try:
-        path = sqlite_path(database_url())
         engine = open_engine(database_url())
+        path = engine.name.split(" ", 1)[1]
         asyncio.run(engine.close())
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
@@ -76,8 +76,8 @@ def restore(source: str, as_json: bool) -> None:
     from moorage.store.open import sqlite_path
 
     try:
-        path = sqlite_path(database_url())
         kept = restore_database(database_url(), os.path.abspath(source))
+        path = sqlite_path(database_url())
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
     if as_json:

@@ -1,12 +1,17 @@
-"""The files beside a SQLite database that let the command line find and enter its server."""
+"""The files that let the command line find and enter a server: beside a SQLite database.
 
+A PostgreSQL database has no place here. Its administrator's token is kept among the user's state
+files, and its servers are not announced: there may be many, and the command line needs none.
+"""
+
+import hashlib
 import os
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from moorage.store.open import sqlite_path
+from moorage.store.open import is_postgres, sqlite_path
 
 
 class Announcement(Struct, frozen=True):
@@ -19,16 +24,18 @@ class Announcement(Struct, frozen=True):
 
 
 class Files:
-    """`PATH.token` holds the administrator's token, `PATH.server` the announcement."""
+    """`token` is the path of the administrator's token, `server` that of the announcement."""
 
     def __init__(self, database_url: str) -> None:
         """Derive the names. Raises Unusable when the address is none."""
-        path = sqlite_path(database_url)
+        shared = is_postgres(database_url)
+        path = _state_path(database_url) if shared else sqlite_path(database_url)
         self.token = Path(f"{path}.token")
-        self.server = Path(f"{path}.server")
+        self.server = None if shared else Path(f"{path}.server")
 
     def token_write(self, secret: str) -> None:
         """Keep the administrator's token where only this user can read it."""
+        self.token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(self.token, f"{secret}\n".encode())
 
     def token_read(self) -> str | None:
@@ -40,10 +47,13 @@ class Files:
 
     def announce(self, announcement: Announcement) -> None:
         """Tell the command line where the server is."""
-        _replace(self.server, msgspec.json.encode(announcement))
+        if self.server is not None:
+            _replace(self.server, msgspec.json.encode(announcement))
 
     def announced(self) -> Announcement | None:
         """Return where a server is, or was when it could not say good-bye; None if unknown."""
+        if self.server is None:
+            return None
         try:
             return msgspec.json.decode(self.server.read_bytes(), type=Announcement)
         except (OSError, msgspec.DecodeError):
@@ -51,7 +61,15 @@ class Files:
 
     def withdraw(self) -> None:
         """Take the announcement back."""
-        self.server.unlink(missing_ok=True)
+        if self.server is not None:
+            self.server.unlink(missing_ok=True)
+
+
+def _state_path(database_url: str) -> Path:
+    """Return the beginning of the names of the files for a database on a server."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    digest = hashlib.sha256(database_url.encode()).hexdigest()
+    return Path(state) / "moorage" / digest[:16]
 
 
 def _replace(path: Path, content: bytes) -> None:

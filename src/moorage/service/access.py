@@ -14,6 +14,7 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import VOCABLE_LENGTH_MAX
 from moorage.service import faults
+from moorage.service.looks import Look
 from moorage.service.transactor import Transactor
 from moorage.store import access as access_store
 from moorage.store.api import Engine
@@ -49,7 +50,11 @@ class Token(Struct, frozen=True):
 
 
 class Access:
-    """The tokens of one service. A revoked token is refused from the revocation's answer on."""
+    """The tokens of one service. A revoked token is refused from the revocation's answer on.
+
+    On a shared database another process may have revoked it: so each request first has a look, with
+    all that come at the same time, at how many were revoked.
+    """
 
     def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
         self._engine = engine
@@ -57,6 +62,8 @@ class Access:
         self._clock = clock
         self._known: dict[str, Token] = {}
         self._revocations = 0
+        self._revoked = 0
+        self._looks = Look(self._look)
 
     async def create(
         self, name: str, role: str, project_id: str | None = None
@@ -89,8 +96,7 @@ class Access:
         """Make a token worthless. Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked."""
         now = self._clock.now()
         revoked = await self._transactor.run_alone(lambda: access_store.token_revoke(token_id, now))
-        self._revocations += 1
-        self._known.clear()
+        self._forget()
         if not revoked:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
 
@@ -99,6 +105,9 @@ class Access:
 
         Raises `Error`: UNAVAILABLE.
         """
+        if self._engine.shared:
+            with faults.told():
+                await self._looks.taken()
         digest = _digest(secret)
         known = self._known.get(digest)
         if known is not None:
@@ -114,6 +123,16 @@ class Access:
                 self._known.pop(next(iter(self._known)))
             self._known[digest] = token
         return token
+
+    async def _look(self) -> None:
+        revoked = await self._engine.read(access_store.revocations_count())
+        if revoked != self._revoked:
+            self._revoked = revoked
+            self._forget()
+
+    def _forget(self) -> None:
+        self._revocations += 1
+        self._known.clear()
 
 
 def _digest(secret: str) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
 from moorage.service import faults
+from moorage.service.looks import Look
+from moorage.service.wakeups import Bell
 from moorage.store import ledger as ledger_store
-from moorage.store.api import Engine, StoreError, Unavailable
+from moorage.store.api import Engine, StoreError
 
 WOKEN_SECONDS_MAX = 1.0
 """How long other processes' changes may go unread when nobody asks and nothing is heard."""
@@ -32,8 +34,9 @@ class Index:
         self.revision = 0
         self.epoch = 0
         self.loaded = False
-        self._next: asyncio.Future[None] | None = None
-        self._syncing: asyncio.Task[None] | None = None
+        self.bell = Bell()
+        """Rings when `revision` has risen."""
+        self._looks = Look(self._sync)
         self._listening: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
@@ -42,6 +45,7 @@ class Index:
         if (epoch, revision) >= (self.epoch, self.revision) or epoch != self.epoch:
             self.fleet = self.rebuilt(rows)
             self.epoch, self.revision = epoch, revision
+            self.bell.ring()
         self.loaded = True
 
     def rebuilt(self, rows: Changes) -> Fleet:
@@ -66,7 +70,7 @@ class Index:
         """
         if self._engine.shared:
             with faults.told():
-                await self._synced()
+                await self._looks.taken()
         return self.fleet
 
     def start(self) -> None:
@@ -76,40 +80,10 @@ class Index:
 
     async def stop(self) -> None:
         """End what `start` has begun."""
-        tasks = [task for task in (self._listening, self._syncing) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        if self._next is not None:
-            self._fail(self._next, Unavailable("the service is shutting down"))
-
-    async def _synced(self) -> None:
-        """Wait for a look at the rows that began after this call; all who wait share it."""
-        loop = asyncio.get_running_loop()
-        if self._next is None:
-            self._next = loop.create_future()
-        if self._syncing is None or self._syncing.done():
-            self._syncing = loop.create_task(self._sync_while_asked())
-        await asyncio.shield(self._next)
-
-    async def _sync_while_asked(self) -> None:
-        while self._next is not None:
-            asked, self._next = self._next, None
-            try:
-                await self._sync()
-            except asyncio.CancelledError:
-                self._fail(asked, Unavailable("the service is shutting down"))
-                raise
-            except Exception as error:  # whoever asked is told, and asks again if need be
-                self._fail(asked, error)
-            else:
-                asked.set_result(None)
-
-    @staticmethod
-    def _fail(asked: asyncio.Future[None], error: Exception) -> None:
-        asked.set_exception(error)
-        asked.exception()  # perhaps nobody waits any more
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        await self._looks.stop()
 
     async def _sync(self) -> None:
         while True:
@@ -130,13 +104,14 @@ class Index:
             if revision > self.revision:
                 self.fleet.apply(changes)
                 self.revision = revision
+        self.bell.ring()
 
     async def _listen(self) -> None:
         reachable = True
         while True:
             try:
                 await self._engine.woken(WOKEN_SECONDS_MAX)
-                await self._synced()
+                await self._looks.taken()
                 reachable = True
             except StoreError as error:
                 if reachable:

@@ -47,6 +47,12 @@ def tokens_list() -> Plan[list[AccessToken]]:
     return [_token(row) for row in rows]
 
 
+def revocations_count() -> Plan[int]:
+    """Return how many tokens were revoked until now; none ever becomes valid again."""
+    (rows,) = yield [Query("revocations_count")]
+    return int(rows[0][0])
+
+
 def token_revoke(token_id: str, now: Instant) -> Plan[bool]:
     """End a token. False: there is no such token, or it was revoked before."""
     (rows,) = yield [Query("token_revoke", (now, token_id))]

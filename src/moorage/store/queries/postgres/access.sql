@@ -15,3 +15,6 @@ FROM access_token ORDER BY created_at, id COLLATE "C";
 
 -- name: token_revoke --
 UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id;
+
+-- name: revocations_count --
+SELECT COUNT(revoked_at) FROM access_token;

@@ -14,3 +14,6 @@ FROM access_token ORDER BY created_at, id;
 
 -- name: token_revoke --
 UPDATE access_token SET revoked_at = ?1 WHERE id = ?2 AND revoked_at IS NULL RETURNING id;
+
+-- name: revocations_count --
+SELECT COUNT(revoked_at) FROM access_token;
