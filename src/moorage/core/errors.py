@@ -39,6 +39,9 @@ class Code(StrEnum):
     INVENTORY_MISSING = "inventory_missing"
     CAPACITY_EXCEEDED = "capacity_exceeded"
     UNITS_VIOLATED = "units_violated"
+    NO_CAPACITY = "no_capacity"
+    # Something else of the same tree was refused.
+    TREE_REFUSED = "tree_refused"
     # The request itself is wrong.
     INVALID = "invalid"
     STANDARD_CLASS = "standard_class"

@@ -18,6 +18,9 @@ TREE_SIZE_MAX = 10_000
 CANDIDATE_STEPS_MAX = 2_000_000
 """Combination steps that one candidate search may take before it stops with what it has."""
 
+CLAIM_STEPS_MAX = 200_000
+"""As `CANDIDATE_STEPS_MAX`, for a claim: while it is searched for, every other change waits."""
+
 GROUPS_MAX = 64
 """Request groups in one candidate query."""
 

@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
+from moorage.core.ledger.claims import SearchAgain
 from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.service.claims import Claim, offers_make
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
 from moorage.store import ledger as ledger_store
-from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Transaction
+from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Transaction, Unavailable
 
 T = TypeVar("T")
 
@@ -31,6 +33,10 @@ BATCH_KEYS_MAX = 2_000
 
 RETRIES_MAX = 5
 """How often a batch is loaded and decided again after somebody else was faster."""
+
+SEARCHES_MAX = 2 * BATCH_MAX
+"""How often a claim is searched for. The first of a batch finds what nobody can take before it, so
+within one process a claim waits for its turn at most; others may be faster again and again."""
 
 log = logging.getLogger("moorage.transactor")
 
@@ -45,6 +51,9 @@ class _Item:
     keys: Keys = field(default_factory=Keys)
     refusal: Exception | None = None
     answer: Any = None
+    searches: int = 0
+    again: bool = False
+    """It is to be searched for again, in the next batch."""
 
     @property
     def alone(self) -> bool:
@@ -200,8 +209,7 @@ class Transactor:
             except Exception as error:
                 self._failed(batch, error)
                 return
-            for item in batch:
-                item.settle()
+            self._settle(batch)
             return
         if len(batch) == 1:
             self._failed(batch, last)
@@ -212,7 +220,39 @@ class Transactor:
             else:
                 item.fail(self._fatal)
 
+    def _settle(self, batch: list[_Item]) -> None:
+        """Answer those that are decided; whoever must be searched for again is next."""
+        for item in batch:
+            if not item.again:
+                item.settle()
+        self._queue.extendleft(item for item in reversed(batch) if item.again)
+
+    async def _search(self, batch: list[_Item]) -> None:
+        """Find what the claims of a batch may choose from, and put them first.
+
+        All that is in a batch came at the same time, so any order is right; in this one nothing
+        that a claim has found can change before it, except that other claims take it.
+        """
+        claims = [item.use_case for item in batch if isinstance(item.use_case, Claim)]
+        if not claims:
+            return
+        try:
+            fleet = await self._index.current()
+        except Error as error:
+            raise Unavailable(error.message) from error
+        offers_make(claims, fleet)
+        for item in batch:
+            if isinstance(item.use_case, Claim):
+                item.keys = item.use_case.keys()
+        batch.sort(key=lambda item: not isinstance(item.use_case, Claim))
+
     async def _attempt(self, batch: list[_Item]) -> None:
+        try:
+            await self._search(batch)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise _Fault from error
         async with self._engine.transaction() as transaction:
             plan = batch[0].plan
             if plan is not None:
@@ -230,7 +270,7 @@ class Transactor:
         if revision is not None:
             self._index.apply(revision, changes)
         self.counters.batches += 1
-        self.counters.requests += len(batch)
+        self.counters.requests += sum(not item.again for item in batch)
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
     async def _decide(
@@ -287,11 +327,17 @@ class Transactor:
 
 def _decide_one(item: _Item, facts: Facts, changes: Changes, now: Instant) -> None:
     assert item.use_case is not None
-    item.refusal = None
+    item.refusal, item.again = None, False
     try:
         made, item.answer = item.use_case.decide(facts, now)
     except Error as refusal:
         item.refusal = refusal
+    except SearchAgain:
+        item.searches += 1
+        item.again = item.searches < SEARCHES_MAX
+        item.refusal = Error(
+            Code.OVERLOADED, f"Others were faster {item.searches} times; try again later."
+        )
     except Exception as fault:  # a fault in one decision must not take the others down
         log.exception("deciding %r failed", type(item.use_case).__name__)
         item.refusal = fault

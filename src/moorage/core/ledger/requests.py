@@ -3,6 +3,8 @@
 Source: Placement API reference, "Allocation candidates" and "Resource providers".
 """
 
+from typing import Literal
+
 from msgspec import Struct
 
 from moorage.core.ids import AggregateId, ProviderId
@@ -59,6 +61,21 @@ class Candidate(Struct, frozen=True):
 
     allocations: dict[ProviderId, dict[str, int]]
     mappings: dict[str, tuple[ProviderId, ...]]
+
+
+Preference = Literal["random", "pack", "spread"]
+"""Which trees first: by chance, those that are fullest, or those that are emptiest."""
+
+
+class Order(Struct, frozen=True):
+    """In which order the candidates of a claim are tried.
+
+    Fullness is the part of the capacity that is used, of the classes asked for, in the whole tree.
+    `seed` stands for chance: the same seed on the same fleet gives the same order.
+    """
+
+    preference: Preference = "random"
+    seed: int = 0
 
 
 class CandidateAnswer(Struct, frozen=True):

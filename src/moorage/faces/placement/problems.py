@@ -62,6 +62,8 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.INVENTORY_MISSING: Outcome(409),
     Code.CAPACITY_EXCEEDED: Outcome(409),
     Code.UNITS_VIOLATED: Outcome(409),
+    Code.NO_CAPACITY: Outcome(409),
+    Code.TREE_REFUSED: Outcome(409),
     Code.INVALID: Outcome(400),
     Code.STANDARD_CLASS: Outcome(400),
     Code.STANDARD_TRAIT: Outcome(400),

@@ -3,12 +3,13 @@
 Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`), then `candidates.py`
 (one question from beginning to end). `block.py` holds some thousand providers of whole trees as
 rows, `columns.py` their numbers and marks, `trees.py` who belongs to which tree. `groups.py` says
-which rows can serve a group, `combine.py` combines the groups of one tree. `providers.py` lists
+which rows can serve a group, `combine.py` combines the groups of one tree. `preference.py` says
+which trees a claim tries first, `words.py` which questions make sense, `providers.py` lists
 providers. May import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
-from moorage.core.ledger.search.candidates import candidates
+from moorage.core.ledger.search.candidates import candidates, preferred
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.providers import providers
 
-__all__ = ["Fleet", "candidates", "providers"]
+__all__ = ["Fleet", "candidates", "preferred", "providers"]

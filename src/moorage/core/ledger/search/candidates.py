@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Order
 from moorage.core.ledger.search.block import Block, Place
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.combine import Combiner, Enough, Found
@@ -24,6 +25,10 @@ from moorage.core.ledger.search.groups import (
     terms,
     with_traits,
 )
+from moorage.core.ledger.search.preference import Scorer, best_first
+
+TREE_CANDIDATES_MAX = 4
+"""Candidates of one tree among those that a claim may choose from."""
 
 
 def candidates(fleet: Fleet, query: CandidateQuery, start: int = 0) -> CandidateAnswer:
@@ -36,10 +41,30 @@ def candidates(fleet: Fleet, query: CandidateQuery, start: int = 0) -> Candidate
             start gives the same answer; without a limit it has no influence.
     """
     found = Found(query.limit)
-    search = _Search(fleet, query, found)
+    search = Search(fleet, query, found)
     with suppress(Enough):
         search.run(start)
     return CandidateAnswer(found.candidates, _summaries(fleet, query, found), found.exhausted)
+
+
+def preferred(
+    fleet: Fleet,
+    query: CandidateQuery,
+    order: Order,
+    wanted: int,
+    steps_max: int | None = None,
+) -> CandidateAnswer:
+    """Find up to `wanted` candidates, the preferred trees first, without summaries.
+
+    Of one tree at most `TREE_CANDIDATES_MAX` are given, because whoever takes one of them often
+    takes from the others as well. The answer is empty only if there is no candidate at all, or
+    not `exhausted`. The query's own limit has no influence.
+    """
+    found = Found(wanted, steps_max)
+    search = Search(fleet, query, found)
+    with suppress(Enough):
+        search.run_preferred(order, wanted)
+    return CandidateAnswer(found.candidates, [], found.exhausted)
 
 
 def _summaries(fleet: Fleet, query: CandidateQuery, found: Found) -> list[ProviderId]:
@@ -63,7 +88,7 @@ class _Guest(NamedTuple):
     serves: list[bool]
 
 
-class _Search:
+class Search:
     """One query over one fleet."""
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, found: Found) -> None:
@@ -79,19 +104,46 @@ class _Search:
 
     def run(self, start: int) -> None:
         """Visit all blocks. Raises Enough at the limit."""
-        for term in self._terms:
-            tree = term.group.in_tree
-            place = None if tree is None else self._fleet.places.get(tree)
-            if tree is not None and place is None:
-                return
-            self._in_tree.append(place)
-        self._invite()
+        if not self.begin():
+            return
         blocks = self._fleet.blocks
         if self._query.limit is None or not blocks:
             for block in blocks:
                 self._visit(block, self._anchors(block))
             return
         self._run_from(start, self._query.limit)
+
+    def run_preferred(self, order: Order, wanted: int) -> None:
+        """Visit the anchors of all blocks, the preferred ones first. Raises Enough."""
+        if not self.begin():
+            return
+        scorer = Scorer(order, {name for term in self._terms for name in term.resources})
+        found = [(block, self.anchor_rows(block)) for block in self._fleet.blocks]
+        found = [(block, rows) for block, rows in found if len(rows)]
+        if not found:
+            return
+        rows = np.concatenate([rows for _, rows in found])
+        owners = np.repeat(np.arange(len(found)), [len(rows) for _, rows in found])
+        scores = np.concatenate([scorer.scores(block, rows) for block, rows in found])
+        for place in best_first(scores, wanted):
+            have = len(self._found.candidates)
+            self._found.limit = min(wanted, have + TREE_CANDIDATES_MAX)
+            try:
+                self._visit(found[owners[place]][0], [int(rows[place])])
+            except Enough:
+                if not self._found.exhausted or len(self._found.candidates) >= wanted:
+                    raise
+
+    def begin(self) -> bool:
+        """Look up the trees and sharing providers that matter; False: nothing can be found."""
+        for term in self._terms:
+            tree = term.group.in_tree
+            place = None if tree is None else self._fleet.places.get(tree)
+            if tree is not None and place is None:
+                return False
+            self._in_tree.append(place)
+        self._invite()
+        return True
 
     def _invite(self) -> None:
         """Find the sharing providers that can serve other trees, by the aggregates they share."""
@@ -135,6 +187,10 @@ class _Search:
         everything[:] = everything[turn:] + everything[:turn]
 
     def _anchors(self, block: Block) -> list[int]:
+        rows: list[int] = self.anchor_rows(block).tolist()
+        return rows
+
+    def anchor_rows(self, block: Block) -> NDArray[np.intp]:
         """Return the rows of roots at which every term may be served by someone.
 
         Where a tree is a lone provider without guests, every single term is; elsewhere the
@@ -148,7 +204,7 @@ class _Search:
         }
         roots = with_traits(block, self._query.root_traits)
         if roots is None:
-            return []
+            return np.empty(0, dtype=np.intp)
         anchors = roots & trees.is_root
         for number, rows in enumerate(self._serving(block)):
             reached = [] if rows.at_home is None else [trees.any_of(rows.at_home)]
@@ -163,8 +219,7 @@ class _Search:
         barred = self._barred(block)
         if barred is not None:
             anchors &= ~barred
-        found: list[int] = np.flatnonzero(anchors).tolist()
-        return found
+        return np.flatnonzero(anchors)
 
     def _barred(self, block: Block) -> Mask | None:
         """Which rows cannot be anchors because the unsuffixed group forbids their aggregates?"""

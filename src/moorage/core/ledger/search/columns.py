@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ledger.capacity import fits, units_ok
+from moorage.core.ledger.capacity import capacity, fits, free, units_ok
 from moorage.core.ledger.model import Inventory
 
 Mask = NDArray[np.bool_]
@@ -57,9 +57,34 @@ class Column:
 
     def can_give(self, amount: int) -> Mask:
         """Which rows can give `amount` (at least 1) in one piece, as they are used now?"""
-        room = fits(self.total, self.reserved, self.allocation_ratio, self.used, amount)
-        mask: Mask = room & units_ok(self.min_unit, self.max_unit, self.step_size, amount)
+        return self.has_room(amount) & self.admits(amount)
+
+    def offers(self) -> Mask:
+        """Which rows have an inventory of this class?"""
+        mask: Mask = self.max_unit != ABSENT[FIGURES.index("max_unit")]
         return mask
+
+    def has_room(self, amount: int) -> Mask:
+        """In which rows do `amount` more units fit beside the used ones?"""
+        mask: Mask = fits(self.total, self.reserved, self.allocation_ratio, self.used, amount)
+        return mask
+
+    def admits(self, amount: int) -> Mask:
+        """In which rows do the unit sizes allow `amount` in one piece?"""
+        mask: Mask = units_ok(self.min_unit, self.max_unit, self.step_size, amount)
+        return mask
+
+    def capacities(self) -> NDArray[np.float64]:
+        """Return how many units may be allocated in each row, in all."""
+        units: NDArray[np.float64] = capacity(self.total, self.reserved, self.allocation_ratio)
+        return units
+
+    def free(self) -> NDArray[np.float64]:
+        """Return how many units are left in each row."""
+        units: NDArray[np.float64] = free(
+            self.total, self.reserved, self.allocation_ratio, self.used
+        )
+        return units
 
     def grow(self, size: int) -> None:
         """Add empty rows up to `size`."""

@@ -23,11 +23,12 @@ class Enough(Exception):
 class Found:
     """The candidates of one search so far, without duplicates, up to its limit."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, steps_max: int | None = None) -> None:
         self.candidates: list[Candidate] = []
         self.exhausted = True
         self.steps = 0
-        self._limit = limit
+        self.limit = limit
+        self._steps_max = CANDIDATE_STEPS_MAX if steps_max is None else steps_max
         self._roaming: set[object] = set()
 
     def add(self, candidate: Candidate, roaming: bool = False) -> None:
@@ -46,13 +47,13 @@ class Found:
                 return
             self._roaming.add(key)
         self.candidates.append(candidate)
-        if len(self.candidates) == self._limit:
+        if len(self.candidates) == self.limit:
             raise Enough
 
     def count(self, steps: int) -> None:
         """Note the choices that were looked at. Raises Enough beyond the bound of a search."""
         self.steps += steps
-        if self.steps > CANDIDATE_STEPS_MAX:
+        if self.steps > self._steps_max:
             self.exhausted = False
             raise Enough
 

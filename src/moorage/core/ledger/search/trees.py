@@ -40,6 +40,11 @@ class Trees:
         """Return the rows of a tree, its root among them. Do not change the list."""
         return self._members.get(root) or [root]
 
+    @property
+    def is_forest(self) -> bool:
+        """Has any tree more than its root?"""
+        return bool(self._members)
+
     def is_lone(self, root: int) -> bool:
         """Is the root all there is of its tree?"""
         return root not in self._members

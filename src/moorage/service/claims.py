@@ -1,0 +1,65 @@
+"""The use case that chooses: search when the batch is taken, take when it is decided.
+
+Why not when it is submitted: what requests of earlier batches have taken would be offered again.
+"""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from moorage.core.clock import Instant
+from moorage.core.ledger import claims, vocabulary
+from moorage.core.ledger.claims import Claimed, Offer, Wish
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.search import Fleet
+
+SPARE_CANDIDATES = 8
+"""Candidates that are looked for beyond two for each claim, in case others are faster."""
+
+OFFERED_MAX = 1_000
+"""Candidates that the claims of one batch may ask to be loaded, as far as each has a few."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """Choose providers for a new consumer and let it hold what it asks for. Answer: what and where.
+
+    Raises, when submitted, also OVERLOADED: others were faster over and over.
+    """
+
+    wish: Wish
+    question: bytes = b""
+    """Claims with the same question share a search."""
+    offer: Offer = field(default_factory=Offer)
+
+    def __post_init__(self) -> None:
+        """Make the question."""
+        order = self.wish.order
+        self.question = msgspec.msgpack.encode((self.wish.query, order.preference))
+
+    def keys(self) -> Keys:
+        """Name the consumer, the providers of all candidates, and custom classes."""
+        words = (name for group in self.wish.query.groups for name in group.resources)
+        return Keys(
+            consumers={self.wish.consumer},
+            providers=self.offer.providers(),
+            classes=vocabulary.customs(words),
+        )
+
+    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Claimed]:
+        """Take the first candidate that still fits; raises SearchAgain when none does any more."""
+        return claims.take(facts, now, self.wish, self.offer)
+
+
+def offers_make(batch: list[Claim], fleet: Fleet) -> None:
+    """Find candidates for all claims of a batch, with one search per question."""
+    asking: dict[bytes, list[Claim]] = {}
+    for claim in batch:
+        asking.setdefault(claim.question, []).append(claim)
+    for alike in asking.values():
+        wish = alike[0].wish
+        share = max(SPARE_CANDIDATES, OFFERED_MAX // len(asking))
+        wanted = min(2 * len(alike) + SPARE_CANDIDATES, share)
+        offer = claims.offer_for(fleet, wish.query, wish.order, wanted)
+        for claim in alike:
+            claim.offer = offer
