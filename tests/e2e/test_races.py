@@ -8,32 +8,46 @@ import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import cluster
 from tests.e2e.peer import Answer, Peer, differences
-from tests.e2e.server import MOORAGE, Server, serve
+from tests.e2e.server import MOORAGE, serve
 
 ROUNDS = 100
 CLAIMERS = 8
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Return a server on an empty ledger."""
-    path = tmp_path_factory.mktemp("races") / "ledger"
-    with serve(path, "--auth", "noauth2", "--no-access-log") as running:
-        yield running
+Urls = list[str]
+"""The servers of one ledger."""
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "postgresql, two servers"])
+def urls(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Urls]:
+    """Return the servers of an empty ledger: one, or two that share a database."""
+    database: Path | str = tmp_path_factory.mktemp("races") / "ledger"
+    if request.param != "sqlite":
+        database = cluster.fresh()
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(serve(database, "--auth", "noauth2", "--no-access-log"))
+            for _ in range(2 if "two" in request.param else 1)
+        ]
+        yield [server.url for server in servers]
 
 
 class Crowd:
     """Some connections that are used at the same time, and one for everything else."""
 
-    def __init__(self, url: str) -> None:
-        self.peer = Peer(url)
-        self.claimers = [Peer(url) for _ in range(CLAIMERS)]
+    def __init__(self, urls: Urls) -> None:
+        self.peer = Peer(urls[0])
+        self.claimers = [Peer(urls[n % len(urls)]) for n in range(CLAIMERS)]
 
     async def close(self) -> None:
         for peer in (self.peer, *self.claimers):
@@ -73,21 +87,22 @@ def wish(*providers: str, generation: int | None = None) -> dict[str, Any]:
     }
 
 
-def play(server: Server, scene: Callable[[Crowd], Awaitable[None]]) -> None:
-    """Run a scene with a crowd; at the end the server's check must find nothing."""
+def play(urls: Urls, scene: Callable[[Crowd], Awaitable[None]]) -> None:
+    """Run a scene with a crowd; at the end every server's check must find nothing."""
 
     async def whole() -> None:
-        crowd = Crowd(server.url)
+        crowd = Crowd(urls)
         try:
             await scene(crowd)
-            assert await differences(crowd.peer) == []
+            for peer in crowd.claimers[: len(urls)]:
+                assert await differences(peer) == []
         finally:
             await crowd.close()
 
     asyncio.run(whole())
 
 
-def test_one_winner(server: Server) -> None:
+def test_one_winner(urls: Urls) -> None:
     """Eight claim the only unit of a provider: one gets it, seven are told so, 100 times."""
 
     async def scene(crowd: Crowd) -> None:
@@ -104,10 +119,10 @@ def test_one_winner(server: Server) -> None:
             assert await crowd.used(target) == {"VCPU": 1}
             assert await differences(crowd.peer) == []
 
-    play(server, scene)
+    play(urls, scene)
 
 
-def test_one_winner_by_post(server: Server) -> None:
+def test_one_winner_by_post(urls: Urls) -> None:
     """The same for POST with two consumers each, of which both or none get their unit."""
 
     async def scene(crowd: Crowd) -> None:
@@ -127,10 +142,10 @@ def test_one_winner_by_post(server: Server) -> None:
             assert await crowd.used(target) == {"VCPU": 2}
             assert await differences(crowd.peer) == []
 
-    play(server, scene)
+    play(urls, scene)
 
 
-def test_one_winner_of_a_generation(server: Server) -> None:
+def test_one_winner_of_a_generation(urls: Urls) -> None:
     """Eight write with the same generation, of a consumer or of a provider: one is first."""
 
     async def scene(crowd: Crowd) -> None:
@@ -156,10 +171,10 @@ def test_one_winner_of_a_generation(server: Server) -> None:
             )
             assert await differences(crowd.peer) == []
 
-    play(server, scene)
+    play(urls, scene)
 
 
-def test_no_conflict_while_there_is_room(server: Server) -> None:
+def test_no_conflict_while_there_is_room(urls: Urls) -> None:
     """Eight claim one unit of a shared and one of a private provider each, in both key orders,
     while others give back and rewrite inventories: there is room for all, so none is refused.
     """
@@ -191,7 +206,7 @@ def test_no_conflict_while_there_is_room(server: Server) -> None:
                 assert answer.status == 409, answer
             raise AssertionError("never got through")
 
-        releaser, writer = Peer(str(server.url)), Peer(str(server.url))
+        releaser, writer = Peer(urls[0]), Peer(urls[-1])
         for turn in range(ROUNDS):
             consumers = [str(uuid.uuid4()) for _ in crowd.claimers]
             orders = [random.random() < 0.5 if turn % 3 else bool(turn % 2) for _ in consumers]
@@ -208,11 +223,11 @@ def test_no_conflict_while_there_is_room(server: Server) -> None:
         await releaser.close()
         await writer.close()
 
-    play(server, scene)
+    play(urls, scene)
 
 
 @pytest.mark.parametrize("way", ["PUT", "POST", "reshaper"])
-def test_an_unknown_provider_leaves_no_consumer(server: Server, way: str) -> None:
+def test_an_unknown_provider_leaves_no_consumer(urls: Urls, way: str) -> None:
     """A claim on an unknown provider is 400; corrected, with generation null again, it is fine."""
 
     async def scene(crowd: Crowd) -> None:
@@ -239,13 +254,13 @@ def test_an_unknown_provider_leaves_no_consumer(server: Server, way: str) -> Non
         assert (await send(known)).status == 204
         assert await crowd.used(known) == {"VCPU": 1}
 
-    play(server, scene)
+    play(urls, scene)
 
 
-def test_the_command_finds_nothing_either(server: Server, tmp_path: Path) -> None:
+def test_the_command_finds_nothing_either(urls: Urls, tmp_path: Path) -> None:
     """`moorage db check` asks the running server and says that there are no differences."""
     done = subprocess.run(
-        [*MOORAGE, "db", "check", "--url", server.url, "--token", "admin"],
+        [*MOORAGE, "db", "check", "--url", urls[-1], "--token", "admin"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
