@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,18 +14,28 @@ ANSWER_BYTES_MAX = 256 << 20
 """Bytes in an answer; more is not from a Moorage server."""
 
 
+LINE_BYTES_MAX = 32 << 20
+"""Bytes in one line of a stream."""
+
+
 class UnreachableError(Exception):
     """No server answered; it is unknown whether a request that was sent was carried out."""
 
 
 class RefusedError(Exception):
-    """The server refused. `code` is stable and for programs, the message for people."""
+    """The server refused. `code` is stable and for programs, the message for people.
 
-    def __init__(self, status: int, code: str, message: str, request_id: str) -> None:
+    `oldest` is told with the code `changes_gone` only, see `wire.problems`.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, request_id: str, oldest: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.request_id = request_id
+        self.oldest = oldest
 
 
 class Transport:
@@ -67,14 +78,44 @@ class Transport:
             UnreachableError: there was no answer.
             RefusedError: the answer is not a 2xx.
         """
-        headers = {"Accept": "application/json"}
-        if self._token is not None:
-            headers["X-Auth-Token"] = self._token
+        headers = self._headers("application/json")
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
         return _judged(*self._exchange(method, path, data, headers))
+
+    def lines(self, path: str, accept: str, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """Send a GET; yield the lines of its endless answer as they come, until it ends.
+
+        Raises:
+            UnreachableError: there was no answer, or its connection was lost.
+            RefusedError: the answer is not a 2xx.
+        """
+        connection = self._connection()
+        try:
+            connection.request(
+                "GET", f"{self._prefix}{path}", None, {**self._headers(accept), **headers}
+            )
+            response = connection.getresponse()
+            if response.status != 200:
+                _judged(response.status, response.read(ANSWER_BYTES_MAX))
+            while line := response.readline(LINE_BYTES_MAX):
+                yield line
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreachableError(f"no answer from {self._where}: {error}") from error
+        finally:
+            connection.close()
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        headers = {"Accept": accept}
+        if self._token is not None:
+            headers["X-Auth-Token"] = self._token
+        return headers
+
+    @property
+    def _where(self) -> str:
+        return f"{self._host}:{self._port}" if self._port else self._host
 
     def reachable(self) -> bool:
         """Does a server answer, whatever it says?"""
@@ -93,8 +134,7 @@ class Transport:
             response = connection.getresponse()
             return response.status, response.read(ANSWER_BYTES_MAX)
         except (OSError, http.client.HTTPException) as error:
-            where = f"{self._host}:{self._port}" if self._port else self._host
-            raise UnreachableError(f"no answer from {where}: {error}") from error
+            raise UnreachableError(f"no answer from {self._where}: {error}") from error
         finally:
             connection.close()
 
@@ -124,10 +164,15 @@ def _judged(status: int, raw: bytes) -> Any:
         decoded = None
     if 200 <= status < 300:
         return decoded
-    problem = decoded if isinstance(decoded, dict) else {}
-    raise RefusedError(
+    raise refusal_of(status, decoded if isinstance(decoded, dict) else {})
+
+
+def refusal_of(status: int, problem: Mapping[str, Any]) -> RefusedError:
+    """Return the refusal that a problem tells of, as far as it does."""
+    return RefusedError(
         status,
         str(problem.get("code", "unknown")),
         str(problem.get("detail", f"the server answered {status}")),
         str(problem.get("request_id", "-")),
+        problem.get("oldest"),
     )

@@ -42,6 +42,8 @@ class Code(StrEnum):
     NO_CAPACITY = "no_capacity"
     # Something else of the same tree was refused.
     TREE_REFUSED = "tree_refused"
+    # What the caller wants to follow is not kept any more.
+    CHANGES_GONE = "changes_gone"
     # The request itself is wrong.
     INVALID = "invalid"
     STANDARD_CLASS = "standard_class"

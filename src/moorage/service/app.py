@@ -11,6 +11,7 @@ from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.transactor import Transactor
 from moorage.service.upkeep import Upkeep
+from moorage.service.watch import Watch
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 
@@ -26,6 +27,7 @@ class Service:
     reads: Reads
     access: Access
     upkeep: Upkeep
+    watch: Watch
     chores: Chores
 
     @classmethod
@@ -55,6 +57,7 @@ class Service:
             reads=Reads(engine),
             access=Access(engine, transactor, clock),
             upkeep=Upkeep(engine, index, transactor),
+            watch=Watch(engine, index.bell),
             chores=chores,
         )
 

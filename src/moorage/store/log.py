@@ -26,6 +26,9 @@ _KINDS: dict[str, tuple[str, Any]] = {
     "tags": ("tags", Tags),
     "consumer": ("consumers", Consumer),
 }
+KINDS = tuple(_KINDS)
+"""The kinds of change rows; who knows a kind knows the type of its body."""
+
 _DECODERS = {kind: json.Decoder(value) for kind, (_, value) in _KINDS.items()}
 
 

@@ -64,6 +64,7 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.UNITS_VIOLATED: Outcome(409),
     Code.NO_CAPACITY: Outcome(409),
     Code.TREE_REFUSED: Outcome(409),
+    Code.CHANGES_GONE: Outcome(410),
     Code.INVALID: Outcome(400),
     Code.STANDARD_CLASS: Outcome(400),
     Code.STANDARD_TRAIT: Outcome(400),

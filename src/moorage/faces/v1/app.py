@@ -62,7 +62,7 @@ class V1Face:
             request = await self._request(scope, receive, route, variables, request_id)
             answer = await route.handler(request)
             if isinstance(answer, Stream):
-                await stream_send(answer, head, scope, send)
+                await stream_send(answer, head, scope, send, request.disconnected)
                 return
             status, headers, body = _answered(route, answer)
         except Exception as error:

@@ -38,6 +38,7 @@ STATUSES: dict[Code, int] = {
     Code.UNITS_VIOLATED: 409,
     Code.NO_CAPACITY: 409,
     Code.TREE_REFUSED: 409,
+    Code.CHANGES_GONE: 410,
     Code.INVALID: 400,
     Code.STANDARD_CLASS: 400,
     Code.STANDARD_TRAIT: 400,

@@ -5,11 +5,16 @@ who leaves it unread for `SEND_SECONDS_MAX` is cut off.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from moorage.faces.web import ABORT, Scope, Send
+
+log = logging.getLogger("moorage.v1")
+
+Headers = list[tuple[bytes, bytes]]
 
 SEND_SECONDS_MAX = 20.0
 """How long a caller may leave a piece unread."""
@@ -25,9 +30,13 @@ class Stream:
 
 
 async def stream_send(
-    stream: Stream, head: list[tuple[bytes, bytes]], scope: Scope, send: Send
+    stream: Stream,
+    head: Headers,
+    scope: Scope,
+    send: Send,
+    disconnected: Callable[[], Awaitable[None]],
 ) -> None:
-    """Send a stream to its end, or until its caller has not read for too long."""
+    """Send a stream to its end, until its caller goes away, or has not read for too long."""
     headers = [
         (b"content-type", stream.media_type.encode()),
         (b"cache-control", b"no-store"),
@@ -35,12 +44,27 @@ async def stream_send(
         *head,
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
+    pump = asyncio.ensure_future(_pump(stream, send))
+    gone = asyncio.ensure_future(disconnected())
+    try:
+        await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if pump.done():
+            await pump
+            await send({"type": "http.response.body", "body": b""})
+    except TimeoutError:
+        log.info("cut off a reader of %s: it does not read", scope["path"])
+        scope[ABORT]()
+    except Exception:  # it has begun: what is left is to show that this is not its end
+        log.exception("a stream of %s failed", scope["path"])
+        scope[ABORT]()
+    finally:
+        pump.cancel()
+        gone.cancel()
+        await asyncio.wait({pump, gone})
+
+
+async def _pump(stream: Stream, send: Send) -> None:
     async with aclosing(stream.pieces) as pieces:
         async for piece in pieces:
-            try:
-                async with asyncio.timeout(stream.seconds_max):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-            except TimeoutError:
-                scope[ABORT]()
-                return
-    await send({"type": "http.response.body", "body": b""})
+            async with asyncio.timeout(stream.seconds_max):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})

@@ -1,0 +1,62 @@
+"""JSON becomes the dataclasses of `wire`; what a newer server tells beyond them is left out."""
+
+import types
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from moorage.wire.changes import VALUES, Change
+
+T = TypeVar("T")
+
+
+class UndecodableError(ValueError):
+    """What was answered is not what the native API says."""
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """Return a decoded JSON value as `kind`. Raises UndecodableError."""
+    try:
+        decoded: T = _decode(kind, value)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UndecodableError(f"the answer is no {kind.__name__}: {error!r}") from error
+    return decoded
+
+
+def change_decode(value: Any) -> Change:
+    """Return a change with its value as the dataclass of its kind. Raises UndecodableError."""
+    change = decode(Change, value)
+    kind = VALUES.get(change.kind)
+    if change.value is None or kind is None:
+        return change
+    return Change(
+        revision=change.revision,
+        n=change.n,
+        kind=change.kind,
+        key=change.key,
+        value=decode(kind, change.value),
+    )
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    if is_dataclass(kind):
+        hints = _hints(kind)  # type: ignore[arg-type] # classes are hashable
+        told = {field.name: value[field.name] for field in fields(kind) if field.name in value}
+        return kind(**{name: _decode(hints[name], one) for name, one in told.items()})  # type: ignore[operator] # it is a class
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is list:
+        return [_decode(arguments[0], one) for one in value]
+    if origin is dict:
+        return {key: _decode(arguments[1], one) for key, one in value.items()}
+    if origin in (Union, types.UnionType) and value is not None:
+        (inner,) = (one for one in arguments if one is not types.NoneType)
+        return _decode(inner, value)
+    return value

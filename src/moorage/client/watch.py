@@ -1,0 +1,101 @@
+"""Follows the ledger: every committed change, in order, each once, through lost connections."""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from moorage.client.decoding import change_decode
+from moorage.client.transport import RefusedError, Transport, UnreachableError, refusal_of
+from moorage.wire.changes import Change
+
+EVENTS = "text/event-stream"
+
+PAUSE_SECONDS = 0.1
+"""The first pause before a lost connection is made again; each further one is twice as long."""
+
+PAUSE_SECONDS_MAX = 5.0
+
+HTTP_GONE = 410
+HTTP_UNAVAILABLE = 503
+
+
+class ChangesGoneError(Exception):
+    """Changes were missed: read everything anew, then follow from `oldest` or later."""
+
+    def __init__(self, message: str, oldest: str) -> None:
+        super().__init__(message)
+        self.oldest = oldest
+
+
+class Watch:
+    """The changes after a cursor; iterate over it, in one thread.
+
+    `cursor` is the place after the last change that was handed out: keep it with what was made of
+    the change, and begin there the next time. None: nothing was heard of the server yet.
+    """
+
+    def __init__(
+        self, transport: Transport, after: str | None = None, kinds: Iterable[str] = ()
+    ) -> None:
+        """Prepare to follow.
+
+        Args:
+            transport: to the server.
+            after: a cursor; by default only what happens from now on.
+            kinds: of changes, see `wire.changes`; by default all.
+        """
+        self.cursor = after
+        self._transport = transport
+        self._kinds = ",".join(kinds)
+        self._ended = threading.Event()
+
+    def close(self) -> None:
+        """End the iteration after the present change; callable from any thread."""
+        self._ended.set()
+
+    def __iter__(self) -> Iterator[Change]:
+        """Yield changes without end; reconnects for as long as it takes.
+
+        Raises:
+            ChangesGoneError: changes after the cursor are not kept any more.
+            RefusedError: the server refuses, for any other reason than being busy.
+        """
+        pause = PAUSE_SECONDS
+        while not self._ended.is_set():
+            try:
+                for change in self._events():
+                    pause = PAUSE_SECONDS
+                    yield change
+                    if self._ended.is_set():
+                        return
+            except UnreachableError:
+                pass
+            except RefusedError as refusal:
+                if refusal.status == HTTP_GONE:
+                    raise ChangesGoneError(str(refusal), refusal.oldest or "") from refusal
+                if refusal.status != HTTP_UNAVAILABLE:
+                    raise
+            self._ended.wait(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _events(self) -> Iterator[Change]:
+        """Yield the changes of one connection; an event that was cut off counts for nothing."""
+        path = f"/v1/watch?kinds={quote(self._kinds)}" if self._kinds else "/v1/watch"
+        headers = {} if self.cursor is None else {"Last-Event-ID": self.cursor}
+        event: dict[str, str] = {}
+        for line in self._transport.lines(path, EVENTS, headers):
+            if not line.endswith(b"\n"):
+                return
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                event[name] = value
+                continue
+            if event.get("event") == "problem":
+                problem: dict[str, Any] = json.loads(event["data"])
+                raise refusal_of(int(problem["status"]), problem)
+            self.cursor = event.get("id", self.cursor)
+            if "data" in event:
+                yield change_decode(json.loads(event["data"]))
+            event = {}

@@ -1,0 +1,144 @@
+"""Every committed change in order: one answer after the other (long poll), or a stream of events.
+
+Source of the stream's form: HTML Living Standard, "Server-sent events".
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from moorage.core.errors import Code, Error
+from moorage.faces.v1 import problems
+from moorage.faces.v1.problems import ProblemError
+from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.streaming import Stream
+from moorage.service.access import Role
+from moorage.service.watch import ChangesGoneError, Cursor, Seen
+from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
+
+EVENTS = "text/event-stream"
+
+WAIT_SECONDS_MAX = 60.0
+LIMIT_MAX = 1_000
+
+BEAT_SECONDS = 15.0
+"""How often an idle stream says where it is, so that both sides know the other is there."""
+
+PIECE_BYTES = 32_768
+"""Events are joined to pieces of about this size."""
+
+T = TypeVar("T")
+
+
+async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None:
+    """Return the changes after a cursor, once there are any; or a stream of all that follow."""
+    asked = request.parameters
+    if not (0 <= asked.wait <= WAIT_SECONDS_MAX and 1 <= asked.limit <= LIMIT_MAX):
+        raise Error(
+            Code.INVALID,
+            f"wait is at most {WAIT_SECONDS_MAX:g} seconds, limit 1 to {LIMIT_MAX} changes.",
+        )
+    kinds = _kinds(asked.kinds)
+    service = request.service.watch
+    events = EVENTS in request.headers.get("accept", "")
+    place = (events and request.headers.get("last-event-id")) or asked.after
+    after = Cursor.parse(place) if place else await service.now()
+    try:
+        if events:
+            await service.window(after, kinds, 1)  # refuses while that can still be said
+            return Stream(EVENTS, _events(request, after, kinds, asked.limit))
+        window = await _unless_gone(
+            request, service.awaited(after, kinds, seconds=asked.wait, rows_max=asked.limit)
+        )
+    except ChangesGoneError as gone:
+        raise _gone(gone) from None
+    return Changes(changes=[_shown(one) for one in window.changes], next=str(window.next))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/watch",
+        role=Role.READER,
+        summary="Tell every committed change after a cursor, in order; wait when there is none.",
+        handler=watch,
+        parameters=ChangesAsked,
+        answer=Changes,
+        media=("application/json", EVENTS),
+    ),
+)
+
+
+def _kinds(names: str | None) -> frozenset[str]:
+    kinds = frozenset(VALUES if names is None else names.split(","))
+    if not kinds <= VALUES.keys():
+        raise Error(
+            Code.INVALID,
+            f"There is no kind {min(kinds - VALUES.keys())!r}; the kinds are {', '.join(VALUES)}.",
+        )
+    return kinds
+
+
+def _shown(seen: Seen) -> Change:
+    row = seen.row
+    value = None if row.body is None else Raw(row.body)
+    return Change(revision=row.revision, n=row.n, kind=row.kind, key=row.key, value=value)
+
+
+def _gone(error: ChangesGoneError) -> ProblemError:
+    refusal = problems.problem_of(error)
+    refusal.oldest = str(error.oldest)
+    return refusal
+
+
+async def _unless_gone(request: Request[None, ChangesAsked], asked: Awaitable[T]) -> T:
+    """Wait for an answer, but not for a caller that has gone away: then it is cancelled."""
+    answer = asyncio.ensure_future(asked)
+    gone = asyncio.ensure_future(request.disconnected())
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST, problems.REFUSED, "The caller has gone away."
+            )
+        return answer.result()
+    finally:
+        answer.cancel()
+        gone.cancel()
+
+
+async def _events(
+    request: Request[None, ChangesAsked], after: Cursor, kinds: frozenset[str], rows_max: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield all changes from a cursor on as events, joined to pieces, until the service ends.
+
+    What is read is a window of rows, and the next one only when this one has been sent.
+    """
+    service = request.service.watch
+    yield f"id: {after}\n\n".encode()
+    while not service.closed:
+        try:
+            window = await service.awaited(after, kinds, seconds=BEAT_SECONDS, rows_max=rows_max)
+        except Error as error:
+            refusal = _gone(error) if isinstance(error, ChangesGoneError) else None
+            told = problems.body_of(refusal or problems.problem_of(error), request.request_id)
+            yield b"event: problem\ndata: " + told + b"\n\n"
+            return
+        piece = bytearray()
+        for one in window.changes:
+            data = msgspec.json.encode(_shown(one))
+            piece += f"id: {one.cursor}\ndata: ".encode() + data + b"\n\n"
+            if len(piece) >= PIECE_BYTES:
+                yield bytes(piece)
+                piece.clear()
+        if window.changes and window.next == window.changes[-1].cursor:
+            rest = b""
+        else:
+            rest = f"id: {window.next}\n\n".encode()
+        if piece or rest:
+            yield bytes(piece) + rest
+        after = window.next

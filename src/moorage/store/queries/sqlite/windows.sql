@@ -1,0 +1,13 @@
+-- Windows: a bounded number of rows after a given one.
+
+-- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot.
+-- name: changes_window --
+SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.kind, c.key, c.body
+FROM clock LEFT JOIN (
+    SELECT revision, n, kind, key, body FROM change
+    WHERE (revision, n) > (?1, ?2) ORDER BY revision, n LIMIT ?3
+) AS c ON TRUE
+ORDER BY c.revision, c.n;
+
+-- name: providers_window --
+SELECT uuid FROM provider WHERE uuid > ?1 ORDER BY uuid LIMIT ?2;
