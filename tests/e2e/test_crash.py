@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests import cluster
 from tests.e2e.peer import NoAnswer, Peer, differences
 from tests.e2e.server import Server, serve
 
@@ -163,14 +166,16 @@ async def crowd(server: Server, book: Book, choice: random.Random, mine: list[li
         assert server.stop(signal.SIGKILL) == -signal.SIGKILL
 
 
-def test_killed_twenty_times(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_killed_twenty_times(tmp_path: Path, engine: str) -> None:
     """After each kill the next start finds every acknowledged write and nothing half done."""
+    database = cluster.fresh() if engine == "postgresql" else tmp_path / "ledger"
     seed = int(os.environ.get("MOORAGE_SEED", random.randrange(10**9)))
     choice, book = random.Random(seed), Book()
     mine: list[list[str]] = [[] for _ in range(CLIENTS)]
     try:
         for kill in range(KILLS + 1):
-            with serve(tmp_path / "ledger", "--auth", "noauth2", "--no-access-log") as server:
+            with serve(database, "--auth", "noauth2", "--no-access-log") as server:
                 if kill == 0:
                     asyncio.run(stock(server.url))
                 asyncio.run(look(server.url, book))
