@@ -20,6 +20,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/faces/",
     f"{PACKAGE}/serve/",
     f"{PACKAGE}/service/app.py",
+    f"{PACKAGE}/service/bulk.py",
     f"{PACKAGE}/service/transactor.py",
     f"{PACKAGE}/service/index.py",
     f"{PACKAGE}/service/looks.py",

@@ -6,6 +6,9 @@ MAX_INT = 2_147_483_647
 ALLOCATION_RATIO_MAX = 3.40282e38
 """Largest allocation ratio: Placement stores a single-precision float."""
 
+PAGE_MAX = 1_000
+"""Entries in one page of a list."""
+
 NAME_LENGTH_MAX = 200
 """Characters in a provider's name."""
 
@@ -20,6 +23,9 @@ CANDIDATE_STEPS_MAX = 2_000_000
 
 CLAIM_STEPS_MAX = 200_000
 """As `CANDIDATE_STEPS_MAX`, for a claim: while it is searched for, every other change waits."""
+
+BULK_PROVIDERS_MAX = 5_000
+"""Providers in one bulk request."""
 
 GROUPS_MAX = 64
 """Request groups in one candidate query."""

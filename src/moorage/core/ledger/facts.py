@@ -114,8 +114,22 @@ class Facts:
         """Return the provider's traits and aggregates."""
         return self.tags.get(provider, NO_TAGS)
 
+    def before(self, changes: Changes) -> Changes:
+        """Return what, applied after these changes, takes them back. Not for renamed classes."""
+        return Changes(
+            providers={uuid: self.providers.get(uuid) for uuid in changes.providers},
+            inventories={
+                (uuid, name): self.inventories_of(uuid).get(name)
+                for uuid, name in changes.inventories
+            },
+            tags={uuid: self.tags_of(uuid) for uuid in changes.tags},
+            consumers={uuid: self.consumers.get(uuid) for uuid in changes.consumers},
+            classes={name: self.classes.get(name) for name in changes.classes},
+            traits={name: self.traits.get(name) for name in changes.traits},
+        )
+
     def apply(self, changes: Changes) -> None:
-        """Make the changes of one decision visible to the next."""
+        """Make the changes of one decision visible to the next. To apply them twice is harmless."""
         for uuid, provider in changes.providers.items():
             self._provider(uuid, provider)
         for (uuid, name), inventory in changes.inventories.items():

@@ -12,7 +12,7 @@ from moorage.core.ledger.capacity import capacity
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.providers import check_generation, find, touched
-from moorage.core.limits import MAX_INT
+from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
 
 
 class InventorySpec(Struct, frozen=True):
@@ -170,6 +170,39 @@ def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserv
             f"Invalid inventory for '{name}' on resource provider '{uuid}'. "
             f"The reserved value is {than} total.",
         )
+
+
+def check_figures(uuid: ProviderId, name: str, spec: InventorySpec) -> None:
+    """Raise INVALID for figures that no inventory may have, in dialects without schemas."""
+    sizes = (spec.total, spec.min_unit, spec.max_unit, spec.step_size)
+    if not (
+        all(1 <= size <= MAX_INT for size in sizes)
+        and 0 <= spec.reserved <= MAX_INT
+        and abs(spec.allocation_ratio) <= ALLOCATION_RATIO_MAX
+    ):
+        raise Error(
+            Code.INVALID,
+            f"Invalid inventory for '{name}' on resource provider '{uuid}'. Sizes are from 1 to "
+            f"{MAX_INT}, reserved from 0, allocation_ratio up to {ALLOCATION_RATIO_MAX}.",
+        )
+
+
+def offers(held: dict[str, Inventory], specs: Specs) -> bool:
+    """Are these inventories exactly as they are asked to be?"""
+    return held.keys() == specs.keys() and all(
+        _figures(held[name]) == _figures(spec) for name, spec in specs.items()
+    )
+
+
+def _figures(of: Inventory | InventorySpec) -> tuple[float, ...]:
+    return (
+        of.total,
+        of.reserved,
+        of.min_unit,
+        of.max_unit,
+        of.step_size,
+        of.allocation_ratio,
+    )
 
 
 def rewritten(

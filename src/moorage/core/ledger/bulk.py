@@ -1,0 +1,235 @@
+"""Many providers at once: each shall be as described, and what is so already is left alone.
+
+All or nothing per tree. Every single step is one of the ordinary decisions; here they are only put
+one after another, and taken back together.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+from msgspec import UNSET, Struct, UnsetType
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger import inventory, providers, tags, vocabulary
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.inventory import Specs
+from moorage.core.ledger.model import Inventory, Provider, Tags
+
+
+class ProviderSpec(Struct, frozen=True):
+    """What one provider shall be. What is None, or UNSET for the parent, stays as it is."""
+
+    uuid: ProviderId
+    name: str | None = None
+    parent: ProviderId | UnsetType | None = UNSET
+    inventories: Specs | None = None
+    traits: frozenset[str] | None = None
+    aggregates: frozenset[AggregateId] | None = None
+
+
+class Outcome(StrEnum):
+    """What became of one provider of a bulk request."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
+class Upserted(Struct, frozen=True):
+    """The answer for one provider; `generation` is None when it does not exist."""
+
+    uuid: ProviderId
+    outcome: Outcome
+    generation: int | None
+    refusal: Error | None = None
+
+
+class Trial:
+    """Steps that are visible in the facts at once, and can be taken back."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.changes = Changes()
+        self._back: list[Changes] = []
+
+    def step(self, changes: Changes) -> None:
+        """Make one step."""
+        self._back.append(self.facts.before(changes))
+        self.facts.apply(changes)
+        self.changes.update(changes)
+
+    def take_back(self) -> None:
+        """Undo all steps, the last one first."""
+        while self._back:
+            self.facts.apply(self._back.pop())
+        self.changes = Changes()
+
+
+def is_met(
+    spec: ProviderSpec, provider: Provider, inventories: dict[str, Inventory], own: Tags
+) -> bool:
+    """Is the provider as described already?"""
+    return (
+        not _is_elsewhere(spec, provider)
+        and (spec.inventories is None or inventory.offers(inventories, spec.inventories))
+        and spec.traits in (None, own.traits)
+        and spec.aggregates in (None, own.aggregates)
+    )
+
+
+def moves(spec: ProviderSpec, provider: Provider) -> bool:
+    """Shall the provider get another parent?"""
+    return spec.parent is not UNSET and spec.parent != provider.parent
+
+
+def upsert_tree(
+    facts: Facts,
+    now: Instant,
+    specs: list[ProviderSpec],
+    movable: set[ProviderId],
+    create_vocabulary: bool,
+) -> tuple[Changes, list[Upserted]]:
+    """Let all these providers of one tree be as described, or leave all of them as they are.
+
+    The changes stand in the facts when this returns. It never raises `Error`: who was refused
+    carries the refusal, the others of the tree TREE_REFUSED.
+
+    Args:
+        facts: what was loaded.
+        now: the time of the batch.
+        specs: what the providers shall be, in any order.
+        movable: providers whose whole trees, old and new, were loaded.
+        create_vocabulary: make custom classes and traits known that are not.
+    """
+    trial = Trial(facts)
+    answers = []
+    for spec in parents_first(specs):
+        try:
+            answers.append(_upsert(trial, now, spec, movable, create_vocabulary))
+        except Error as refusal:
+            trial.take_back()
+            return Changes(), [_refused(facts, each, spec, refusal) for each in specs]
+        except BaseException:
+            trial.take_back()
+            raise
+    return trial.changes, answers
+
+
+def parents_first(specs: Iterable[ProviderSpec]) -> list[ProviderSpec]:
+    """Put everybody after its parent; who is its own ancestor comes somewhere."""
+    waiting = {spec.uuid: spec for spec in specs}
+    ordered: list[ProviderSpec] = []
+    for spec in list(waiting.values()):
+        if waiting.pop(spec.uuid, None) is None:
+            continue
+        line = [spec]
+        while isinstance(above := line[-1].parent, str) and above in waiting:
+            line.append(waiting.pop(above))
+        ordered += reversed(line)
+    return ordered
+
+
+def trees(
+    specs: Iterable[ProviderSpec], root_of: Callable[[ProviderId], ProviderId | None]
+) -> list[list[ProviderSpec]]:
+    """Put together what is, or shall be, in one tree; `root_of` tells the trees there are."""
+    leaders: dict[ProviderId, ProviderId] = {}
+
+    def leader(uuid: ProviderId) -> ProviderId:
+        while (above := leaders.setdefault(uuid, uuid)) != uuid:
+            leaders[uuid] = leaders[above]
+            uuid = above
+        return uuid
+
+    listed = list(specs)
+    for spec in listed:
+        for uuid in (spec.uuid, spec.parent):
+            if isinstance(uuid, str):
+                leaders[leader(spec.uuid)] = leader(uuid)
+                leaders[leader(uuid)] = leader(root_of(uuid) or uuid)
+    found: dict[ProviderId, list[ProviderSpec]] = {}
+    for spec in listed:
+        found.setdefault(leader(spec.uuid), []).append(spec)
+    return list(found.values())
+
+
+def _upsert(
+    trial: Trial,
+    now: Instant,
+    spec: ProviderSpec,
+    movable: set[ProviderId],
+    create_vocabulary: bool,
+) -> Upserted:
+    facts, uuid = trial.facts, spec.uuid
+    before = facts.providers.get(uuid)
+    if before is None:
+        _create(trial, now, spec)
+    elif is_met(spec, before, facts.inventories_of(uuid), facts.tags_of(uuid)):
+        return Upserted(uuid, Outcome.UNCHANGED, before.generation)
+    elif _is_elsewhere(spec, before):
+        _relocate(trial, now, spec, before, movable)
+    if create_vocabulary:
+        _teach(trial, now, spec)
+    _furnish(trial, now, spec)
+    outcome = Outcome.CREATED if before is None else Outcome.UPDATED
+    return Upserted(uuid, outcome, facts.providers[uuid].generation)
+
+
+def _create(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
+    if spec.name is None:
+        raise Error(Code.INVALID, f"Provider {spec.uuid} does not exist; a new one needs a name.")
+    parent = None if spec.parent is UNSET else spec.parent
+    trial.step(providers.create(trial.facts, now, spec.uuid, spec.name, parent)[0])
+
+
+def _relocate(
+    trial: Trial, now: Instant, spec: ProviderSpec, before: Provider, movable: set[ProviderId]
+) -> None:
+    move = moves(spec, before)
+    if move and spec.uuid not in movable:
+        raise Error(
+            Code.PROVIDER_GENERATION,
+            f"Provider {spec.uuid} was made or moved by somebody else meanwhile; try again.",
+        )
+    name = before.name if spec.name is None else spec.name
+    parent = None if spec.parent is UNSET else spec.parent
+    trial.step(providers.update(trial.facts, now, spec.uuid, name, move, parent, free=True)[0])
+
+
+def _teach(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
+    for name in spec.inventories or ():
+        if not trial.facts.has_class(name):
+            trial.step(vocabulary.class_ensure(trial.facts, now, name)[0])
+    for name in sorted(spec.traits or ()):
+        if not trial.facts.has_trait(name):
+            trial.step(vocabulary.trait_ensure(trial.facts, now, name)[0])
+
+
+def _furnish(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
+    facts, uuid = trial.facts, spec.uuid
+    specs = spec.inventories
+    if specs is not None and not inventory.offers(facts.inventories_of(uuid), specs):
+        for name, figures in specs.items():
+            inventory.check_figures(uuid, name, figures)
+        generation = facts.providers[uuid].generation
+        trial.step(inventory.replace_all(facts, now, uuid, generation, specs, True)[0])
+    if spec.traits is not None:
+        generation = facts.providers[uuid].generation
+        trial.step(tags.replace_traits(facts, now, uuid, generation, spec.traits)[0])
+    if spec.aggregates is not None and spec.aggregates != facts.tags_of(uuid).aggregates:
+        generation = facts.providers[uuid].generation
+        trial.step(tags.replace_aggregates(facts, now, uuid, spec.aggregates, generation)[0])
+
+
+def _is_elsewhere(spec: ProviderSpec, provider: Provider) -> bool:
+    return spec.name not in (None, provider.name) or moves(spec, provider)
+
+
+def _refused(facts: Facts, each: ProviderSpec, spec: ProviderSpec, refusal: Error) -> Upserted:
+    known = facts.providers.get(each.uuid)
+    if each.uuid != spec.uuid:
+        refusal = Error(Code.TREE_REFUSED, f"Provider {spec.uuid} of the same tree was refused.")
+    return Upserted(each.uuid, Outcome.REFUSED, known.generation if known else None, refusal)

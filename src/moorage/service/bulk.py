@@ -1,0 +1,151 @@
+"""Bulk changes of providers: the difference to what is there, written in small units.
+
+Most of a report says what is known already. That is found by comparing with the index, without any
+load; only the rest goes through the transactor, one unit after another, so that others' requests
+come in between.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import bulk, vocabulary
+from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.search import Fleet
+from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.service.index import Index
+from moorage.service.transactor import Transactor
+
+UNIT_PROVIDERS = 32
+"""Providers that are changed in one go, about 3 ms of work; a tree is never split."""
+
+SLICE_PROVIDERS = 100
+"""Providers that are compared before others are let in."""
+
+
+@dataclass(slots=True)
+class TreesUpsert:
+    """Let the providers of some trees be as described, all or none of a tree. Answer: of each."""
+
+    trees: list[list[ProviderSpec]]
+    movable: set[ProviderId]
+    create_vocabulary: bool
+
+    def keys(self) -> Keys:
+        """Name providers and parents with all they have, whole trees of whoever moves, words."""
+        keys = Keys()
+        for spec in self._specs():
+            keys.providers.add(spec.uuid)
+            keys.tags.add(spec.uuid)
+            if spec.name is not None:
+                keys.names.add(spec.name)
+            if isinstance(spec.parent, str):
+                keys.providers.add(spec.parent)
+            keys.classes.update(vocabulary.customs(spec.inventories or ()))
+            keys.traits.update(vocabulary.customs(spec.traits or ()))
+            if spec.uuid in self.movable:
+                keys.trees.add(spec.uuid)
+                if isinstance(spec.parent, str):
+                    keys.trees.add(spec.parent)
+        return keys
+
+    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, list[Upserted]]:
+        """Return the changes of every tree that was not refused, and an answer for each provider.
+
+        The trees are decided one after another, each on what the one before has left.
+        """
+        changes = Changes()
+        answers: list[Upserted] = []
+        for tree in self.trees:
+            made, answered = bulk.upsert_tree(
+                facts, now, tree, self.movable, self.create_vocabulary
+            )
+            changes.update(made)
+            answers += answered
+        return changes, answers
+
+    def _specs(self) -> Iterable[ProviderSpec]:
+        return (spec for tree in self.trees for spec in tree)
+
+
+async def providers_upsert(
+    index: Index, transactor: Transactor, specs: list[ProviderSpec], create_vocabulary: bool
+) -> list[Upserted]:
+    """Let providers be as described; return what became of each, in the order of `specs`.
+
+    Every tree is changed whole or not at all, different trees independently. If the database fails
+    in between, what has not been done is refused with UNAVAILABLE or OVERLOADED.
+
+    Raises `Error`: LIMIT_EXCEEDED, INVALID for a provider that is described twice, UNAVAILABLE and
+    OVERLOADED when nothing was done at all.
+    """
+    _check(specs)
+    await index.current()
+    answers: dict[ProviderId, Upserted] = {}
+    for start in range(0, len(specs), SLICE_PROVIDERS):
+        for spec in specs[start : start + SLICE_PROVIDERS]:
+            record = index.fleet.record(spec.uuid)
+            if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
+                generation = record.provider.generation
+                answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
+        await asyncio.sleep(0)
+    rest = [spec for spec in specs if spec.uuid not in answers]
+
+    def root_of(uuid: ProviderId) -> ProviderId | None:
+        record = index.fleet.record(uuid)
+        return record.provider.root if record else None
+
+    for unit in units(bulk.trees(rest, root_of)):
+        try:
+            movable = _movable(index.fleet, unit)
+            done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary))
+        except Error as error:
+            if not answers:
+                raise
+            left = [spec.uuid for spec in rest if spec.uuid not in answers]
+            done = [Upserted(uuid, Outcome.REFUSED, None, error) for uuid in left]
+        answers.update((each.uuid, each) for each in done)
+        if len(answers) == len(specs):
+            break
+    return [answers[spec.uuid] for spec in specs]
+
+
+def _check(specs: list[ProviderSpec]) -> None:
+    if len(specs) > BULK_PROVIDERS_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"{len(specs)} providers are described; at most {BULK_PROVIDERS_MAX} can be at once.",
+        )
+    seen: set[ProviderId] = set()
+    for spec in specs:
+        if spec.uuid in seen:
+            raise Error(Code.INVALID, f"Provider {spec.uuid} is described twice.")
+        seen.add(spec.uuid)
+
+
+def units(trees: Iterable[list[ProviderSpec]]) -> Iterable[list[list[ProviderSpec]]]:
+    """Put trees together to units that are about as large as one may be."""
+    unit: list[list[ProviderSpec]] = []
+    size = 0
+    for tree in trees:
+        if unit and size + len(tree) > UNIT_PROVIDERS:
+            yield unit
+            unit, size = [], 0
+        unit.append(tree)
+        size += len(tree)
+    if unit:
+        yield unit
+
+
+def _movable(fleet: Fleet, unit: list[list[ProviderSpec]]) -> set[ProviderId]:
+    """Return the providers that will get another parent, as far as the index knows."""
+    found = set()
+    for spec in (spec for tree in unit for spec in tree):
+        record = fleet.record(spec.uuid)
+        if record and bulk.moves(spec, record.provider):
+            found.add(spec.uuid)
+    return found
