@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench soak conformance client format lock clean
+.PHONY: help run test check bench soak conformance client format lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -55,6 +55,10 @@ format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv)
 	scripts/lock
+
+openapi: $(VENV)/run.stamp ## Write the native API's description to docs/reference/openapi.json anew
+	$(BIN)/python scripts/openapi > docs/reference/openapi.json.new
+	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove environments and caches; the ledger in moorage.sqlite stays
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

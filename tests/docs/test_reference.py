@@ -15,6 +15,9 @@ from moorage.faces.auth.token import ROLES
 from moorage.faces.placement.policy import Profile
 from moorage.faces.placement.problems import OUTCOMES
 from moorage.faces.placement.routes import routes
+from moorage.faces.v1.openapi import encoded
+from moorage.faces.v1.routes import ROUTES
+from moorage.wire.changes import VALUES
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"
@@ -111,6 +114,31 @@ def test_routes() -> None:
         rule = f"`placement:{route.rule}`" if route.rule else "-"
         expected.setdefault(f"{route.method} {route.path}", (f"1.{route.since}", rule))
     assert described == expected
+
+
+def test_native_routes() -> None:
+    """Every route of the native API is there with its role, and in the words of the table."""
+    text = (REFERENCE / "native-api.md").read_text().partition("\n## ")[0]
+    expected = {
+        f"{route.method} {route.path}": [
+            "-" if route.role is None else route.role.value,
+            "yes" if route.projects else "-",
+            route.summary,
+        ]
+        for route in ROUTES
+    }
+    assert rows(text) == expected
+
+
+def test_native_description_is_current() -> None:
+    """What is committed is what a server tells; `make openapi` writes it anew."""
+    assert (REFERENCE / "openapi.json").read_bytes() == encoded(ROUTES)
+
+
+def test_kinds_of_changes() -> None:
+    """Every kind of change is explained."""
+    text = (REFERENCE / "native-api.md").read_text().partition("| kind | key |")[2]
+    assert set(rows(text)) == set(VALUES)
 
 
 def test_policy_profiles() -> None:

@@ -14,6 +14,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service import ledger as do
 from moorage.service.app import Service
+from moorage.service.audit import Actor
 from moorage.store.api import Engine, Plan, Statement, Transaction
 from moorage.store.open import open_engine
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 CLASSES = frozenset({"VCPU", "DISK_GB"})
 TRAITS = frozenset({"STORAGE_DISK_SSD"})
+TESTER = Actor("tester", None, "test")
 
 
 class HandClock:

@@ -15,6 +15,7 @@ from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.store.open import open_engine
 from tests import cluster
+from tests.service.running import TESTER
 
 CLASSES = frozenset({"VCPU", "DISK_GB"})
 TRAITS = frozenset({"STORAGE_DISK_SSD"})
@@ -259,11 +260,11 @@ def test_a_revoked_token_is_refused_everywhere() -> None:
     async def scene(pair: Pair) -> None:
         one, other = pair.services
         for _ in range(ROUNDS):
-            secret, token = await one.access.create("someone", "reader")
+            secret, token = await one.access.create("someone", "reader", by=TESTER)
             found = await other.access.find(secret)
             assert found is not None
             assert found.id == token.id
-            await one.access.revoke(token.id)
+            await one.access.revoke(token.id, by=TESTER)
             assert await other.access.find(secret) is None
 
     play(scene)

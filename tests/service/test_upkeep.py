@@ -13,7 +13,7 @@ from moorage.core.ledger.model import Inventory
 from moorage.service import ledger as do
 from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores
 from moorage.store import ledger as ledger_store
-from tests.service.running import Running, claim, consumer_id, provider_id, running
+from tests.service.running import TESTER, Running, claim, consumer_id, provider_id, running
 
 
 async def busy(one: Running) -> None:
@@ -102,9 +102,9 @@ def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
             await busy(one)
-            await one.service.upkeep.backup(str(tmp_path / "copy"))
+            await one.service.upkeep.backup(str(tmp_path / "copy"), by=TESTER)
             with pytest.raises(Error) as refusal:
-                await one.service.upkeep.backup(str(tmp_path / "copy"))
+                await one.service.upkeep.backup(str(tmp_path / "copy"), by=TESTER)
             assert refusal.value.code is Code.INVALID
             await one.submit(do.AllocationsDelete(consumer_id(1)))
         async with running(tmp_path / "copy") as other:

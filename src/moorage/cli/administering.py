@@ -2,11 +2,15 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from moorage.cli.options import config_option, load, settings_options
+from moorage.cli.output import UNREACHABLE, Failure
+
+if TYPE_CHECKING:
+    from moorage.client.transport import Transport
 
 
 class Administration(Protocol):
@@ -22,6 +26,10 @@ class Administration(Protocol):
 
     def token_revoke(self, token_id: str) -> None:
         """Make a token worthless."""
+        ...
+
+    def audit(self, limit: int) -> list[dict[str, Any]]:
+        """Return the newest audit entries, newest first."""
         ...
 
     def backup(self, path: str) -> None:
@@ -61,6 +69,16 @@ def administration() -> Administration:
     from moorage.cli.administration import find  # only now: it loads the whole service
 
     return find(*click.get_current_context().obj)
+
+
+def server() -> "Transport":
+    """Return the way to the server that the running command means. Raises Failure: 5."""
+    from moorage.cli.administration import AtServer
+
+    found = administration()
+    if not isinstance(found, AtServer):
+        raise Failure(UNREACHABLE, "no server is running on this database; name one with --url")
+    return found.transport
 
 
 def database_url() -> str:

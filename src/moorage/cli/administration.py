@@ -5,17 +5,23 @@ Both ways take and return the same plain values, those of the native API.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+import pwd
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.core.errors import Code, Error
+from moorage.core.limits import PAGE_MAX
+from moorage.faces.v1.audit import shown as entry_shown
 from moorage.faces.v1.tokens import made, shown
 from moorage.serve.files import Files
 from moorage.service.app import Service
+from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
 
@@ -31,7 +37,7 @@ class AtServer:
     """Asks a running server."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        self.transport = transport
 
     def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
         """See `administering.Administration`."""
@@ -41,12 +47,22 @@ class AtServer:
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `administering.Administration`."""
-        tokens: list[dict[str, Any]] = self._ask("GET", "/v1/tokens")["tokens"]
+        tokens: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"next": ""}
+        while page["next"] is not None:
+            cursor = f"&cursor={quote(page['next'])}" if page["next"] else ""
+            page = self._ask("GET", f"/v1/tokens?limit={PAGE_MAX}{cursor}")
+            tokens += page["tokens"]
         return tokens
 
     def token_revoke(self, token_id: str) -> None:
         """See `administering.Administration`."""
         self._ask("DELETE", f"/v1/tokens/{token_id}")
+
+    def audit(self, limit: int) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?limit={limit}")["entries"]
+        return entries
 
     def backup(self, path: str) -> None:
         """See `administering.Administration`."""
@@ -58,15 +74,22 @@ class AtServer:
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        try:
-            return self._transport.request(method, path, body)
-        except UnreachableError as error:
-            raise Failure(UNREACHABLE, str(error)) from None
-        except RefusedError as refusal:
-            hint = ""
-            if refusal.status == 401:
-                hint = "; name an administrator's token with --token or MOORAGE_TOKEN"
-            raise Failure(EXIT_CODES.get(refusal.status, FAILED), f"{refusal}{hint}") from None
+        with refusals_told():
+            return self.transport.request(method, path, body)
+
+
+@contextmanager
+def refusals_told() -> Iterator[None]:
+    """Turn what a server says, or that there is none, into the end of the command."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise Failure(UNREACHABLE, str(error)) from None
+    except RefusedError as refusal:
+        hint = ""
+        if refusal.status == 401:
+            hint = "; name an administrator's token with --token or MOORAGE_TOKEN"
+        raise Failure(EXIT_CODES.get(refusal.status, FAILED), f"{refusal}{hint}") from None
 
 
 class InDatabase:
@@ -77,7 +100,9 @@ class InDatabase:
 
     def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
         """See `administering.Administration`."""
-        secret, token = self._run(lambda service: service.access.create(name, role, project_id))
+        secret, token = self._run(
+            lambda service: service.access.create(name, role, project_id, by=local())
+        )
         told: dict[str, Any] = msgspec.to_builtins(made(token, secret))
         return told
 
@@ -88,15 +113,27 @@ class InDatabase:
 
     def token_revoke(self, token_id: str) -> None:
         """See `administering.Administration`."""
-        self._run(lambda service: service.access.revoke(token_id))
+        self._run(lambda service: service.access.revoke(token_id, by=local()))
+
+    def audit(self, limit: int) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        rows, _ = self._run(lambda service: service.audit.page(None, limit))
+        return [msgspec.to_builtins(entry_shown(row)) for row in rows]
 
     def backup(self, path: str) -> None:
         """See `administering.Administration`."""
-        self._run(lambda service: service.upkeep.backup(path))
+        self._run(lambda service: service.upkeep.backup(path, by=local()))
 
     def check(self) -> list[str]:
         """See `administering.Administration`."""
         return self._run(lambda service: service.upkeep.check())
+
+    def restored(self, source: str, kept: str | None) -> None:
+        """Write down that the database was restored from the backup `source`."""
+        after = {"kept": kept}
+        self._run(
+            lambda service: service.audit.record(local(), "database.restore", source, after=after)
+        )
 
     def _run(self, act: Callable[[Service], Awaitable[T]]) -> T:
         try:
@@ -143,6 +180,15 @@ def find(database_url: str, url: str | None, token: str | None) -> AtServer | In
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
     return InDatabase(database_url)
+
+
+def local() -> Actor:
+    """Return who is at the command line, for the audit rows: whoever owns the file may do all."""
+    try:
+        who = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        who = str(os.getuid())
+    return Actor(who, None, "local")
 
 
 def _give_up(error: Exception) -> None:

@@ -40,6 +40,8 @@ class Caller(Struct, frozen=True):
     project_id: str | None
     roles: frozenset[str]
     system_scope: bool = False
+    token_id: str | None = None
+    """Of the token that was shown, if it is one of Moorage's own."""
 
 
 class Authenticator(Protocol):

@@ -26,6 +26,7 @@ from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.protocol import Bounds, protocol_for
 from moorage.service.access import Role
 from moorage.service.app import Service
+from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.api import StoreError
 
@@ -42,6 +43,9 @@ GARBAGE_THRESHOLDS = (50_000, 20, 100)
 """Objects, then rounds, until the collector looks again: requests leave few cycles behind."""
 
 ADMIN_NAME = "admin"
+
+SELF = Actor("moorage serve", None, "server")
+"""Who makes the first token."""
 
 log = logging.getLogger("moorage.serve")
 
@@ -205,7 +209,7 @@ async def _admin_token(service: Service, files: Files) -> None:
     """Make the administrator's token when there is no token at all yet: the first start."""
     if await service.access.list():
         return
-    secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN)
+    secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN, by=SELF)
     files.token_write(secret)
     log.info("the administrator's token is in %s", files.token)
 

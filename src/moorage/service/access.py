@@ -12,12 +12,15 @@ from msgspec import Struct
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.limits import VOCABLE_LENGTH_MAX
+from moorage.core.limits import PAGE_MAX, VOCABLE_LENGTH_MAX
 from moorage.service import faults
+from moorage.service.audit import Actor, audit_row
 from moorage.service.looks import Look
+from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.service.transactor import Transactor
 from moorage.store import access as access_store
-from moorage.store.api import Engine
+from moorage.store import audit as audit_store
+from moorage.store.api import Engine, Plan
 
 SECRET_PREFIX = "moorage_"
 """How every token of ours begins, so that leaked ones can be found by a scanner."""
@@ -66,9 +69,9 @@ class Access:
         self._looks = Look(self._look)
 
     async def create(
-        self, name: str, role: str, project_id: str | None = None
+        self, name: str, role: str, project_id: str | None = None, *, by: Actor
     ) -> tuple[str, Token]:
-        """Make a token. Returns its secret, which nobody can show again, and the token.
+        """Make a token, as `by` asks. Returns its secret, which nobody can show again, and it.
 
         Raises `Error`: INVALID for an unknown role, an empty or too long name or project, or a
         role that needs a project without one.
@@ -83,19 +86,56 @@ class Access:
         if token.role is Role.USER and project_id is None:
             raise Error(Code.INVALID, "A token of role user needs a project.")
         secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-        await self._transactor.run_alone(lambda: access_store.token_insert(_stored(token, secret)))
+        audit = audit_row(token.created_at, by, "token.create", token.id, after=_description(token))
+
+        def plan() -> Plan[None]:
+            yield from access_store.token_insert(_stored(token, secret))
+            yield from audit_store.audit_insert(audit)
+
+        await self._transactor.run_alone(plan)
         return secret, token
+
+    async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
+        """Return tokens, revoked ones too, oldest first, and the cursor of the next page or None.
+
+        Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
+        """
+        check_limit(limit)
+        place = place_parse(cursor, START)
+        with faults.told():
+            stored = await self._engine.read(
+                access_store.tokens_window(place.at, place.id, limit + 1)
+            )
+        page = [_token(one) for one in stored[:limit]]
+        last = str(Place(page[-1].created_at, page[-1].id)) if len(stored) > limit else None
+        return page, last
 
     async def list(self) -> list[Token]:
         """Return all tokens, revoked ones too, oldest first. Raises `Error`: UNAVAILABLE."""
-        with faults.told():
-            stored = await self._engine.read(access_store.tokens_list())
-        return [_token(one) for one in stored]
+        tokens, cursor = await self.page(None, PAGE_MAX)
+        while cursor is not None:
+            more, cursor = await self.page(cursor, PAGE_MAX)
+            tokens += more
+        return tokens
 
-    async def revoke(self, token_id: str) -> None:
-        """Make a token worthless. Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked."""
+    async def revoke(self, token_id: str, *, by: Actor) -> None:
+        """Make a token worthless, as `by` asks.
+
+        Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked already.
+        """
         now = self._clock.now()
-        revoked = await self._transactor.run_alone(lambda: access_store.token_revoke(token_id, now))
+
+        def plan() -> Plan[bool]:
+            stored = yield from access_store.token_revoke(token_id, now)
+            if stored is None:
+                return False
+            before = _description(_token(stored))
+            yield from audit_store.audit_insert(
+                audit_row(now, by, "token.revoke", token_id, before)
+            )
+            return True
+
+        revoked = await self._transactor.run_alone(plan)
         self._forget()
         if not revoked:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
@@ -133,6 +173,11 @@ class Access:
     def _forget(self) -> None:
         self._revocations += 1
         self._known.clear()
+
+
+def _description(token: Token) -> dict[str, str | None]:
+    """What audit rows tell of a token."""
+    return {"name": token.name, "role": token.role.value, "project_id": token.project_id}
 
 
 def _digest(secret: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from moorage.core.clock import Clock
 from moorage.service.access import Access
+from moorage.service.audit import Audit
 from moorage.service.chores import Chores
 from moorage.service.index import Index
 from moorage.service.reads import Reads
@@ -26,6 +27,7 @@ class Service:
     transactor: Transactor
     reads: Reads
     access: Access
+    audit: Audit
     upkeep: Upkeep
     watch: Watch
     chores: Chores
@@ -47,6 +49,7 @@ class Service:
         transactor = Transactor(engine, index, clock, queue_max=queue_max, on_fatal=on_fatal)
         transactor.start()
         index.start()
+        audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock)
         chores.start()
         return cls(
@@ -56,7 +59,8 @@ class Service:
             transactor=transactor,
             reads=Reads(engine),
             access=Access(engine, transactor, clock),
-            upkeep=Upkeep(engine, index, transactor),
+            audit=audit,
+            upkeep=Upkeep(engine, index, transactor, audit),
             watch=Watch(engine, index.bell),
             chores=chores,
         )

@@ -1,12 +1,14 @@
 """The use cases that only look, where the rows are asked and not the index.
 
-Providers, inventories, traits and candidates are answered from `index.py`.
+What is known of providers, traits and candidates is answered from `index.py`.
 """
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.service import faults
+from moorage.service.pages import check_limit
 from moorage.store import ledger as ledger_store
+from moorage.store import windows as window_store
 from moorage.store.api import Engine
 from moorage.store.ledger import ProviderAllocation, Usages
 
@@ -29,6 +31,19 @@ class Reads:
         """Return everything that is allocated on one provider, by consumer."""
         with faults.told():
             return await self._engine.read(ledger_store.provider_allocations_load(provider))
+
+    async def providers_page(
+        self, cursor: str | None, limit: int
+    ) -> tuple[list[ProviderId], str | None]:
+        """Return providers in the order of their UUIDs, and the cursor of the next page or None.
+
+        Raises `Error`: INVALID for a wrong limit.
+        """
+        check_limit(limit)
+        after = ProviderId(cursor or "")
+        with faults.told():
+            found = await self._engine.read(window_store.providers_window(after, limit + 1))
+        return found[:limit], found[limit - 1] if len(found) > limit else None
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Add up what a project, or one user in it, holds: by consumer type and class."""

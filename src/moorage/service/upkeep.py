@@ -1,6 +1,7 @@
 """Looking after the database: checks, backups, restores."""
 
 from moorage.service import faults
+from moorage.service.audit import Actor, Audit
 from moorage.service.index import Index
 from moorage.service.transactor import Transactor
 from moorage.store import check as check_store
@@ -11,10 +12,11 @@ from moorage.store.api import Engine
 class Upkeep:
     """What an operator asks of a running service."""
 
-    def __init__(self, engine: Engine, index: Index, transactor: Transactor) -> None:
+    def __init__(self, engine: Engine, index: Index, transactor: Transactor, audit: Audit) -> None:
         self._engine = engine
         self._index = index
         self._transactor = transactor
+        self._audit = audit
 
     async def check(self) -> list[str]:
         """Re-derive every sum, generation and tree from the rows, and the index from them too.
@@ -56,11 +58,14 @@ class Upkeep:
             return [f"the index is at revision {self._index.epoch}.{self._index.revision}"]
         return self._index.fleet.differences(fleet)
 
-    async def backup(self, path: str) -> None:
+    async def backup(self, path: str, *, by: Actor) -> None:
         """Write a complete copy of the database to a new file while the service goes on.
+
+        That `by` asked for it is written down before: nobody takes a copy unseen.
 
         Raises `Error`: INVALID when there is such a file or none can be made, UNAVAILABLE.
         """
+        await self._audit.record(by, "database.backup", path)
         with faults.told():
             await self._engine.backup(path)
 

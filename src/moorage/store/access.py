@@ -41,9 +41,9 @@ def token_by_sha256(sha256: str) -> Plan[AccessToken | None]:
     return _token(rows[0]) if rows else None
 
 
-def tokens_list() -> Plan[list[AccessToken]]:
-    """Return every token, oldest first, the revoked ones too."""
-    (rows,) = yield [Query("tokens_list")]
+def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[list[AccessToken]]:
+    """Return tokens after (created_at, id), oldest first, the revoked ones too."""
+    (rows,) = yield [Query("tokens_window", (created_at, token_id, rows_max))]
     return [_token(row) for row in rows]
 
 
@@ -53,10 +53,10 @@ def revocations_count() -> Plan[int]:
     return int(rows[0][0])
 
 
-def token_revoke(token_id: str, now: Instant) -> Plan[bool]:
-    """End a token. False: there is no such token, or it was revoked before."""
+def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:
+    """End a token and return it. None: there is no such token, or it was revoked before."""
     (rows,) = yield [Query("token_revoke", (now, token_id))]
-    return bool(rows)
+    return _token(rows[0]) if rows else None
 
 
 def _token(row: Row) -> AccessToken:

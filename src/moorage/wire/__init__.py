@@ -1,6 +1,7 @@
 """The words of the native API: plain dataclasses that server and client share.
 
-`problems.py` is the shape of every refusal, `administration.py` is about tokens and the database;
-every other room of the API has a module of its own here. Every field stands in every answer, None
-is `null`, and a time is text in the form of RFC 3339, UTC. Standard library only; imports nothing.
+`problems.py` is the shape of every refusal, `pages.py` that of questions for lists;
+`administration.py` is about tokens and the database, `audit.py` about who did what, `fleet.py`
+about providers, `changes.py` about what has happened. Every field stands in every answer, None is
+`null`, and a time is text in the form of RFC 3339, UTC. Standard library only; imports nothing.
 """

@@ -34,9 +34,10 @@ class TokenMade(Token):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens, oldest first."""
+    """A page of tokens, oldest first; `next` null: the last page."""
 
     tokens: list[Token]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

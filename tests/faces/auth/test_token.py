@@ -13,7 +13,10 @@ from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
 from moorage.service.access import SECRET_PREFIX, Role
 from moorage.service.app import Service
+from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
+
+TESTER = Actor("tester", None, "test")
 
 
 def with_service(path: Path, act: Callable[[Service], Awaitable[None]]) -> None:
@@ -39,10 +42,10 @@ def test_a_token_names_its_holder(tmp_path: Path) -> None:
 
     async def act(service: Service) -> None:
         authenticator = TokenAuthenticator(service.access)
-        secret, token = await service.access.create("bob", "user", "p1")
+        secret, token = await service.access.create("bob", "user", "p1", by=TESTER)
         assert secret.startswith(SECRET_PREFIX)
         assert token.role is Role.USER
-        holder = Caller("bob", "p1", frozenset({"member", "reader"}))
+        holder = Caller("bob", "p1", frozenset({"member", "reader"}), token_id=token.id)
         for _ in range(2):  # from the database, then from memory
             assert await authenticator.authenticate({"x-auth-token": secret}) == holder
         assert await authenticator.authenticate({"authorization": f"Bearer {secret}"}) == holder
@@ -57,15 +60,15 @@ def test_a_revoked_token_stops_to_work_at_once(tmp_path: Path) -> None:
     """After the revocation's answer the token is refused, although it was remembered."""
 
     async def act(service: Service) -> None:
-        secret, token = await service.access.create("bob", "admin")
-        other, _ = await service.access.create("eve", "reader")
+        secret, token = await service.access.create("bob", "admin", by=TESTER)
+        other, _ = await service.access.create("eve", "reader", by=TESTER)
         assert await service.access.find(secret) == token
-        await service.access.revoke(token.id)
+        await service.access.revoke(token.id, by=TESTER)
         assert await service.access.find(secret) is None
         assert await service.access.find(other) is not None
         for unknown in (token.id, "nothing"):
             with pytest.raises(Error) as refused:
-                await service.access.revoke(unknown)
+                await service.access.revoke(unknown, by=TESTER)
             assert refused.value.code is Code.TOKEN_NOT_FOUND
         revoked, valid = await service.access.list()
         assert (revoked.name, valid.name) == ("bob", "eve")
@@ -93,7 +96,7 @@ def test_wrong_wishes_are_refused(
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
-            await service.access.create(name, role, project)
+            await service.access.create(name, role, project, by=TESTER)
         assert refused.value.code is Code.INVALID
         assert await service.access.list() == []
 

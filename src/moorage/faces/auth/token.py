@@ -30,4 +30,9 @@ class TokenAuthenticator:
         token = await self._access.find(secret)
         if token is None:
             return None
-        return Caller(user_id=token.name, project_id=token.project_id, roles=ROLES[token.role])
+        return Caller(
+            user_id=token.name,
+            project_id=token.project_id,
+            roles=ROLES[token.role],
+            token_id=token.id,
+        )

@@ -14,7 +14,7 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
     path = request.body.path
     if not PurePath(path).is_absolute() or "\0" in path:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "path must be absolute.")
-    await request.service.upkeep.backup(path)
+    await request.service.upkeep.backup(path, by=request.actor)
     return Backup(path=path)
 
 

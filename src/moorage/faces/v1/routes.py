@@ -1,5 +1,16 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
-from moorage.faces.v1 import database, tokens, watch
+from moorage.faces.v1 import audit, database, fleet, tokens, watch
+from moorage.faces.v1.openapi import route_of
+from moorage.faces.v1.routing import Route
 
-ROUTES = (*tokens.ROUTES, *database.ROUTES, *watch.ROUTES)
+HANDLED: tuple[Route, ...] = (
+    *tokens.ROUTES,
+    *database.ROUTES,
+    *audit.ROUTES,
+    *fleet.ROUTES,
+    *watch.ROUTES,
+)
+
+ROUTES = (*HANDLED, route_of(HANDLED))
+"""All of them, with the one that describes them."""

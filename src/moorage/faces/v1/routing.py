@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from moorage.faces.web import Caller
 from moorage.service.access import Role
 from moorage.service.app import Service
+from moorage.service.audit import Actor
 
 B = TypeVar("B")
 P = TypeVar("P")
@@ -35,6 +36,11 @@ class Request(Generic[B, P]):
     body: B
     disconnected: Callable[[], Awaitable[None]]
     """Returns when the caller has gone away."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who the caller is in audit rows."""
+        return Actor(self.caller.user_id, self.caller.token_id, self.role.value)
 
 
 Handler = Callable[[Request[Any, Any]], Awaitable[Any]]

@@ -1,32 +1,34 @@
 """Tokens: make, list, revoke."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from moorage.core.clock import Instant
+from moorage.faces.v1.encoding import time_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.service import access
 from moorage.service.access import Role
 from moorage.wire.administration import Token, TokenMade, Tokens, TokenWanted
-
-MICROSECONDS = 1_000_000
+from moorage.wire.pages import PageAsked
 
 
 async def create(request: Request[TokenWanted, None]) -> TokenMade:
     """Make a token; its secret is told this once."""
     wanted = request.body
-    secret, token = await request.service.access.create(wanted.name, wanted.role, wanted.project_id)
+    secret, token = await request.service.access.create(
+        wanted.name, wanted.role, wanted.project_id, by=request.actor
+    )
     return made(token, secret)
 
 
-async def index(request: Request[None, None]) -> Tokens:
-    """Return all tokens, without secrets."""
-    return Tokens(tokens=[shown(token) for token in await request.service.access.list()])
+async def index(request: Request[None, PageAsked]) -> Tokens:
+    """Return tokens, without secrets."""
+    asked = request.parameters
+    tokens, following = await request.service.access.page(asked.cursor, asked.limit)
+    return Tokens(tokens=[shown(token) for token in tokens], next=following)
 
 
 async def revoke(request: Request[None, None]) -> None:
     """Make a token worthless."""
-    await request.service.access.revoke(request.variables["id"])
+    await request.service.access.revoke(request.variables["id"], by=request.actor)
 
 
 ROUTES = (
@@ -46,6 +48,7 @@ ROUTES = (
         role=Role.ADMIN,
         summary="List tokens without their secrets, revoked ones too, oldest first.",
         handler=index,
+        parameters=PageAsked,
         answer=Tokens,
     ),
     Route(
@@ -74,10 +77,6 @@ def _members(token: access.Token) -> dict[str, Any]:
         "name": token.name,
         "role": token.role.value,
         "project_id": token.project_id,
-        "created_at": _time(token.created_at),
-        "revoked_at": None if token.revoked_at is None else _time(token.revoked_at),
+        "created_at": time_of(token.created_at),
+        "revoked_at": None if token.revoked_at is None else time_of(token.revoked_at),
     }
-
-
-def _time(instant: Instant) -> datetime:
-    return datetime.fromtimestamp(instant / MICROSECONDS, UTC)

@@ -9,12 +9,13 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
 SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at
 FROM access_token WHERE sha256 = $1;
 
--- name: tokens_list --
+-- name: tokens_window --
 SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at
-FROM access_token ORDER BY created_at, id COLLATE "C";
+FROM access_token WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3;
 
 -- name: token_revoke --
-UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL RETURNING id;
+UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
+RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at;
 
 -- name: revocations_count --
 SELECT COUNT(revoked_at) FROM access_token;

@@ -1,0 +1,65 @@
+"""`moorage watch` and `moorage audit`: what is done to the ledger, and to Moorage itself."""
+
+import json
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import click
+
+from moorage.cli.administering import administering, administration, server
+from moorage.cli.options import json_option
+from moorage.cli.output import FAILED, Failure, show_json, show_table
+from moorage.wire.changes import VALUES, Change
+
+
+@click.command()
+@administering
+@click.option("--after", metavar="CURSOR", help="Begin after it; by default with what comes now.")
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice([*VALUES]), help="Only these changes."
+)
+@click.option("--count", type=click.IntRange(1), help="End after so many changes.")
+@json_option
+def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json: bool) -> None:
+    """Print every change of the ledger, one per line, until interrupted; survives restarts."""
+    from moorage.cli.administration import refusals_told  # only now: it loads the whole service
+    from moorage.client.watch import ChangesGoneError, Watch
+
+    following = Watch(server(), after, kinds)
+    try:
+        with refusals_told():
+            for number, change in enumerate(following, 1):
+                click.echo(_line(following.cursor, change, as_json))
+                if number == count:
+                    return
+    except ChangesGoneError as gone:
+        raise Failure(FAILED, str(gone)) from None
+    except KeyboardInterrupt:
+        return
+
+
+def _line(cursor: str | None, change: Change, as_json: bool) -> str:
+    value: Any = asdict(change.value) if is_dataclass(change.value) else change.value  # type: ignore[arg-type] # no class
+    if as_json:
+        told = {"cursor": cursor, **asdict(change), "value": value}
+        return json.dumps(told, ensure_ascii=False)
+    return "\t".join(
+        [cursor or "-", change.kind, change.key, json.dumps(value, ensure_ascii=False)]
+    )
+
+
+@click.command()
+@administering
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="How many; 50 by default.")
+@json_option
+def audit(limit: int, as_json: bool) -> None:
+    """Print who did what to Moorage itself, newest first."""
+    entries = administration().audit(limit)
+    if as_json:
+        show_json(entries)
+        return
+    rows = [
+        [entry["at"], entry["who"], entry["role"], entry["action"], entry["target"]]
+        for entry in entries
+    ]
+    show_table(["at", "who", "role", "action", "target"], rows)

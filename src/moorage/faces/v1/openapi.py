@@ -1,0 +1,162 @@
+"""The native API described for programs, made from its table of routes and the types of `wire`.
+
+Source: the OpenAPI Specification 3.1.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from http import HTTPStatus
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Raw
+
+from moorage import __version__
+from moorage.faces.v1.problems import MEDIA_TYPE
+from moorage.faces.v1.routing import Request, Route
+from moorage.wire.changes import VALUES
+from moorage.wire.problems import Problem
+
+PATH = "/v1/openapi.json"
+COMPONENTS = "#/components/schemas/{name}"
+
+_DESCRIPTION = (
+    "What Placement has no words for, and the administration of Moorage. "
+    "`x-role` is the least role that may call; the order is reader, user, service, operator, admin."
+)
+
+
+def route_of(routes: Iterable[Route]) -> Route:
+    """Return the route that tells the document of these routes and itself."""
+
+    async def told(request: Request[None, None]) -> Raw:
+        return document
+
+    route = Route(
+        method="GET",
+        path=PATH,
+        role=None,
+        summary="Tell this document; without a token.",
+        handler=told,
+        answer=dict[str, Any],
+    )
+    document = Raw(encoded([*routes, route]))
+    return route
+
+
+def encoded(routes: Iterable[Route]) -> bytes:
+    """Return the document of these routes, laid out for people as well."""
+    return msgspec.json.format(msgspec.json.encode(_document(list(routes))), indent=1) + b"\n"
+
+
+def _document(routes: list[Route]) -> dict[str, Any]:
+    types = _types(routes)
+    schemas, components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
+    found = dict(zip(map(_key, types), schemas, strict=True))
+    _describe_values(components)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, found)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Moorage", "version": __version__, "description": _DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "securitySchemes": {
+                "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+def _types(routes: list[Route]) -> list[Any]:
+    types: dict[str, Any] = {_key(kind): kind for kind in (Problem, *VALUES.values())}
+    for route in routes:
+        for kind in (route.body, route.answer, *_parameter_types(route).values()):
+            if kind is not None:
+                types.setdefault(_key(kind), kind)
+    return list(types.values())
+
+
+def _key(kind: Any) -> str:
+    return repr(kind)
+
+
+def _parameter_types(route: Route) -> dict[str, Any]:
+    return {} if route.parameters is None else get_type_hints(route.parameters)
+
+
+def _describe_values(components: dict[str, Any]) -> None:
+    """Say what a change's value can be: a kind decides which."""
+    named = sorted({kind.__name__ for kind in VALUES.values() if kind is not str})
+    components["Change"]["properties"]["kind"]["enum"] = list(VALUES)
+    components["Change"]["properties"]["value"] = {
+        "anyOf": [
+            *({"$ref": COMPONENTS.format(name=name)} for name in named),
+            {"type": "string"},
+            {"type": "null"},
+        ]
+    }
+
+
+def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": _operation_id(route),
+        "summary": route.summary,
+        "x-role": None if route.role is None else route.role.value,
+        "security": [] if route.role is None else [{"token": []}, {"bearer": []}],
+        "parameters": [*_path_parameters(route), *_query_parameters(route, schemas)],
+        "responses": {**_answer(route, schemas), "default": _problem(schemas)},
+    }
+    if route.parameters is not None:
+        operation["description"] = (route.parameters.__doc__ or "").strip()
+    if route.body is not None:
+        content = {"application/json": {"schema": schemas[_key(route.body)]}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _operation_id(route: Route) -> str:
+    words = [word for word in re.split(r"\W+", route.path.removeprefix("/v1")) if word]
+    return "_".join([route.method.lower(), *words])
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", route.path)
+    ]
+
+
+def _query_parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    if route.parameters is None:
+        return []
+    hints = _parameter_types(route)
+    return [
+        {
+            "name": one.name,
+            "in": "query",
+            "required": False,
+            "schema": {**schemas[_key(hints[one.name])], "default": one.default},
+        }
+        for one in fields(route.parameters)
+    ]
+
+
+def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    if route.answer is None:
+        return {"204": {"description": HTTPStatus.NO_CONTENT.phrase}}
+    content = {
+        media: {"schema": schemas[_key(route.answer)] if number == 0 else {"type": "string"}}
+        for number, media in enumerate(route.media)
+    }
+    phrase = HTTPStatus(route.status).phrase
+    return {str(route.status): {"description": phrase, "content": content}}
+
+
+def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)]}}
+    return {"description": "Refused: nothing of it was done.", "content": content}

@@ -1,0 +1,32 @@
+"""Who did what to Moorage itself."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One administrative act: `who` did `action` to `target`, which was `before`, is `after`.
+
+    `token_id` is the token that was shown, null when it was none of Moorage's own. `role` is the
+    caller's; `server` and `local` stand for the server itself and for the command line.
+    """
+
+    at: datetime
+    id: str
+    who: str
+    token_id: str | None
+    role: str
+    action: str
+    target: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """A page of audit entries, newest first; `next` null: the last page."""
+
+    entries: list[AuditEntry]
+    next: str | None
