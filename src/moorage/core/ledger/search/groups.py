@@ -69,13 +69,13 @@ def rows_that_serve(block: Block, term: Term, in_tree: Place | None) -> Rows:
     mask = with_resources(block, term.resources)
     mask = _both(mask, having(block, block.traits, required, group.traits.forbidden))
     if in_tree is not None:
-        mask = _both(mask, _tree_rows(block, in_tree))
+        mask = _both(mask, tree_rows(block, in_tree))
     if mask is None:
         return NO_ROWS
     if term.is_suffixed:
         mask = _both(mask, in_aggregates(block, group.aggregates))
         return Rows(mask, mask)
-    at_home = _both(mask, _in_aggregates_by_root(block, group.aggregates))
+    at_home = _both(mask, in_aggregates_by_root(block, group.aggregates))
     # Demanding a tree keeps providers of other trees out, shared or not.
     abroad = None if in_tree else _both(mask, in_aggregates(block, group.aggregates))
     return Rows(at_home, abroad)
@@ -120,7 +120,7 @@ def having(
     return mask if bad is None or mask is None else mask & ~bad
 
 
-def _in_aggregates_by_root(block: Block, aggregates: AggregateFilter) -> Mask | None:
+def in_aggregates_by_root(block: Block, aggregates: AggregateFilter) -> Mask | None:
     """As `in_aggregates`, but a row may also belong to an aggregate by its root.
 
     A root in a forbidden aggregate bars its whole tree: that is for `barred_roots` to say.
@@ -130,7 +130,8 @@ def _in_aggregates_by_root(block: Block, aggregates: AggregateFilter) -> Mask | 
     return _both(None if own is None else own | own[block.trees.root], allowed)
 
 
-def _tree_rows(block: Block, in_tree: Place) -> Mask | None:
+def tree_rows(block: Block, in_tree: Place) -> Mask | None:
+    """Which rows are in the tree of a place? None: no row."""
     if in_tree[0] is not block:
         return None
     mask: Mask = np.equal(block.trees.root, block.trees.root[in_tree[1]])
