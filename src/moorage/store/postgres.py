@@ -21,7 +21,7 @@ from moorage.store.api import (
     Unusable,
     Write,
 )
-from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked
+from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked, orphan_ended
 from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
 
 T = TypeVar("T")
@@ -141,6 +141,8 @@ class PostgresEngine:
         """Connect as whoever writes does, after a look at who has written before."""
         link = await Link.open(self._conninfo, _WRITER_SETTINGS)
         try:
+            if self._writer is not None:
+                await orphan_ended(link, self._writer)
             await lineage_checked(link)
         except BaseException:
             await link.close()

@@ -40,12 +40,19 @@ ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1 RETURNING kept
 _LINEAGE = """
 SELECT lineage, left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '-' || (SELECT system_identifier FROM pg_control_system())
-    || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
-FROM clock
+    || '-' || (SELECT oid FROM pg_database WHERE datname = current_database()),
+    pid::text, backend_start::text
+FROM clock, pg_stat_activity WHERE pid = pg_backend_pid()
 """
 _LINEAGE_SET = """
 UPDATE clock SET lineage = $1, epoch = epoch + (lineage IS NOT NULL)::int
 WHERE lineage IS DISTINCT FROM $1
+"""
+
+# Named by more than its number, which may be another's by now.
+_END = """
+SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+WHERE pid = $1 AND backend_start::text = $2
 """
 
 log = logging.getLogger("moorage.postgres")
@@ -97,9 +104,18 @@ class Receipt:
 
 
 async def lineage_checked(link: Link) -> None:
-    """Raise the epoch if another server, or another history, goes on where the last one wrote."""
-    ((((known, found),), _),) = await link.run("lineage", [(_LINEAGE, ())])
+    """Raise the epoch if another server, or another history, goes on where the last one wrote.
+
+    Also remembers who serves the link, for `orphan_ended`.
+    """
+    ((((known, found, *link.served_by),), _),) = await link.run("lineage", [(_LINEAGE, ())])
     if known != found:
         await link.run("lineage", [(_LINEAGE_SET, (found,))])
         if known is not None:
             log.warning("the server's history changed from %s to %s: new epoch", known, found)
+
+
+async def orphan_ended(link: Link, lost: Link) -> None:
+    """Let the server end whoever served a link that broke: it may hold locks, and wait for us."""
+    if lost.served_by:
+        await link.run("end", [(_END, tuple(lost.served_by))])

@@ -121,6 +121,8 @@ class Link:
 
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
+        self.served_by: list[str] = []
+        """The process of the server behind it, and its start; empty: nobody has asked."""
 
     @classmethod
     async def open(cls, conninfo: str, settings: str = "") -> Self:

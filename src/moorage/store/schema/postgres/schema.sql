@@ -1,0 +1,135 @@
+-- The complete schema: the sum of the migrations, which a test proves. For readers; not run by the service.
+
+-- Which migrations have been applied; the checksum is that of the file.
+CREATE TABLE migration (
+    number BIGINT PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL
+);
+
+-- The one logical clock: `revision` counts batches, `epoch` restores and failovers; change rows up
+-- to revision `compacted` are gone. `lineage` names the history of the server that last wrote: when
+-- another one goes on, the epoch rises.
+CREATE TABLE clock (
+    id BIGINT PRIMARY KEY CHECK (id = 1),
+    epoch BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    compacted BIGINT NOT NULL,
+    lineage TEXT
+) WITH (fillfactor = 10);
+INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
+
+-- What each batch changed: after-images, a body of NULL for what is gone.
+CREATE TABLE change (
+    revision BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
+    body TEXT,
+    PRIMARY KEY (revision, n)
+);
+
+-- Every committed transaction, for a process that lost its connection while committing. A row that
+-- is not `kept` was written by whoever asked first: that transaction can no longer commit.
+CREATE TABLE batch (
+    id UUID PRIMARY KEY,
+    revision BIGINT NOT NULL,
+    kept BOOLEAN NOT NULL,
+    asked BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX batch_revision ON batch (revision);
+-- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
+CREATE TABLE provider (
+    uuid TEXT COLLATE "C" PRIMARY KEY,
+    name TEXT COLLATE "C" NOT NULL UNIQUE,
+    generation BIGINT NOT NULL,
+    parent TEXT COLLATE "C",
+    root TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX provider_parent ON provider (parent) WHERE parent IS NOT NULL;
+CREATE INDEX provider_root ON provider (root);
+
+-- `used` is the sum of the allocations on the inventory.
+CREATE TABLE inventory (
+    provider TEXT COLLATE "C" NOT NULL,
+    resource_class TEXT COLLATE "C" NOT NULL,
+    total BIGINT NOT NULL,
+    reserved BIGINT NOT NULL,
+    min_unit BIGINT NOT NULL,
+    max_unit BIGINT NOT NULL,
+    step_size BIGINT NOT NULL,
+    allocation_ratio DOUBLE PRECISION NOT NULL,
+    used BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (provider, resource_class)
+) WITH (fillfactor = 70);
+CREATE INDEX inventory_resource_class ON inventory (resource_class);
+
+-- JSON arrays, sorted.
+CREATE TABLE provider_tags (
+    provider TEXT COLLATE "C" PRIMARY KEY,
+    traits TEXT NOT NULL,
+    aggregates TEXT NOT NULL,
+    updated_at BIGINT NOT NULL
+) WITH (fillfactor = 70);
+
+CREATE TABLE consumer (
+    uuid TEXT COLLATE "C" PRIMARY KEY,
+    generation BIGINT NOT NULL,
+    project_id TEXT COLLATE "C" NOT NULL,
+    user_id TEXT COLLATE "C" NOT NULL,
+    consumer_type TEXT COLLATE "C",
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
+
+CREATE TABLE allocation (
+    consumer TEXT COLLATE "C" NOT NULL,
+    provider TEXT COLLATE "C" NOT NULL,
+    resource_class TEXT COLLATE "C" NOT NULL,
+    amount BIGINT NOT NULL,
+    PRIMARY KEY (consumer, provider, resource_class)
+);
+CREATE INDEX allocation_provider ON allocation (provider);
+
+-- Only custom ones; standard resource classes and traits come with the release.
+CREATE TABLE resource_class (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+CREATE TABLE trait (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+-- Only the SHA-256 of a token is kept. `roles` is a JSON array.
+CREATE TABLE access_token (
+    id TEXT COLLATE "C" PRIMARY KEY,
+    sha256 TEXT COLLATE "C" NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    project_id TEXT NOT NULL,
+    roles TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    revoked_at BIGINT
+);
+-- Who did what to Moorage itself; `before` and `after` are JSON, NULL where there is nothing to tell.
+CREATE TABLE audit (
+    at BIGINT NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    who TEXT NOT NULL,
+    token_id TEXT,
+    role TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    before TEXT,
+    after TEXT,
+    PRIMARY KEY (at, id)
+);

@@ -1,0 +1,81 @@
+"""A relay before a PostgreSQL server that can lose what passes through it, in either direction."""
+
+import asyncio
+from pathlib import Path
+
+SOCKET = ".s.PGSQL.5432"
+
+
+class Relay:
+    """Passes bytes on between clients and a server. Use it as an asynchronous context manager."""
+
+    def __init__(self, folder: Path, server: Path) -> None:
+        """`folder` is where clients find it, `server` where the server's socket is."""
+        self.folder = folder
+        self._server = server / SOCKET
+        self._listener: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
+        self.deaf = False
+        """From now on what clients send is thrown away, and their line is cut."""
+        self.mute = False
+        """From now on what the server answers is thrown away, and the client's line is cut."""
+        self.cut = asyncio.Event()
+        """A line was cut."""
+
+    async def __aenter__(self) -> "Relay":
+        path = str(self.folder / SOCKET)
+        self._listener = await asyncio.start_unix_server(self._accept, path)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def heal(self) -> None:
+        """Let new lines be good ones."""
+        self.deaf = self.mute = False
+        self.cut.clear()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(str(self._server))
+        self._writers += [writer, to_server]
+        for work in (
+            self._upwards(reader, to_server, writer),
+            self._downwards(from_server, writer),
+        ):
+            task = asyncio.get_running_loop().create_task(work)
+            self._tasks.add(task)
+
+    async def _upwards(
+        self,
+        reader: asyncio.StreamReader,
+        server: asyncio.StreamWriter,
+        client: asyncio.StreamWriter,
+    ) -> None:
+        while content := await _some(reader):
+            if self.deaf:
+                self.cut.set()
+                client.transport.abort()
+                return  # The server's side stays open: it does not know.
+            server.write(content)
+        server.close()
+
+    async def _downwards(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        while content := await _some(reader):
+            if self.mute:
+                self.cut.set()
+                client.transport.abort()
+                return
+            client.write(content)
+        client.close()
+
+
+async def _some(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(65_536)
+    except ConnectionError:
+        return b""
