@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from moorage.core.errors import Code
-from moorage.faces.v1.problems import STATUSES
 from tests.e2e.server import serve
 from tests.serve.wire import Answer, talk
 
@@ -141,8 +140,3 @@ def test_unknown_addresses_and_methods(admin: Admin) -> None:
     assert admin.refused(404, "GET", "/v1/nothing")["code"] == "unrouted"
     assert admin.refused(404, "GET", "/v1")["code"] == "unrouted"
     assert admin.refused(405, "GET", "/v1/database/check")["code"] == "unrouted"
-
-
-def test_every_code_has_a_status() -> None:
-    """The table names every code of the core."""
-    assert set(STATUSES) == set(Code)

@@ -1,0 +1,16 @@
+"""One server for the tests of a module."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.server import serve
+from tests.faces.v1.native import Native
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
+    """Return a caller of an empty server with token authentication."""
+    database = tmp_path_factory.mktemp("native") / "moorage.sqlite"
+    with serve(database, "--no-access-log") as server:
+        yield Native(server.url, database)

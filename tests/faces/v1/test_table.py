@@ -1,0 +1,202 @@
+"""Every route of the table: who may call it, what input it takes, how it is described."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema
+import pytest
+
+from moorage.core.errors import Code
+from moorage.faces.v1 import roles
+from moorage.faces.v1.decoding import body_decode, query_decode
+from moorage.faces.v1.problems import STATUSES
+from moorage.faces.v1.routes import ROUTES
+from moorage.faces.v1.routing import Route, Table
+from moorage.faces.web import Caller, RefusalError
+from moorage.service.access import Role
+from moorage.wire.changes import ChangesAsked
+from tests.faces.v1.native import Native
+
+GUARDED = [route for route in ROUTES if route.role is not None]
+
+
+def address(route: Route) -> str:
+    """An address of a route; what it names does not exist."""
+    return re.sub(r"\{\w+\}", "nothing", route.path)
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
+def test_roles(native: Native, route: Route) -> None:
+    """Nobody without a token, nobody below the least role; the others are let in."""
+    assert route.role is not None
+    assert native.ask(route.method, address(route), token="moorage_no").status == 401
+    for role in Role:
+        project = "p" if role is Role.USER else None
+        token = native.token(role, project)
+        told = native.ask(route.method, f"{address(route)}?cursor=x&cursor=y", b"{", token=token)
+        bound = project is not None and not route.projects
+        if bound or not roles.permits(route.role, role):
+            assert (told.status, told.body["code"]) == (403, "forbidden")
+        else:
+            assert told.status not in (401, 403)
+    if not route.projects:
+        bound_reader = native.token("reader", "p")
+        assert native.ask(route.method, address(route), token=bound_reader).status == 403
+
+
+@pytest.mark.parametrize(
+    ("seen", "project", "role", "bound"),
+    [
+        ({"admin"}, "p", Role.ADMIN, None),
+        ({"admin", "member", "reader"}, "p", Role.ADMIN, None),
+        ({"service", "member", "reader"}, "p", Role.OPERATOR, None),
+        ({"service"}, "p", Role.SERVICE, None),
+        ({"member", "reader"}, "p", Role.USER, "p"),
+        ({"member", "reader"}, None, Role.READER, None),
+        ({"reader"}, "p", Role.READER, "p"),
+        ({"reader"}, None, Role.READER, None),
+    ],
+)
+def test_roles_by_what_policies_see(
+    seen: set[str], project: str | None, role: Role, bound: str | None
+) -> None:
+    """However a caller was recognised, its roles mean the same here."""
+    caller = Caller("someone", project, frozenset(seen))
+    assert roles.role_of(caller) is role
+    assert roles.project_of(caller, role) == bound
+
+
+def test_roles_that_mean_nothing() -> None:
+    """A caller with none of the known roles is nobody here."""
+    assert roles.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    """Something with a name."""
+
+    name: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    """Something with names at every depth."""
+
+    items: list[Inner] = field(default_factory=list)
+    by_name: dict[str, Inner] = field(default_factory=dict)
+    one: Inner | None = None
+    tags: dict[str, list[str]] = field(default_factory=dict)
+
+
+GOOD: dict[str, Any] = {
+    "items": [{"name": "a"}, {"name": "b", "size": None}],
+    "by_name": {"x": {"name": "c", "size": 3}},
+    "one": {"name": "d"},
+    "tags": {"any": ["name"]},
+}
+
+
+def test_bodies_become_dataclasses() -> None:
+    """What fits is decoded, at every depth."""
+    decoded = body_decode(json.dumps(GOOD).encode(), Outer)
+    assert decoded == Outer(
+        items=[Inner(name="a"), Inner(name="b")],
+        by_name={"x": Inner(name="c", size=3)},
+        one=Inner(name="d"),
+        tags={"any": ["name"]},
+    )
+    assert body_decode(b'{"one": null}', Outer) == Outer()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"more": 1}, "`more`"),
+        ({"items": [{"name": "a", "kind": 1}]}, "`kind`"),
+        ({"by_name": {"x": {"name": "a", "size_": 1}}}, "`size_`"),
+        ({"one": {"name": "a", "one": {}}}, "`one`"),
+        ({"one": {}}, "`name`"),
+        ({"items": {}}, "array"),
+        ({"tags": {"a": [1]}}, "str"),
+    ],
+)
+def test_names_that_nobody_knows_are_refused(change: dict[str, Any], word: str) -> None:
+    """A misspelled name is told, wherever it stands, as is a wrong type."""
+    with pytest.raises(RefusalError, match=word) as refusal:
+        body_decode(json.dumps({**GOOD, **change}).encode(), Outer)
+    assert refusal.value.status == 400
+
+
+def test_queries_become_dataclasses() -> None:
+    """Parameters are converted; unknown, repeated and unfit ones are refused."""
+    asked = query_decode([("after", "1.2"), ("wait", "2.5"), ("limit", "7")], ChangesAsked)
+    assert asked == ChangesAsked(after="1.2", wait=2.5, limit=7)
+    for pairs in ([("until", "1")], [("limit", "1"), ("limit", "1")], [("limit", "x")]):
+        with pytest.raises(RefusalError):
+            query_decode(pairs, ChangesAsked)
+
+
+def test_no_route_stands_twice() -> None:
+    """A table with two handlers for one method of one address is refused."""
+    assert Table(ROUTES).match("/v1/tokens/a") is not None
+    with pytest.raises(ValueError, match="twice"):
+        Table([*ROUTES, ROUTES[0]])
+
+
+def test_query_parameters_are_refused_where_there_are_none(native: Native) -> None:
+    """Nothing that a caller says is silently left out."""
+    told = native.ask("POST", "/v1/database/check?fast=1", {})
+    assert (told.status, told.body["code"]) == (400, "refused")
+
+
+def test_methods_that_are_not_there(native: Native) -> None:
+    """405 says which are."""
+    told = native.ask("PUT", "/v1/tokens")
+    assert (told.status, told.headers["allow"]) == (405, "POST, GET")
+
+
+def test_every_code_has_a_status() -> None:
+    """The table names every code of the core, and no status that is no refusal."""
+    assert set(STATUSES) == set(Code)
+    assert all(400 <= status < 600 for status in STATUSES.values())
+
+
+def test_the_description(native: Native) -> None:
+    """It is told without a token, names every route, and its schemas are sound and complete."""
+    told = native.ask("GET", "/v1/openapi.json", token="")
+    assert told.status == 200
+    document = told.body
+    assert document["openapi"] == "3.1.0"
+    described = {
+        (method.upper(), path): operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert set(described) == {(route.method, route.path) for route in ROUTES}
+    schemas = document["components"]["schemas"]
+    for schema in schemas.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    wanted = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+    assert wanted <= set(schemas)
+    names = [operation["operationId"] for operation in described.values()]
+    assert len(set(names)) == len(names)
+    for (_, path), operation in described.items():
+        in_path = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+        assert in_path == set(re.findall(r"\{(\w+)\}", path))
+
+
+def test_answers_fit_their_description(native: Native) -> None:
+    """What is answered is what the document says, refusals included."""
+    native.provider("described")
+    document = native.ask("GET", "/v1/openapi.json").body
+    for path in ("/v1/tokens", "/v1/audit", "/v1/providers", "/v1/watch", "/v1/nothing"):
+        told = native.ask("GET", f"{path}?after=1.0" if path == "/v1/watch" else path)
+        name = "Problem"
+        if told.status == 200:
+            answer = document["paths"][path]["get"]["responses"]["200"]
+            name = answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        jsonschema.Draft202012Validator(schema).validate(told.body)
