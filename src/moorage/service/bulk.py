@@ -114,12 +114,17 @@ async def providers_upsert(
     return [answers[spec.uuid] for spec in specs]
 
 
-def _check(specs: list[ProviderSpec]) -> None:
-    if len(specs) > BULK_PROVIDERS_MAX:
+def check_count(providers: int) -> None:
+    """Raise LIMIT_EXCEEDED when so many providers are too many for one request."""
+    if providers > BULK_PROVIDERS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
-            f"{len(specs)} providers are described; at most {BULK_PROVIDERS_MAX} can be at once.",
+            f"{providers} providers are described; at most {BULK_PROVIDERS_MAX} can be at once.",
         )
+
+
+def _check(specs: list[ProviderSpec]) -> None:
+    check_count(len(specs))
     seen: set[ProviderId] = set()
     for spec in specs:
         if spec.uuid in seen:

@@ -15,3 +15,5 @@ class Problem:
     request_id: str
     oldest: str | None = None
     """Only with the code `changes_gone`: the oldest cursor that can still be resumed from."""
+    explain: str | None = None
+    """Only with the code `no_capacity`: the address that tells why nothing is found."""

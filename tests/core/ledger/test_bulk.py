@@ -129,6 +129,8 @@ def test_a_new_tree_in_any_order() -> None:
 REFUSALS: list[tuple[Code, ProviderSpec]] = [
     (Code.INVALID, ProviderSpec(P4)),
     (Code.INVALID, ProviderSpec(P4, "")),
+    (Code.INVALID, ProviderSpec(P4, "x" * 201)),
+    (Code.INVALID, ProviderSpec(P3, "x" * 201)),
     (Code.DUPLICATE_PROVIDER, ProviderSpec(P4, "one")),
     (Code.DUPLICATE_PROVIDER, ProviderSpec(P3, "one")),
     (Code.PARENT_UNKNOWN, ProviderSpec(P3, parent=P4)),

@@ -34,6 +34,12 @@ def query(*groups: Group, **wide: Any) -> CandidateQuery:
         (query(Group("", {"VCPU": 0})), Code.INVALID, "VCPU"),
         (query(Group("", {"VCPU": 2**31})), Code.INVALID, "VCPU"),
         (query(Group("", ONE, TraitFilter((X,), X))), Code.INVALID, "X is both"),
+        (query(Group("", ONE, TraitFilter((frozenset(),)))), Code.INVALID, "empty"),
+        (
+            query(Group("", ONE, aggregates=AggregateFilter((frozenset(),)))),
+            Code.INVALID,
+            "empty",
+        ),
         (query(Group("", ONE), root_traits=TraitFilter((X,), X)), Code.INVALID, "root"),
         (query(Group("_A", ONE), same_subtree=(frozenset({"_C"}),)), Code.INVALID, "_C"),
         (query(Group("", ONE), same_subtree=(frozenset({""}),)), Code.INVALID, "same_subtree"),

@@ -16,6 +16,7 @@ from moorage.core.ledger import inventory, providers, tags, vocabulary
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import Specs
 from moorage.core.ledger.model import Inventory, Provider, Tags
+from moorage.core.limits import NAME_LENGTH_MAX
 
 
 class ProviderSpec(Struct, frozen=True):
@@ -182,7 +183,7 @@ def _create(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
     if spec.name is None:
         raise Error(Code.INVALID, f"Provider {spec.uuid} does not exist; a new one needs a name.")
     parent = None if spec.parent is UNSET else spec.parent
-    trial.step(providers.create(trial.facts, now, spec.uuid, spec.name, parent)[0])
+    trial.step(providers.create(trial.facts, now, spec.uuid, _name(spec.name), parent)[0])
 
 
 def _relocate(
@@ -194,9 +195,15 @@ def _relocate(
             Code.PROVIDER_GENERATION,
             f"Provider {spec.uuid} was made or moved by somebody else meanwhile; try again.",
         )
-    name = before.name if spec.name is None else spec.name
+    name = before.name if spec.name is None else _name(spec.name)
     parent = None if spec.parent is UNSET else spec.parent
     trial.step(providers.update(trial.facts, now, spec.uuid, name, move, parent, free=True)[0])
+
+
+def _name(name: str) -> str:
+    if len(name) > NAME_LENGTH_MAX:
+        raise Error(Code.INVALID, f"A name has at most {NAME_LENGTH_MAX} characters.")
+    return name
 
 
 def _teach(trial: Trial, now: Instant, spec: ProviderSpec) -> None:

@@ -107,7 +107,8 @@ class V1Face:
             raise RefusalError(HTTPStatus.BAD_REQUEST, "There are no query parameters here.")
         body = None
         if route.body is not None:
-            body = body_decode(await self._body(headers, receive, route), route.body)
+            raw = await self._body(headers, receive, route)
+            body = raw if route.bulk else body_decode(raw, route.body)
 
         async def disconnected() -> None:
             while (await receive())["type"] != "http.disconnect":

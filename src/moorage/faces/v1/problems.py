@@ -1,7 +1,7 @@
 """Every refusal of the native API: one table from code to status, one shape for the body.
 
-Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id` and `oldest` are our
-members.
+Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id`, `oldest` and
+`explain` are our members.
 """
 
 from http import HTTPStatus
@@ -66,7 +66,8 @@ INTERNAL = "internal"
 class ProblemError(Exception):
     """A refusal in the words of this dialect.
 
-    `status` is an HTTP status, `detail` says what is wrong, `oldest` see `wire.problems`.
+    `status` is an HTTP status, `detail` says what is wrong, `oldest` and `explain` see
+    `wire.problems`.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ProblemError(Exception):
         self.code = code
         self.detail = detail
         self.oldest = oldest
+        self.explain: str | None = None
         self.headers = headers
 
 
@@ -102,6 +104,7 @@ def body_of(error: ProblemError, request_id: str) -> bytes:
         code=error.code,
         request_id=request_id,
         oldest=error.oldest,
+        explain=error.explain,
     )
     members = {k: v for k, v in msgspec.to_builtins(problem).items() if v is not None}
     return msgspec.json.encode(members)

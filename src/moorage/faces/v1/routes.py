@@ -1,6 +1,6 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
-from moorage.faces.v1 import audit, database, fleet, tokens, watch
+from moorage.faces.v1 import audit, claims, database, explain, fleet, providers, tokens, watch
 from moorage.faces.v1.openapi import route_of
 from moorage.faces.v1.routing import Route
 
@@ -9,6 +9,9 @@ HANDLED: tuple[Route, ...] = (
     *database.ROUTES,
     *audit.ROUTES,
     *fleet.ROUTES,
+    *providers.ROUTES,
+    *claims.ROUTES,
+    *explain.ROUTES,
     *watch.ROUTES,
 )
 

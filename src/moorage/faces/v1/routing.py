@@ -69,7 +69,8 @@ class Route:
     """May readers and users that are bound to a project call? Then the handler minds
     `Request.project`."""
     bulk: bool = False
-    """Is the body as long as `bulk_bytes_max` permits?"""
+    """May the body be as long as `bulk_bytes_max` permits? Then the handler gets it as bytes and
+    decodes it bit by bit, so that others are not kept waiting; `body` is only told in documents."""
     free_query: bool = False
     """Does the handler read `Request.query` itself? Otherwise unknown parameters are refused."""
     media: tuple[str, ...] = ("application/json",)

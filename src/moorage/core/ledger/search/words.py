@@ -24,6 +24,8 @@ def check_sense(query: CandidateQuery) -> None:
         for name, amount in group.resources.items():
             if not 1 <= amount <= MAX_INT:
                 raise _invalid(f"the amount of {name} must be between 1 and {MAX_INT}")
+        if frozenset() in group.aggregates.member_of:
+            raise _invalid("a list of aggregates is empty, so none of them can be met")
         _check_traits(group.traits, f"group '{group.suffix}'")
     _check_traits(query.root_traits, "root")
 
@@ -79,7 +81,9 @@ def _check_suffixes(query: CandidateQuery) -> None:
 
 def _check_traits(traits: TraitFilter, where: str) -> None:
     for names in traits.required:
-        if names and names <= traits.forbidden:
+        if not names:
+            raise _invalid(f"{where}: a list of traits is empty, so none of them can be there")
+        if names <= traits.forbidden:
             raise _invalid(f"{where}: {', '.join(sorted(names))} is both required and forbidden")
 
 
