@@ -168,6 +168,53 @@ def test_commands_with_noauth2(tmp_path: Path) -> None:
         assert len(answer("token", "list", "--database", f"sqlite:///{database}")) == 1
 
 
+def test_audit(folder: Path) -> None:
+    """The newest acts come first, with a server and without; a restore is one of them."""
+    made = answer("token", "create", "--name", "bob", "--role", "reader", directory=folder)
+    answer("db", "backup", "copy.sqlite", directory=folder)
+    backup, token = answer("audit", "--limit", "2", directory=folder)
+    assert (backup["action"], backup["target"]) == ("database.backup", str(folder / "copy.sqlite"))
+    assert (token["action"], token["target"]) == ("token.create", made["id"])
+    assert token["after"] == {"name": "bob", "role": "reader", "project_id": None}
+    lines = moorage("audit", directory=folder).stdout.splitlines()
+    assert lines[0] == "at\twho\trole\taction\ttarget"
+    assert lines[1].endswith(f"\tdatabase.backup\t{folder}/copy.sqlite")
+
+
+def test_a_restore_is_written_down(tmp_path: Path) -> None:
+    """The restored database itself tells of it, and where the old one is kept."""
+    where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
+    answer("db", "backup", str(tmp_path / "copy"), *where)
+    kept = answer("db", "restore", str(tmp_path / "copy"), *where)["kept"]
+    (newest,) = answer("audit", "--limit", "1", *where)
+    assert (newest["action"], newest["role"]) == ("database.restore", "local")
+    assert (newest["target"], newest["after"]) == (str(tmp_path / "copy"), {"kept": kept})
+
+
+def test_watch(tmp_path: Path) -> None:
+    """Changes are printed one per line, for people and for programs; refusals end it."""
+    database = tmp_path / "moorage.sqlite"
+    where = ["--database", f"sqlite:///{database}"]
+    assert "no server" in refusal(5, "watch", *where)
+    with serve(database, "--auth", "noauth2") as server:
+        body = b'{"name": "CUSTOM_A"}'
+        told = talk(server.url, request(b"PUT", b"/traits/CUSTOM_A"))
+        length = b"Content-Length: %d\r\n" % len(body)
+        kind = b"Content-Type: application/json\r\n"
+        told += talk(server.url, request(b"POST", b"/resource_classes", length, kind, body=body))
+        assert [answer.status for answer in told] == [201, 201]
+        printed = moorage("watch", "--after", "1.0", "--count", "2", *where).stdout.splitlines()
+        assert [line.split("\t")[:3] for line in printed] == [
+            ["1.1", "trait", "CUSTOM_A"],
+            ["1.2", "resource_class", "CUSTOM_A"],
+        ]
+        only = ["--after", "1.0", "--kind", "resource_class", "--count", "1", "--json"]
+        change = json.loads(moorage("watch", *only, *where).stdout)
+        assert (change["cursor"], change["value"]["name"]) == ("1.2", "CUSTOM_A")
+        assert "anew" in refusal(1, "watch", "--after", "9.0", *where)
+        assert "cursor" in refusal(2, "watch", "--after", "x", *where)
+
+
 def test_small_commands(tmp_path: Path) -> None:
     """Version, completion and help answer at once; wrong usage ends with 2."""
     assert set(answer("version")) == {"moorage", "python"}

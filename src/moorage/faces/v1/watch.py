@@ -28,6 +28,9 @@ LIMIT_MAX = 1_000
 BEAT_SECONDS = 15.0
 """How often an idle stream says where it is, so that both sides know the other is there."""
 
+STREAM_ROWS_MAX = 100
+"""Changes that a stream looks at in one go: what it holds for a reader that does not read."""
+
 PIECE_BYTES = 32_768
 """Events are joined to pieces of about this size."""
 
@@ -50,7 +53,7 @@ async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None
     try:
         if events:
             await service.window(after, kinds, 1)  # refuses while that can still be said
-            return Stream(EVENTS, _events(request, after, kinds, asked.limit))
+            return Stream(EVENTS, _events(request, after, kinds))
         window = await _unless_gone(
             request, service.awaited(after, kinds, seconds=asked.wait, rows_max=asked.limit)
         )
@@ -112,13 +115,13 @@ async def _unless_gone(request: Request[None, ChangesAsked], asked: Awaitable[T]
 
 
 async def _events(
-    request: Request[None, ChangesAsked], after: Cursor, kinds: frozenset[str], rows_max: int
+    request: Request[None, ChangesAsked], after: Cursor, kinds: frozenset[str]
 ) -> AsyncGenerator[bytes, None]:
     """Yield all changes from a cursor on as events, joined to pieces, until the service ends.
 
     What is read is a window of rows, and the next one only when this one has been sent.
     """
-    service = request.service.watch
+    service, rows_max = request.service.watch, min(request.parameters.limit, STREAM_ROWS_MAX)
     yield f"id: {after}\n\n".encode()
     while not service.closed:
         try:

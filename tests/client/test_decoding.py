@@ -1,0 +1,47 @@
+"""Answers become dataclasses; newer servers may say more, but not something else."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from moorage.client.decoding import UndecodableError, change_decode, decode
+from moorage.wire.administration import Tokens
+from moorage.wire.changes import Change, TagsValue
+
+TOKEN: dict[str, Any] = {
+    "id": "a",
+    "name": "b",
+    "role": "user",
+    "project_id": None,
+    "created_at": "2026-01-02T03:04:05.000006Z",
+    "revoked_at": None,
+}
+
+
+def test_answers_are_decoded_at_every_depth() -> None:
+    """Lists, times and what is null; members that are not known are left out."""
+    told = decode(Tokens, {"tokens": [{**TOKEN, "new": 1}], "next": None})
+    (token,) = told.tokens
+    assert token.created_at == datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+    assert (token.revoked_at, told.next) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, [], {}, {"tokens": [{}], "next": None}, {"tokens": [{**TOKEN, "created_at": "now"}]}],
+)
+def test_what_is_no_such_answer_is_told(value: Any) -> None:
+    """Whatever else answers is no Moorage server."""
+    with pytest.raises(UndecodableError):
+        decode(Tokens, value)
+
+
+def test_values_of_changes_are_typed() -> None:
+    """A known kind has its type, an unknown one stays as it is, and what is gone is None."""
+    told: dict[str, Any] = {"revision": 1, "n": 0, "kind": "tags", "key": "k", "value": None}
+    assert change_decode(told).value is None
+    tags = {"traits": ["T"], "aggregates": [], "updated_at": 5}
+    assert change_decode({**told, "value": tags}).value == TagsValue(**tags)
+    later = {**told, "kind": "lease", "value": tags}
+    assert change_decode(later) == Change(revision=1, n=0, kind="lease", key="k", value=tags)

@@ -1,0 +1,115 @@
+"""The client's watch: through broken connections, busy servers and lost histories."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from moorage.client.transport import RefusedError, Transport
+from moorage.client.watch import ChangesGoneError, Watch
+from moorage.wire.changes import Change, NameValue
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def event(n: int, cursor: str) -> bytes:
+    """The n-th change of a test, as an event."""
+    value = {"name": f"CUSTOM_{n}", "created_at": n, "updated_at": n}
+    data = {"revision": 1, "n": n, "kind": "trait", "key": f"CUSTOM_{n}", "value": value}
+    return f"id: {cursor}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def change(n: int) -> Change:
+    """The n-th change of a test."""
+    value = NameValue(name=f"CUSTOM_{n}", created_at=n, updated_at=n)
+    return Change(revision=1, n=n, kind="trait", key=f"CUSTOM_{n}", value=value)
+
+
+def chunk(text: bytes) -> bytes:
+    """A piece of a chunked answer."""
+    return b"%x\r\n%s\r\n" % (len(text), text)
+
+
+def refusal(status: int, **members: Any) -> bytes:
+    """A whole answer that refuses."""
+    body = json.dumps({"status": status, "code": "no", "detail": "No.", **members}).encode()
+    return b"HTTP/1.1 %d No\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[tuple[str, list[str]]]:
+    """A server that answers connections in turn; yields its URL and the cursors asked for."""
+    asked: list[str] = []
+
+    def serve(listener: socket.socket) -> None:
+        for answer in answers:
+            connection, _ = listener.accept()
+            with connection:
+                heard = b""
+                while b"\r\n\r\n" not in heard:
+                    heard += connection.recv(65536)
+                asked.append(heard.partition(b"Last-Event-ID: ")[2].partition(b"\r\n")[0].decode())
+                connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+        thread.join()
+
+
+def first(watch: Watch, count: int) -> list[Change]:
+    """The first changes of a watch."""
+    found = []
+    for one in watch:
+        found.append(one)
+        if len(found) == count:
+            watch.close()
+    return found
+
+
+def test_a_watch_resumes_after_the_last_whole_event() -> None:
+    """Wherever a stream breaks off, the next one begins after what was handed out."""
+    answers = [
+        HEAD + chunk(b"id: 1.0\n\n" + event(0, "1.1.0")) + chunk(event(1, "1.1.1")[:-1]),
+        HEAD + chunk(event(1, "1.1.1")[:9]) + b"ff\r\nid: 1.1",
+        refusal(503),
+        b"",
+        HEAD + chunk(event(1, "1.1.1")) + chunk(event(2, "1.1") + b"id: 1.2\n\n") + b"0\r\n\r\n",
+        HEAD + chunk(event(3, "1.3")),
+    ]
+    with answering(*answers) as (url, asked):
+        watch = Watch(Transport(url, None), "1.0")
+        assert first(watch, 4) == [change(n) for n in range(4)]
+    assert asked == ["1.0", "1.1.0", "1.1.0", "1.1.0", "1.1.0", "1.2"]
+    assert watch.cursor == "1.3"
+
+
+def test_the_place_of_an_idle_stream_is_kept() -> None:
+    """A watch without a cursor learns from the stream where it stands."""
+    answers = [HEAD + chunk(b"id: 4.7\n\n"), HEAD + chunk(event(0, "4.8"))]
+    with answering(*answers) as (url, asked):
+        assert first(Watch(Transport(url, None), kinds=["trait"]), 1) == [change(0)]
+    assert asked == ["", "4.7"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_lost_history_is_told(begun: bool) -> None:
+    """At the beginning or in the midst of a stream: read everything anew, then from `oldest`."""
+    problem = {"status": 410, "code": "changes_gone", "detail": "Gone.", "oldest": "2.5"}
+    told = b"event: problem\ndata: " + json.dumps(problem).encode() + b"\n\n"
+    answer = HEAD + chunk(told) if begun else refusal(410, oldest="2.5")
+    with answering(answer) as (url, _), pytest.raises(ChangesGoneError) as gone:
+        first(Watch(Transport(url, None), "1.0"), 1)
+    assert gone.value.oldest == "2.5"
+
+
+def test_a_refusal_ends_a_watch() -> None:
+    """What will not get better by trying again is told at once."""
+    with answering(refusal(403)) as (url, _), pytest.raises(RefusedError) as refused:
+        first(Watch(Transport(url, None)), 1)
+    assert refused.value.status == 403

@@ -1,0 +1,233 @@
+"""Watching over HTTP: long poll and stream tell the same, and say when something is missing."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from moorage.client.decoding import change_decode
+from moorage.wire.changes import VALUES, Change
+from tests.e2e.server import serve
+from tests.faces.v1.native import Native
+
+EVENTS = "text/event-stream"
+LATEST = {"OpenStack_API_Version": "placement latest"}
+UUID = "11111111-2222-4333-8444-555555555555"
+CONSUMER = "99999999-2222-4333-8444-555555555555"
+
+
+def everything(native: Native) -> None:
+    """Change something of every kind."""
+    native.ask("POST", "/resource_providers", {"name": "all", "uuid": UUID}, **LATEST)
+    native.ask("POST", "/resource_classes", {"name": "CUSTOM_A"}, **LATEST)
+    old = {"OpenStack_API_Version": "placement 1.2"}
+    native.ask("PUT", "/resource_classes/CUSTOM_A", {"name": "CUSTOM_B"}, **old)
+    native.ask("PUT", "/traits/CUSTOM_T", **LATEST)
+    path = f"/resource_providers/{UUID}"
+    offered = {"resource_provider_generation": 0, "inventories": {"CUSTOM_B": {"total": 8}}}
+    native.ask("PUT", f"{path}/inventories", offered, **LATEST)
+    tagged = {"resource_provider_generation": 1, "traits": ["CUSTOM_T"]}
+    native.ask("PUT", f"{path}/traits", tagged, **LATEST)
+    claim = {
+        "allocations": {UUID: {"resources": {"CUSTOM_B": 2}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    native.ask("PUT", f"/allocations/{CONSUMER}", claim, **LATEST)
+    assert native.ask("DELETE", f"/allocations/{CONSUMER}", **LATEST).status == 204
+
+
+@contextmanager
+def stream(native: Native, query: str, **headers: str) -> Iterator[Iterator[dict[str, str]]]:
+    """Open a stream; yields its events as they come."""
+    parts = urlsplit(native.url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    sent = {"X-Auth-Token": native.secret, "Accept": EVENTS}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", f"/v1/watch?{query}", headers=sent)
+    response = connection.getresponse()
+    assert response.status == 200
+    assert response.headers["content-type"] == EVENTS
+
+    def events() -> Iterator[dict[str, str]]:
+        event: dict[str, str] = {}
+        while line := response.readline().decode():
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name:
+                event[name] = value
+            else:
+                yield event
+                event = {}
+
+    yield events()
+    connection.close()
+
+
+def polled(native: Native, after: str, limit: int) -> tuple[list[dict[str, Any]], str]:
+    """Everything after a cursor by long poll, `limit` changes at a time; and the last cursor."""
+    found: list[dict[str, Any]] = []
+    while True:
+        told = native.ask("GET", f"/v1/watch?after={after}&limit={limit}&wait=0").body
+        found += told["changes"]
+        if told["next"] == after:
+            return found, after
+        after = told["next"]
+
+
+def streamed(native: Native, query: str, count: int, **headers: str) -> list[dict[str, Any]]:
+    """The first `count` changes of a stream, each with its cursor."""
+    found: list[dict[str, Any]] = []
+    with stream(native, query, **headers) as events:
+        while len(found) < count:
+            event = next(events)
+            if "data" in event:
+                found.append({**json.loads(event["data"]), "cursor": event["id"]})
+    return found
+
+
+def test_long_poll_and_stream_agree(native: Native) -> None:
+    """Both tell every change once, in order, whatever the window and wherever one resumes."""
+    everything(native)
+    whole, end = polled(native, "1.0", 500)
+    assert {change["kind"] for change in whole} == set(VALUES)
+    (*_, consumer) = (one for one in whole if one["kind"] == "consumer")
+    assert consumer["value"] is None
+    for limit in (1, 3):
+        assert polled(native, "1.0", limit) == (whole, end)
+    for limit in (1, 3, 500):
+        told = streamed(native, f"after=1.0&limit={limit}", len(whole))
+        cursors = [change.pop("cursor") for change in told]
+        assert told == whole
+        assert cursors[-1] == end
+    for n in (0, len(whole) // 2, len(whole) - 2):
+        assert polled(native, cursors[n], 2) == (whole[n + 1 :], end)
+        resumed = streamed(native, "after=1.0", len(whole) - n - 1, Last_Event_ID=cursors[n])
+        assert [one["cursor"] for one in resumed] == cursors[n + 1 :]
+
+
+def test_values_are_what_the_types_say(native: Native) -> None:
+    """Each kind's value has the members of its dataclass, and no others."""
+    everything(native)
+    seen = set()
+    for told in polled(native, "1.0", 500)[0]:
+        change: Change = change_decode(told)
+        if told["value"] is not None:
+            assert msgspec.to_builtins(change.value) == told["value"]
+            assert isinstance(change.value, VALUES[change.kind])
+            seen.add(change.kind)
+    assert seen == set(VALUES)
+
+
+def test_a_long_poll_waits_for_a_change(native: Native) -> None:
+    """It is answered when something happens, with only that; without a change when time is up."""
+    now = native.ask("GET", "/v1/watch?wait=0").body
+    assert now["changes"] == []
+    again = native.ask("GET", f"/v1/watch?after={now['next']}&wait=0.05").body
+    assert again == now
+    told: list[Any] = []
+    path = f"/v1/watch?after={now['next']}&wait=30&kinds=provider"
+    waiting = threading.Thread(target=lambda: told.append(native.ask("GET", path).body))
+    waiting.start()
+    native.ask("PUT", "/traits/CUSTOM_WAITED", **LATEST)
+    uuid = native.provider("awaited")
+    waiting.join()
+    assert [change["key"] for change in told[0]["changes"]] == [uuid]
+
+
+def test_a_stream_goes_on(native: Native) -> None:
+    """A stream without a cursor begins now, says where that is, and tells what comes."""
+    with stream(native, "kinds=provider,trait") as events:
+        begun = next(events)
+        assert set(begun) == {"id"}
+        for n in range(3):
+            uuid = native.provider(f"streamed-{n}")
+            event = next(events)
+            while "data" not in event:
+                event = next(events)
+            assert json.loads(event["data"])["key"] == uuid
+    after = native.ask("GET", f"/v1/watch?after={begun['id']}&wait=0").body["changes"]
+    assert len(after) == 3
+
+
+@pytest.mark.parametrize("accept", ["application/json", EVENTS])
+@pytest.mark.parametrize("after", ["2.0", "1.999999", "1.999999.3", "0.0"])
+def test_another_history_is_gone(native: Native, accept: str, after: str) -> None:
+    """410 tells the oldest cursor that can be resumed from, for a stream as well."""
+    told = native.ask("GET", f"/v1/watch?after={after}", Accept=accept)
+    assert (told.status, told.body["code"], told.body["oldest"]) == (410, "changes_gone", "1.0")
+    assert told.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("after=x", "cursor"),
+        ("after=1.1.1.1", "cursor"),
+        ("kinds=provider,king", "king"),
+        ("wait=61", "60"),
+        ("wait=-1", "60"),
+        ("wait=nan", "60"),
+        ("limit=0", "1000"),
+        ("limit=1001", "1000"),
+        ("until=1.0", "until"),
+    ],
+)
+def test_bad_questions_are_refused(native: Native, query: str, word: str) -> None:
+    """400 says what is wrong."""
+    told = native.ask("GET", f"/v1/watch?{query}")
+    assert told.status == 400
+    assert word in told.body["detail"]
+
+
+def test_the_server_ends_its_streams_when_it_stops(tmp_path: Path) -> None:
+    """Neither a stream nor a long poll keeps a server that was told to stop; both end whole."""
+    with serve(tmp_path / "ledger", "--no-access-log") as server:
+        native = Native(server.url, tmp_path / "ledger")
+        with stream(native, "") as events:
+            next(events)
+            parts = urlsplit(native.url)
+            poll = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+            poll.request(
+                "GET", "/v1/watch?wait=60&kinds=trait", headers={"X-Auth-Token": native.secret}
+            )
+            native.provider("seen by the stream")
+            assert "data" in next(events)
+            code = server.stop()
+            rest = list(events)
+        answer = poll.getresponse()
+        assert (answer.status, json.loads(answer.read())["changes"]) == (200, [])
+        poll.close()
+    assert code == 0
+    assert all("data" not in event for event in rest)
+    assert not [line for line in server.said if "ERROR" in line or "Traceback" in line]
+
+
+def test_a_restored_ledger_begins_another_history(tmp_path: Path) -> None:
+    """Cursors from before a restore are refused: what they followed may not have happened."""
+    from tests.cli.command import answer
+
+    database = tmp_path / "ledger"
+    where = ["--database", f"sqlite:///{database}"]
+    with serve(database, "--no-access-log") as server:
+        native = Native(server.url, database)
+        native.provider("kept")
+        answer("db", "backup", str(tmp_path / "copy"), *where)
+        native.provider("lost")
+        cursor = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    assert cursor == "1.2"
+    answer("db", "restore", str(tmp_path / "copy"), *where)
+    with serve(database, "--no-access-log") as server:
+        native = Native(server.url, database)
+        gone = native.ask("GET", f"/v1/watch?after={cursor}")
+        assert (gone.status, gone.body["oldest"]) == (410, "2.0")
+        whole, end = polled(native, "2.0", 10)
+        assert (len(whole), end) == (1, "2.1")
