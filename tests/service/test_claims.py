@@ -47,6 +47,7 @@ def test_64_claims_on_64_one_unit_nodes(tmp_path: Path, preference: Preference) 
             answers = await one.outcomes(*(wish(n, preference) for n in range(64)))
             assert len({uuid for answer in answers for uuid in answer.allocations}) == 64
             assert one.engine.transactions - batches <= 2
+            assert max(one.engine.statements[batches:]) <= 12
             assert await one.outcomes(wish(64, preference)) == [Code.NO_CAPACITY]
 
     asyncio.run(main())

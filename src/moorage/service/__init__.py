@@ -1,6 +1,7 @@
 """One function or class = one use case; the batch is the transaction.
 
-`ledger.py` holds the use cases that change the ledger, `reads.py` those that only look.
+`ledger.py` holds the use cases that change the ledger, `claims.py` the one that chooses, `bulk.py`
+those about many providers at once, `reads.py` those that only look.
 `transactor.py` batches, commits and retries; `index.py` keeps the candidate index. `access.py` is
 about tokens, `audit.py` about who did what; `looks.py` are looks at a shared database that requests
 have in common. `upkeep.py` is about checks and backups, `chores.py` what runs by itself. `watch.py`
