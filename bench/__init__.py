@@ -1,5 +1,8 @@
-"""Measurements of a whole service over HTTP, as its clients see it.
+"""Measurements of whole services over HTTP, as their clients see them: Moorage and the original.
 
-`__main__.py` is the command; `scenarios.py` says what is measured, `fleet.py` what is loaded
-before, `wire.py` is the client, `target.py` starts what is measured, `report.py` shows it.
+`__main__.py` is the command and `run.py` its course: which services with which fleets. `fleet.py`
+says what is loaded, `questions.py` what is asked, `scenarios.py` and `native.py` in which order;
+`measure.py` adds up a line, from `wire.py`, the client, and `machine.py`, the processors' time.
+`target.py` and `original.py` start what is measured. `report.py` compares, `documents.py` and
+`chart.py` show it. May import anything; nothing imports it.
 """

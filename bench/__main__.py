@@ -1,73 +1,142 @@
-"""`python -m bench`: start a service, load a fleet, measure, print one table, write JSON."""
+"""`python -m bench`: the original and Moorage in turn, the same fleets; table, JSON, charts."""
 
 import argparse
 import asyncio
 import contextlib
+import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
-from bench import report
-from bench.scenarios import Measurement, Options, measurements
-from bench.target import Moorage, Target
+from bench import documents, machine, report
+from bench.measure import Check, Measurement
+from bench.run import Plan, Run, plan_full, plan_quick, plan_tiny
 
 RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+PLANS = {"full": plan_full, "quick": plan_quick, "tiny": plan_tiny}
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    default = Options()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--flat", type=int, default=default.flat, help="flat hosts to load")
-    parser.add_argument("--trees", type=int, default=default.trees, help="nested hosts to load")
-    parser.add_argument(
-        "--seconds", type=float, default=default.seconds, help="length of each measurement"
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick",
+        action="store_const",
+        dest="plan",
+        const="quick",
+        help="small fleets, short lines: about three minutes",
+    )
+    size.add_argument(
+        "--tiny",
+        action="store_const",
+        dest="plan",
+        const="tiny",
+        help="only to see that everything works: seconds, and figures that mean nothing",
     )
     parser.add_argument(
-        "--connections",
-        type=lambda text: tuple(int(word) for word in text.split(",")),
-        default=default.connections,
-        help="numbers of connections, such as 1,8,64",
+        "--service",
+        action="append",
+        default=[],
+        help="measure only services whose names contain this; may be given several times",
+    )
+    parser.add_argument(
+        "--original",
+        type=Path,
+        default=ROOT / ".venv-original",
+        help="the environment that the original is installed in",
     )
     parser.add_argument("--json", type=Path, help="where to write the figures")
-    parser.add_argument("--directory", type=Path, help="where the database is made (its disk!)")
+    parser.add_argument("--directory", type=Path, help="where the databases are made (its disk!)")
+    parser.add_argument(
+        "--write-docs",
+        type=Path,
+        nargs="?",
+        const=ROOT / "docs",
+        metavar="FOLDER",
+        help="put tables and charts into performance.md and scale.md (of docs/, if none is named)",
+    )
+    parser.add_argument(
+        "--from", dest="source", type=Path, help="measure nothing; take the figures of this JSON"
+    )
     return parser.parse_args(words)
 
 
-async def measured(target: Target, options: Options) -> list[Measurement]:
-    """Measure everything, printing each line as soon as it is known."""
-    done = []
-    print(report.HEAD, flush=True)
-    async for one in measurements(target, options):
-        print(report.line(one), flush=True)
-        done.append(one)
-    return done
+@contextlib.contextmanager
+def workspace(where: Path | None) -> Iterator[Path]:
+    """Make a folder that the database's user, too, may enter."""
+    with tempfile.TemporaryDirectory(prefix="moorage-bench-", dir=where) as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+def measured(asked: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    """Measure everything; show each line as soon as it is known."""
+    found: list[Measurement] = []
+    checks: list[Check] = []
+
+    def shown(one: Measurement | Check) -> None:
+        if isinstance(one, Check):
+            checks.append(one)
+            print(report.checked(one), flush=True)
+        else:
+            found.append(one)
+            print(report.line(one), flush=True)
+
+    with workspace(asked.directory) as directory:
+        about = machine.told(directory)
+        print(documents.machine_told(about), flush=True)
+        run = Run(directory, plan, asked.original, asked.service, shown)
+        started = time.perf_counter()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run.everything())
+    print(f"\n{report.comparison(found)}\n")
+    about["minutes"] = (time.perf_counter() - started) / 60
+    return report.document(about, plan.told(), run.skipped, found, checks)
 
 
 def main() -> int:
-    """Measure Moorage; 0 if every single operation succeeded."""
+    """Measure; 0 if every operation on Moorage succeeded and every check of it held."""
     asked = arguments()
-    options = Options(asked.flat, asked.trees, asked.seconds, asked.connections)
-    path = asked.json or RESULTS / time.strftime("%Y%m%dT%H%M%SZ.json", time.gmtime())
-    with contextlib.ExitStack() as stack:
-        folder = tempfile.TemporaryDirectory(prefix="moorage-bench-", dir=asked.directory)
-        directory = Path(stack.enter_context(folder))
-        about = report.machine(directory)
-        print(f"moorage, SQLite, noauth2: {options.flat} flat hosts, {options.trees} nested")
-        print(report.told(about), flush=True)
-        target = stack.enter_context(Moorage(directory))
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            done = runner.run(measured(target, options))
-    report.written(path, target.name, options, about, done)
-    print(f"written to {path}")
-    failed = [one for one in done if one.failed]
-    for one in failed:
-        print(f"{one.what}: {one.failed} of {one.operations} failed, such as:\n{one.complaint}")
-    return 1 if failed else 0
+    if asked.source is not None:
+        content = json.loads(asked.source.read_text())
+    else:
+        plan = PLANS[asked.plan or "full"]()
+        content = measured(asked, plan)
+        path = asked.json or RESULTS / time.strftime("%Y%m%dT%H%M%SZ.json", time.gmtime())
+        report.written(path, content)
+        documents.pictures(content, path.with_suffix(""))
+        minutes = content["machine"]["minutes"]
+        print(f"written to {path}, charts beside it; took {minutes:.1f} minutes")
+    if asked.write_docs is not None:
+        documents.write(content, asked.write_docs)
+    return _judged(content)
+
+
+def _judged(content: dict[str, Any]) -> int:
+    """Name what must not be: failures of Moorage. The original's are figures like others."""
+    bad = [
+        f"{one.target}, {one.fleet}, {one.what}: {one.failed} of {one.operations} failed, "
+        f"such as:\n{one.complaint}"
+        for one in report.measurements(content)
+        if one.failed and not one.peer
+    ]
+    bad += [
+        f"{one.target}, {one.fleet}, {one.what}: {one.told}"
+        for one in report.checks(content)
+        if not one.kept and not one.peer
+    ]
+    for skipped in report.skipped(content):
+        print(f"not measured: {skipped}")
+    print(*bad, sep="\n")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -1,30 +1,89 @@
-"""The fleet that is loaded before anything is measured: flat hosts and nested ones.
+"""The fleets that are loaded before anything is measured: flat hosts, nested ones, special ones.
 
-Flat hosts offer VCPU, nested ones PCPU, so that a question is about one kind only. Identifiers are
-counted, not random: every run loads and asks the same.
+Flat hosts offer VCPU, nested ones PCPU, the special ones a class each, so that a question is about
+one kind only. Identifiers are counted, not random: every run loads and asks the same.
 """
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-from bench.wire import request
+from bench.wire import Conversation, request
 
-FLAT, NESTED, HOT = 1, 2, 3
+FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED = range(1, 8)
 """The kinds of provider, the first figure of their identifiers."""
 
-FLAT_HOST = {
-    "VCPU": {"total": 64, "allocation_ratio": 16.0},
-    "MEMORY_MB": {"total": 262_144, "reserved": 4_096, "allocation_ratio": 1.0},
-    "DISK_GB": {"total": 4_000, "allocation_ratio": 1.0},
-}
-HOT_HOST = {name: {"total": 2_147_483_647} for name in FLAT_HOST}
-"""One provider that every contended claim is on; it can hold them all."""
-ROOT = {"DISK_GB": {"total": 8_000}}
-CELL = {"PCPU": {"total": 32}, "MEMORY_MB": {"total": 131_072}}
-DEVICE = {"SRIOV_NET_VF": {"total": 16}}
+Inventories = Mapping[str, Mapping[str, float]]
 
-PARTS = 5
-"""Providers in one nested tree: the host, two NUMA cells, a network device below each."""
+FLAT_HOST: Inventories = {
+    "VCPU": {"total": 64, "allocation_ratio": 16.0},
+    "MEMORY_MB": {"total": 262_144, "reserved": 4_096},
+    "DISK_GB": {"total": 4_000},
+}
+HOT_HOST: Inventories = {
+    name: {"total": 2_147_483_647} for name in ("SRIOV_NET_VF", "IPV4_ADDRESS", "NUMA_CORE")
+}
+"""One provider that every contended claim is on; it can hold them all."""
+HOT_CLASSES = tuple(HOT_HOST)
+ROOT: Inventories = {"DISK_GB": {"total": 8_000}}
+CELL: Inventories = {"PCPU": {"total": 32}, "MEMORY_MB": {"total": 131_072}}
+DEVICE: Inventories = {"SRIOV_NET_VF": {"total": 16}}
+
+FULL_TOTAL = 100
+"""Units of the host that is claimed until it is full, and beyond."""
+RACES = 100
+"""Hosts of one unit each, one for each round of the race."""
+SLOT_COUNT = 8
+"""Children of one unit below the host that eight groups are combined on."""
+MOVED_COUNT = 100
+"""Consumers that a reshape moves from a host to its child."""
+
+FAST, SLOW = "HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX2"
+ZONES = 10
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider as it is loaded."""
+
+    uuid: str
+    inventories: Inventories
+    parent: str | None = None
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Every provider is named as its identifier."""
+        return f"host-{self.uuid}"
+
+
+Host = list[Provider]
+"""One tree, parents first."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """So many hosts of one shape."""
+
+    shape: Literal["flat", "nested", "slots"]
+    size: int
+
+    @property
+    def name(self) -> str:
+        """The fleet, as the report calls it."""
+        return f"{self.shape} {self.size:,}".replace(",", " ")
+
+    @property
+    def providers(self) -> int:
+        """How many providers that makes, without the special ones."""
+        return self.size * {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT}[self.shape]
+
+    def hosts(self) -> Iterator[Host]:
+        """Every host, in the order of loading."""
+        make = {"flat": flat_host, "nested": nested_host, "slots": slots_host}[self.shape]
+        return map(make, range(self.size))
 
 
 def identifier(kind: int, number: int, part: int = 0) -> str:
@@ -32,44 +91,82 @@ def identifier(kind: int, number: int, part: int = 0) -> str:
     return f"{kind:08x}-0000-4000-8000-{part:04x}{number:08x}"
 
 
-def created(uuid: str, parent: str | None = None) -> bytes:
-    """A request that creates a provider named as its identifier."""
-    body = {"uuid": uuid, "name": f"host-{uuid}", "parent_provider_uuid": parent}
-    return request("POST", "/resource_providers", json.dumps(body).encode())
+def zone(number: int) -> str:
+    """Return the aggregate of the hosts whose number ends alike."""
+    return f"000000aa-0000-4000-8000-{number % ZONES:012x}"
 
 
-def equipped(uuid: str, inventories: Mapping[str, Mapping[str, float]]) -> bytes:
-    """A request that gives a new provider its inventories."""
-    body = {"resource_provider_generation": 0, "inventories": inventories}
-    path = f"/resource_providers/{uuid}/inventories"
-    return request("PUT", path, json.dumps(body).encode())
+def flat_host(number: int) -> Host:
+    """A host that is one provider; every fourth one is fast."""
+    trait = FAST if number % 4 == 0 else SLOW
+    return [Provider(identifier(FLAT, number), FLAT_HOST, None, (trait,), (zone(number),))]
 
 
-def loading(flat: int, trees: int) -> list[Iterator[bytes]]:
-    """All requests that load the fleet, in stages: each stage needs the one before it."""
+def nested_host(number: int) -> Host:
+    """A host, two NUMA cells below it (1, 2), a network device below each (3, 4)."""
+    trait = FAST if number % 4 == 0 else SLOW
+    uuids = [identifier(NESTED, number, part) for part in range(5)]
     return [
-        (created(uuid) for uuid in _roots(flat, trees)),
-        (created(identifier(NESTED, n, p), _parent(n, p)) for p in (1, 2) for n in range(trees)),
-        (created(identifier(NESTED, n, p), _parent(n, p)) for p in (3, 4) for n in range(trees)),
-        _equipping(flat, trees),
+        Provider(uuids[0], ROOT, None, (), (zone(number),)),
+        Provider(uuids[1], CELL, uuids[0], (trait,)),
+        Provider(uuids[2], CELL, uuids[0], (trait,)),
+        Provider(uuids[3], DEVICE, uuids[1]),
+        Provider(uuids[4], DEVICE, uuids[2]),
     ]
 
 
-def _roots(flat: int, trees: int) -> Iterator[str]:
-    yield identifier(HOT, 0)
-    yield from (identifier(FLAT, number) for number in range(flat))
-    yield from (identifier(NESTED, number) for number in range(trees))
+def slots_host(number: int) -> Host:
+    """A host with eight children of one unit each."""
+    root = identifier(SLOTS, number)
+    children = (
+        Provider(identifier(SLOTS, number, part), {"FPGA": {"total": 1}}, root)
+        for part in range(1, SLOT_COUNT + 1)
+    )
+    return [Provider(root, {}), *children]
 
 
-def _parent(number: int, part: int) -> str:
-    """Cells (1, 2) stand below the host (0), devices (3, 4) below the cells."""
-    return identifier(NESTED, number, max(0, part - 2))
+def special_hosts() -> Iterator[Host]:
+    """What single measurements are made on, beside a flat fleet."""
+    yield [Provider(identifier(HOT, 0), HOT_HOST)]
+    yield [Provider(identifier(FULL, 0), {"PGPU": {"total": FULL_TOTAL}})]
+    for number in range(RACES):
+        yield [Provider(identifier(ONE, number), {"VGPU": {"total": 1}})]
+    root = identifier(MOVED, 0)
+    yield [
+        Provider(root, {"MEM_ENCRYPTION_CONTEXT": {"total": MOVED_COUNT}}),
+        Provider(identifier(MOVED, 0, 1), {}, root),
+    ]
 
 
-def _equipping(flat: int, trees: int) -> Iterator[bytes]:
-    yield equipped(identifier(HOT, 0), HOT_HOST)
-    for number in range(flat):
-        yield equipped(identifier(FLAT, number), FLAT_HOST)
-    for number in range(trees):
-        for part, inventories in enumerate((ROOT, CELL, CELL, DEVICE, DEVICE)):
-            yield equipped(identifier(NESTED, number, part), inventories)
+def loading(host: Host) -> Conversation:
+    """Load one host as a reporter does: create, then inventories, traits and aggregates.
+
+    Ends at the first refusal.
+    """
+    for provider in host:
+        for step in _steps(provider):
+            answer = yield step
+            if answer.status >= 300:
+                return answer.status
+    return None
+
+
+def _steps(provider: Provider) -> Iterator[bytes]:
+    """The requests for one new provider; each but the first raises its generation."""
+    path = f"/resource_providers/{provider.uuid}"
+    about = {"uuid": provider.uuid, "name": provider.name, "parent_provider_uuid": provider.parent}
+    yield _request("POST", "/resource_providers", about)
+    generation = 0
+    for name, content in (
+        ("inventories", provider.inventories),
+        ("traits", provider.traits),
+        ("aggregates", provider.aggregates),
+    ):
+        if content:
+            body = {"resource_provider_generation": generation, name: content}
+            yield _request("PUT", f"{path}/{name}", body)
+            generation += 1
+
+
+def _request(method: str, path: str, body: object) -> bytes:
+    return request(method, path, json.dumps(body).encode())

@@ -1,82 +1,155 @@
-"""Show measurements as one table, and keep them as JSON with what is needed to judge them."""
+"""Put lines side by side: the ratio of each to the original's, tables, and JSON."""
 
 import json
 import os
-import platform
-import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.scenarios import Measurement, Options
+from bench.measure import Check, Measurement
 
 HEAD = (
-    f"{'what':<30} {'conns':>5} {'ops':>8} {'ops/s':>9} {'p50 ms':>8} {'p99 ms':>8} "
-    f"{'CPU ms/op':>9} {'bytes':>8} {'failed':>6}"
+    f"{'fleet':<13} {'what':<42} {'conns':>5} {'ops':>7} {'ops/s':>9} {'p50 ms':>9} {'p99 ms':>9} "
+    f"{'CPU ms':>8} {'db ms':>7} {'MB':>5} {'failed':>6} {'load':>5} {'steal':>5} {'others':>6}"
 )
-SYNCS = 50
+REFERENCE = "original, PostgreSQL"
+"""What every ratio is to, where it was measured; otherwise the other original."""
 
 
-def line(measured: Measurement) -> str:
-    """One measurement as a line of the table."""
+@dataclass(frozen=True)
+class Ratio:
+    """How many times better than the original a line is: in rate, in p50, in processor time.
+
+    None: one of the two cannot be told, because it is nought.
+    """
+
+    against: str
+    rate: float | None
+    p50: float | None
+    cpu: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measurement and its ratio, if the original was measured on the same line."""
+
+    measured: Measurement
+    ratio: Ratio | None
+
+
+def line(one: Measurement) -> str:
+    """One measurement as a line of the running table."""
     return (
-        f"{measured.what:<30} {measured.connections:>5} {measured.operations:>8} "
-        f"{measured.rate:>9.0f} {measured.p50:>8.2f} {measured.p99:>8.2f} {measured.cpu:>9.3f} "
-        f"{measured.answer_bytes:>8} {measured.failed:>6}"
+        f"{one.fleet:<13} {one.what:<42} {one.connections:>5} {one.operations:>7} "
+        f"{one.rate:>9.1f} {one.p50:>9.2f} {one.p99:>9.2f} {one.server_cpu:>8.3f} "
+        f"{one.database_cpu:>7.3f} {one.server_mb + one.database_mb:>5.0f} {one.failed:>6} "
+        f"{one.load_before:>5.1f} {one.steal:>5.0%} {one.others:>6.0%}"
     )
 
 
-def machine(directory: Path) -> dict[str, object]:
-    """What else bears on the figures: processors, load from others, how fast the disk syncs."""
-    return {
-        "processors": os.cpu_count(),
-        "load_before": os.getloadavg(),
-        "sync_ms_p50": sync_milliseconds(directory),
-        "python": platform.python_version(),
-        "system": platform.platform(terse=True),
-    }
+def checked(one: Check) -> str:
+    """One check as a line of the running table."""
+    return f"{one.fleet:<13} {one.what}: {'yes' if one.kept else 'NO'} ({one.told})"
 
 
-def sync_milliseconds(directory: Path) -> float:
-    """The median time of writing 4 KiB to a file in `directory` and syncing it."""
-    path = directory / "sync"
-    times = []
-    with path.open("wb", buffering=0) as file:
-        for _ in range(SYNCS):
-            started = time.perf_counter()
-            file.write(bytes(4096))
-            os.fdatasync(file.fileno())
-            times.append(1_000 * (time.perf_counter() - started))
-    path.unlink()
-    return statistics.median(times)
+def rows(measured: Sequence[Measurement]) -> list[Row]:
+    """Every measurement with its ratio, the same line of all services together."""
+    found = [Row(one, ratio(one, measured)) for one in measured]
+    order = list(dict.fromkeys(map(_key, measured)))
+    return sorted(found, key=lambda row: order.index(_key(row.measured)))
 
 
-def told(about: dict[str, object]) -> str:
-    """The machine in one line."""
-    load = about["load_before"]
-    assert isinstance(load, tuple)
-    return (
-        f"{about['processors']} processors shared by service and load generator, "
-        f"load {load[0]:.2f} before, sync {about['sync_ms_p50']:.2f} ms, "
-        f"Python {about['python']}"
+def _key(one: Measurement) -> tuple[str, str, int]:
+    return one.fleet, one.what, one.connections
+
+
+def ratio(one: Measurement, measured: Iterable[Measurement]) -> Ratio | None:
+    """Compare a line with the original's in the same run."""
+    wanted = (one.fleet, one.versus or one.what, one.connections)
+    peers = {peer.target: peer for peer in measured if peer.peer and _key(peer) == wanted}
+    if not peers:
+        return None
+    peer = peers.get(REFERENCE) or next(iter(peers.values()))
+    return Ratio(
+        against=peer.target,
+        rate=_quotient(one.rate * one.items, peer.rate * peer.items),
+        p50=_quotient(peer.p50 / peer.items, one.p50 / one.items),
+        cpu=_quotient(_processor(peer), _processor(one)),
     )
 
 
-def written(
-    path: Path,
-    name: str,
-    options: Options,
+def _processor(one: Measurement) -> float:
+    return (one.server_cpu + one.database_cpu) / one.items
+
+
+def _quotient(upper: float, lower: float) -> float | None:
+    return upper / lower if upper and lower else None
+
+
+def times(quotient: float | None) -> str:
+    """A ratio as text: three figures, and how often."""
+    if quotient is None:
+        return "-"
+    return f"{quotient:.0f}x" if quotient >= 20 else f"{quotient:.2g}x"
+
+
+def comparison(measured: Sequence[Measurement]) -> str:
+    """The whole table with ratios, for the terminal."""
+    said = [f"{'service':<32} {HEAD} {'rate':>6} {'p50':>6} {'CPU':>6}"]
+    before = None
+    for row in rows(measured):
+        if before not in (None, _key(row.measured)):
+            said.append("")
+        before = _key(row.measured)
+        three = (row.ratio.rate, row.ratio.p50, row.ratio.cpu) if row.ratio else (None,) * 3
+        ratios = " ".join(f"{times(one):>6}" for one in three)
+        said.append(f"{row.measured.target:<32} {line(row.measured)} {ratios}")
+    return "\n".join(said)
+
+
+def document(
     about: dict[str, object],
+    options: dict[str, object],
+    skipped: Sequence[str],
     measured: Sequence[Measurement],
-) -> None:
-    """Write everything as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "target": name,
+    checks: Sequence[Check],
+) -> dict[str, Any]:
+    """Everything there is to know about a run."""
+    return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "options": asdict(options),
-        "machine": {**about, "load_after": os.getloadavg()},
-        "measurements": [asdict(one) for one in measured],
+        "machine": {**about, "load_after": list(os.getloadavg())},
+        "options": options,
+        "not_measured": list(skipped),
+        "checks": [asdict(one) for one in checks],
+        "measurements": [
+            {**asdict(row.measured), "ratio": asdict(row.ratio) if row.ratio else None}
+            for row in rows(measured)
+        ],
     }
+
+
+def written(path: Path, content: dict[str, Any]) -> None:
+    """Write a run as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measurements(content: dict[str, Any]) -> list[Measurement]:
+    """Read the measurements of a run back."""
+    known = Measurement.__dataclass_fields__
+    return [
+        Measurement(**{name: value for name, value in one.items() if name in known})
+        for one in content["measurements"]
+    ]
+
+
+def checks(content: dict[str, Any]) -> list[Check]:
+    """Read the checks of a run back."""
+    return [Check(**one) for one in content["checks"]]
+
+
+def skipped(content: dict[str, Any]) -> list[str]:
+    """Read what was not measured, and why."""
+    return list(content["not_measured"])

@@ -1,147 +1,232 @@
-"""What is measured, in order: loading, candidates on both kinds of host, claims."""
+"""What is measured on each fleet, in order."""
 
+import asyncio
 import itertools
-import json
 import time
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
-from bench import fleet
-from bench.fleet import FLAT, HOT, identifier
-from bench.target import Target, processor_seconds
-from bench.wire import Outcome, drive, request, until
+from bench import fleet, native, questions
+from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
+from bench.measure import LEAST, Bench
+from bench.target import Moorage
+from bench.wire import Outcome, Work
 
 LOADING_CONNECTIONS = 16
-WARM_UP_SECONDS_MAX = 0.5
-CONSUMER = "{:08x}-0000-4000-9000-{:012x}"
-VARIANTS = 16
-"""Different amounts that are asked for in turn, so that no two neighbours ask the same."""
+FOREVER = 3_600.0
+RACERS = 8
+RACES_LEAST = 10
+MIXED_CONNECTIONS = 8
+FILLING_CONNECTIONS = 64
 
 
-@dataclass(frozen=True)
-class Options:
-    """How large the fleet is and how long each measurement takes."""
+async def measure(bench: Bench, *, again: bool) -> None:
+    """Load the fleet, then measure one thing after the other.
 
-    flat: int = 15_000
-    trees: int = 1_000
-    seconds: float = 5.0
-    connections: tuple[int, ...] = (1, 8, 64)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One line of the report. Times are in milliseconds; `cpu` per operation, of the service."""
-
-    what: str
-    connections: int
-    operations: int
-    failed: int
-    rate: float
-    p50: float
-    p99: float
-    cpu: float
-    answer_bytes: int
-    complaint: str = ""
+    Args:
+        bench: where to measure.
+        again: leave out what does not depend on the size of the fleet; it has been measured.
+    """
+    await load(bench)
+    if bench.fleet.shape == "slots":
+        await bench.line(
+            "candidates 8x8 limit=10", questions.slot_questions(10), 1, least=1, warm=False
+        )
+    elif bench.fleet.shape == "nested":
+        await _nested(bench)
+    else:
+        await _flat(bench, again)
+    if isinstance(bench.target, Moorage):
+        await _restart(bench, bench.target)
 
 
-async def measurements(target: Target, options: Options) -> AsyncIterator[Measurement]:
-    """Load the fleet, then measure one thing after the other."""
-    for number, stage in enumerate(fleet.loading(options.flat, options.trees), 1):
-        name = f"load, stage {number}"
-        yield await _measure(target, name, stage, LOADING_CONNECTIONS, None)
-    for name, questions in (
-        ("candidates flat limit=10", flat_questions(10)),
-        ("candidates flat limit=1000", flat_questions(1000)),
-        ("candidates nested limit=10", nested_questions(10)),
-        ("candidates nested limit=1000", nested_questions(1000)),
-    ):
-        for connections in options.connections[:2]:
-            yield await _measure(target, name, questions, connections, options.seconds)
-    claimed = itertools.count()
-    for name, requests in (
-        ("claims, disjoint providers", disjoint_claims(claimed, options.flat)),
-        ("claims, one provider", contended_claims(claimed)),
-    ):
-        for connections in options.connections:
-            yield await _measure(target, name, requests, connections, options.seconds)
+async def load(bench: Bench) -> None:
+    """Load the fleet over HTTP; the original gets the rest by SQL when its time is over."""
+    bench.empty_bytes = bench.target.memory_bytes()[0]
+    if bench.fleet.shape == "flat":
+        # One after the other: on SQLite the original fails when two workers write.
+        _all_done(await bench.drive(map(fleet.loading, fleet.special_hosts()), 1))
+    peer, size = bench.target.peer, bench.fleet.size
+    measured, outcome = await bench.line(
+        "load",
+        map(fleet.loading, bench.fleet.hosts()),
+        LOADING_CONNECTIONS,
+        seconds=bench.options.loading_seconds if peer else FOREVER,
+        most=size,
+        warm=False,
+        note="hosts; each created and given inventories, traits, aggregates",
+    )
+    if peer and (measured.operations < size or measured.failed):
+        filled = bench.target.fill(bench.fleet)
+        told = f"{measured.operations} of {size} over HTTP, {measured.failed} of them not wholly; "
+        bench.check("fleet loaded", True, f"{told}{filled} by SQL, and what was missing")
+    else:
+        _all_done(outcome)
 
 
-def flat_questions(limit: int) -> Iterator[bytes]:
-    """Where would one server fit? Only flat hosts offer VCPU."""
-    return _asked(
-        f"/allocation_candidates?resources=VCPU:{n},MEMORY_MB:{512 * n},DISK_GB:{n}&limit={limit}"
-        for n in range(1, VARIANTS + 1)
+def _all_done(outcome: Outcome) -> None:
+    if any(status >= 300 for status in outcome.statuses):
+        raise RuntimeError(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+
+
+async def _nested(bench: Bench) -> None:
+    few, several = 1, 8
+    await bench.line("candidates limit=10", questions.nested_questions(10), few)
+    await bench.line("candidates limit=10", questions.nested_questions(10), several)
+    await bench.line("candidates limit=1000", questions.nested_questions(1000), few)
+    await bench.line("candidates, no limit", questions.nested_questions(None), few)
+    for limit in (10, 1000):
+        what = f"candidates isolate, trait, zones, limit={limit}"
+        await bench.line(what, questions.granular_questions(limit), few)
+    await bench.line("candidates, nothing fits", questions.unfit_nested_questions(), few)
+
+
+async def _flat(bench: Bench, again: bool) -> None:
+    few, several = 1, 8
+    await bench.line("candidates limit=10", questions.flat_questions(10), few)
+    await bench.line("candidates limit=10", questions.flat_questions(10), several)
+    await bench.line("candidates limit=1000", questions.flat_questions(1000), few)
+    await bench.line("candidates, no limit", questions.flat_questions(None), few)
+    await bench.line("candidates trait, zones, limit=1000", questions.labelled_questions(1000), few)
+    await bench.line("candidates, nothing fits", questions.unfit_questions(), few)
+    claimed = await _claims(bench)
+    await bench.line(
+        "release", questions.releases(claimed), FILLING_CONNECTIONS, most=len(claimed), warm=False
+    )
+    await bench.line("schedule loop", questions.schedules(bench.numbers), several)
+    if isinstance(bench.target, Moorage):
+        await native.claims(bench)
+    await _mixed(bench)
+    await _refresh(bench)
+    if not again:
+        await _contended(bench)
+        await _reshape(bench)
+        await _race(bench)
+
+
+async def _claims(bench: Bench) -> list[bytes]:
+    """Claim on hosts in turn; return the claims of the last line that were granted."""
+    granted: list[bytes] = []
+    for connections in bench.options.connections:
+        granted.clear()
+        work = questions.disjoint_claims(bench.numbers, bench.fleet)
+        _, outcome = await bench.line("claims, disjoint hosts", _kept(work, granted), connections)
+        refused = set(outcome.refused)
+        granted = [one for one in granted if one not in refused]
+    return granted
+
+
+def _kept(work: Iterator[bytes], kept: list[bytes]) -> Iterator[bytes]:
+    for one in work:
+        kept.append(one)
+        yield one
+
+
+async def _contended(bench: Bench) -> None:
+    """Claims that are all on one host; then on one that gets full, which must be exactly full."""
+    for connections in bench.options.connections:
+        work = questions.contended_claims(bench.numbers)
+        await bench.line("claims, one host", work, connections)
+    offered = FULL_TOTAL + FILLING_CONNECTIONS
+    _, outcome = await bench.line(
+        "claims until full",
+        questions.filling_claims(bench.numbers),
+        FILLING_CONNECTIONS,
+        least=offered,
+        most=offered,
+        warm=False,
+        refusable=True,
+    )
+    host = identifier(FULL, 0)
+    used = questions.used(host, "PGPU", await bench.ask(questions.usages(host)))
+    granted = outcome.statuses[204]
+    told = f"{offered} claims on {FULL_TOTAL} units: {granted} granted, {used} in use"
+    bench.check("exactly full, never over", used == granted == FULL_TOTAL, told)
+
+
+async def _race(bench: Bench) -> None:
+    """Eight claimers at once want the one unit of a host, round after round."""
+    total = Outcome()
+    winners = []
+
+    async with bench.costs() as cost:
+        for number in range(min(bench.options.races, RACES)):
+            if number >= RACES_LEAST and total.elapsed > 4 * bench.options.seconds:
+                break
+            claims = list(itertools.islice(questions.racing_claims(bench.numbers, number), RACERS))
+            outcome = await bench.drive(iter(claims), RACERS)
+            winners.append(outcome.statuses[204])
+            total.elapsed += outcome.elapsed
+            total.seconds += outcome.seconds
+            total.statuses += outcome.statuses
+    measured = bench.measurement("race for one unit", RACERS, total, cost, refusable=True)
+    bench.shown(replace(measured, note="ops/s: winners"))
+    over, none = sum(count > 1 for count in winners), sum(count < 1 for count in winners)
+    told = f"{len(winners)} rounds: sold twice or more in {over}, to nobody in {none}"
+    bench.check("one winner of eight", not over and not none, told)
+
+
+async def _mixed(bench: Bench) -> None:
+    """Claims while as many other connections ask for candidates without a pause."""
+    asking = True
+
+    def endless() -> Iterator[Work]:
+        for question in questions.flat_questions(1000):
+            if not asking:
+                return
+            yield question
+
+    asked = asyncio.create_task(bench.drive(endless(), MIXED_CONNECTIONS))
+    work = questions.disjoint_claims(bench.numbers, bench.fleet)
+    try:
+        await bench.line(
+            "mixed: claims beside candidates limit=1000",
+            work,
+            MIXED_CONNECTIONS,
+            note="CPU of both per claim",
+        )
+    finally:
+        asking = False
+        await asked
+
+
+async def _refresh(bench: Bench) -> None:
+    """An Ironic reporter finds nothing changed: node by node, and all in one where that exists."""
+    reported = bench.options.reported
+    await bench.line(
+        "refresh node by node",
+        questions.refreshes(bench.fleet, reported),
+        1,
+        note="nodes; five GETs each, as nova's report client",
+    )
+    if isinstance(bench.target, Moorage):
+        await native.reports(bench, reported)
+
+
+async def _reshape(bench: Bench) -> None:
+    """Move a class of 100 consumers from a host to its child, and back."""
+    outcome = await bench.drive(questions.moving(identifier(MOVED, 0)), 1)
+    _all_done(outcome)
+    await bench.line(
+        "reshape with 100 consumers",
+        questions.reshapes(),
+        1,
+        least=LEAST,
+        warm=False,
+        note="with a look at both providers before",
     )
 
 
-def nested_questions(limit: int) -> Iterator[bytes]:
-    """A server with pinned processors from one cell, a virtual function, and disk of the host."""
-    return _asked(
-        f"/allocation_candidates?resources=DISK_GB:{n}&resources_CPU=PCPU:{n},MEMORY_MB:{512 * n}"
-        f"&resources_NET=SRIOV_NET_VF:1&group_policy=none&limit={limit}"
-        for n in range(1, VARIANTS + 1)
-    )
-
-
-def _asked(paths: Iterator[str]) -> Iterator[bytes]:
-    return itertools.cycle([request("GET", path) for path in paths])
-
-
-def disjoint_claims(numbers: Iterator[int], flat: int) -> Iterator[bytes]:
-    """New consumers, each on the next flat host."""
-    # A step that shares no factor with the fleet visits every host before any twice.
-    step = 7_919 if flat % 7_919 else 7_907
-    return (_claim(number, identifier(FLAT, number * step % flat)) for number in numbers)
-
-
-def contended_claims(numbers: Iterator[int]) -> Iterator[bytes]:
-    """New consumers, all on one host."""
-    return (_claim(number, identifier(HOT, 0)) for number in numbers)
-
-
-def _claim(number: int, provider: str) -> bytes:
-    body = {
-        "allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}}},
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-        "project_id": "bench",
-        "user_id": "bench",
-    }
-    path = f"/allocations/{CONSUMER.format(4, number)}"
-    return request("PUT", path, json.dumps(body).encode())
-
-
-async def _measure(
-    target: Target,
-    what: str,
-    requests: Iterator[bytes],
-    connections: int,
-    seconds: float | None,
-) -> Measurement:
-    """Drive the requests, for some seconds or to their end, and add up what it cost."""
-    if seconds is not None:
-        warm_up = time.perf_counter() + min(WARM_UP_SECONDS_MAX, seconds / 4)
-        await drive(target.url, until(warm_up, requests), connections)
-        requests = until(time.perf_counter() + seconds, requests)
-    before = processor_seconds(target.pids())
-    outcome = await drive(target.url, requests, connections)
-    spent = processor_seconds(target.pids()) - before
-    return _measurement(what, connections, outcome, spent)
-
-
-def _measurement(what: str, connections: int, outcome: Outcome, spent: float) -> Measurement:
-    operations = len(outcome.seconds)
-    ordered = sorted(outcome.seconds) or [0.0]
-    failed = sum(count for status, count in outcome.statuses.items() if status >= 300)
-    return Measurement(
-        what=what,
-        connections=connections,
-        operations=operations,
-        failed=failed,
-        rate=operations / outcome.elapsed,
-        p50=1_000 * ordered[len(ordered) // 2],
-        p99=1_000 * ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)],
-        cpu=1_000 * spent / max(operations, 1),
-        answer_bytes=outcome.received // max(operations, 1),
-        complaint=outcome.sample.decode(errors="replace")[:2_000],
-    )
+async def _restart(bench: Bench, target: Moorage) -> None:
+    """How long it takes to serve again with this fleet; the processor time is all spent on it."""
+    target.stop()
+    async with bench.costs() as cost:
+        started = time.perf_counter()
+        target.start()
+        ready = time.perf_counter() - started
+    outcome = Outcome(elapsed=ready, seconds=[ready])
+    outcome.statuses[200] = 1
+    measured = bench.measurement("restart until serving", 1, outcome, cost)
+    grown = (cost.memory[0] - bench.empty_bytes) / target.count / bench.fleet.providers
+    note = f"{grown:.0f} bytes per provider and process more than when empty"
+    bench.shown(replace(measured, note=note))

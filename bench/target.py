@@ -1,4 +1,4 @@
-"""What is measured: something with an address and processes, that can be started and stopped."""
+"""What is measured: something with addresses and processes, that can be started and stopped."""
 
 import os
 import re
@@ -6,95 +6,153 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
+
+from bench import machine
+from bench.fleet import Fleet
+from tests.cluster import Cluster
 
 READY = re.compile(r"serving (http://\S+)")
-READY_SECONDS = 60.0
-STOP_SECONDS = 20.0
+READY_SECONDS = 120.0
+STOP_SECONDS = 30.0
 
 
-class Target(Protocol):
+class NotStarted(Exception):
+    """A service that was to be measured does not start; the message says why."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a service keeps its data: in a file of its own, or in a PostgreSQL cluster."""
+
+    directory: Path
+    name: str
+    cluster: Cluster | None = None
+
+    @property
+    def engine(self) -> str:
+        """The engine, as the report calls it."""
+        return "SQLite" if self.cluster is None else "PostgreSQL"
+
+    @property
+    def file(self) -> Path:
+        """The file, where the engine is SQLite."""
+        return self.directory / f"{self.name}.sqlite"
+
+    def roots(self) -> list[int]:
+        """The processes that started all others of the database's own."""
+        if self.cluster is None:
+            return []
+        return [int((self.cluster.data / "postmaster.pid").read_text().split()[0])]
+
+
+class Target:
     """A service under measurement; a context manager that starts and stops it."""
 
-    name: str
-    url: str
+    peer = False
+    """Is it what the others are compared with?"""
+    keeps = True
+    """Does it keep a connection open after an answer?"""
+    name = ""
 
-    def pids(self) -> list[int]:
-        """The processes whose processor time counts as the service's."""
-        ...
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.urls: list[str] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> Self:
-        """Start it and wait until it serves."""
-        ...
+    def roots(self) -> list[int]:
+        """The processes of the service that we started."""
+        return [process.pid for process in self.processes]
 
-    def __exit__(self, *error: object) -> None:
-        """Stop it."""
-        ...
-
-
-class Moorage:
-    """A real `moorage serve` on SQLite, with its files in a directory of its own."""
-
-    name = "moorage"
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.url = ""
-        self._ready = threading.Event()
-
-    def pids(self) -> list[int]:
-        """The one process of the server."""
-        return [self._process.pid]
-
-    def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--database", f"sqlite:///{self.directory / 'bench.sqlite'}"]
-        command += ["--auth", "noauth2"]
-        self._log = (self.directory / "bench.log").open("wb")
-        self._process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            cwd=self.directory,
-            env=_environment(),
+    def processor_seconds(self) -> tuple[float, float]:
+        """Processor time used so far by the service and by its database."""
+        return (
+            machine.processor_seconds(self.roots()),
+            machine.processor_seconds(self.storage.roots()),
         )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        if not self._ready.wait(READY_SECONDS) or not self.url:
-            self.__exit__()
-            raise RuntimeError((self.directory / "bench.log").read_text() or "no ready line")
+
+    def memory_bytes(self) -> tuple[int, int]:
+        """Memory of the service and of its database."""
+        return machine.memory_bytes(self.roots()), machine.memory_bytes(self.storage.roots())
+
+    def fill(self, fleet: Fleet) -> int:
+        """Load what is missing of a fleet other than over HTTP; return how many hosts that was."""
+        raise NotImplementedError(f"{self.name} loads everything over HTTP, not {fleet.name}")
+
+    def start(self) -> None:
+        """Start it and wait until it serves. Raises NotStarted."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Stop every process, in good order if they obey."""
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes.clear()
+        self.urls.clear()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join(STOP_SECONDS)
-        self._log.close()
+        self.stop()
 
-    def _read(self) -> None:
+
+class Moorage(Target):
+    """One or several real `moorage serve` on one database."""
+
+    def __init__(self, storage: Storage, count: int = 1) -> None:
+        super().__init__(storage)
+        self.count = count
+        several = f", {count} processes" if count > 1 else ""
+        self.name = f"Moorage, {storage.engine}{several}"
+
+    def start(self) -> None:
+        """Start the processes, the first one first: it makes the schema. Raises NotStarted."""
+        for number in range(self.count):
+            self._start(number)
+
+    def _start(self, number: int) -> None:
+        storage = self.storage
+        cluster = storage.cluster
+        database = f"sqlite:///{storage.file}" if cluster is None else cluster.url(storage.name)
+        command = [sys.executable, "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
+        command += ["--database", database, "--auth", "noauth2"]
+        log = storage.directory / f"{storage.name}-{number}.log"
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                cwd=storage.directory,
+                env=_environment(),
+            )
+        self.processes.append(process)
+        ready = threading.Event()
+        threading.Thread(target=self._read, args=(process, ready), daemon=True).start()
+        if not ready.wait(READY_SECONDS) or len(self.urls) != number + 1:
+            self.stop()
+            raise NotStarted(f"{self.name} does not start: {log.read_text()[-2_000:]}")
+
+    def _read(self, process: subprocess.Popen[bytes], ready: threading.Event) -> None:
         """Find the address in what the server says, and keep its pipe empty."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if not self.url and (found := READY.search(line.decode(errors="replace"))):
-                self.url = found[1]
-                self._ready.set()
-        self._ready.set()
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                if not ready.is_set() and (found := READY.search(line.decode(errors="replace"))):
+                    self.urls.append(found[1])
+                    ready.set()
+        ready.set()
 
 
 def _environment() -> dict[str, str]:
     """The environment without settings of the caller's own Moorage."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
-
-
-def processor_seconds(pids: list[int]) -> float:
-    """Processor time that these processes have used so far, all threads, user and system."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")

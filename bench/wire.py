@@ -1,30 +1,50 @@
 """A lean HTTP/1.1 client: prepared bytes out, status codes and times in.
 
 It shares the machine with what it measures, so it does as little as it can: one closed loop per
-connection, driven by callbacks, with no objects per request.
+connection, driven by callbacks, with no objects per request. Where one request needs the answer to
+another, the work is a generator that is sent each answer and yields the next request.
 """
 
 import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
+BROKEN = 599
+"""The status under which an answer is counted that never came, or could not be read."""
+REFUSED_KEPT_MAX = 10_000
 
 
 class BrokenAnswer(Exception):
-    """The connection ended, or the answer is not one that this client can read."""
+    """The answer is not one that this client can read."""
+
+
+class Answer(NamedTuple):
+    """One complete answer, as a conversation gets it."""
+
+    status: int
+    body: bytes
+
+
+Conversation = Generator[bytes, Answer, int | None]
+"""Requests of which each may depend on the answers before it; together one operation.
+
+It may return the status that the whole is counted under; otherwise that is the highest one met.
+"""
+Work = bytes | Conversation
 
 
 def request(method: str, path: str, body: bytes = b"", version: str = "1.39") -> bytes:
     """Build one request of Placement's administrator under its test scheme `noauth2`."""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Auth-Token: admin\r\n"
-        f"OpenStack-API-Version: placement {version}\r\nAccept: application/json\r\n"
+        f"X-Roles: admin,service\r\nOpenStack-API-Version: placement {version}\r\n"
+        "Accept: application/json\r\n"
     )
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -33,72 +53,135 @@ def request(method: str, path: str, body: bytes = b"", version: str = "1.39") ->
 
 @dataclass
 class Outcome:
-    """What a run of requests came to. `seconds` holds one latency per answer."""
+    """What a run of operations came to. `seconds` holds one latency per operation."""
 
     elapsed: float = 0.0
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     received: int = 0
     """Bytes of answers, heads included."""
+    refused: list[bytes] = field(default_factory=list)
+    """The single requests that were not answered 2xx, the first REFUSED_KEPT_MAX of them."""
     sample: bytes = b""
     """The last answer that was not 2xx, for the report."""
 
 
-class _Loop(asyncio.Protocol):
-    """One connection that always has one request under way, until there are no more."""
+@dataclass
+class _Drive:
+    """What the connections of one run share."""
 
-    def __init__(self, requests: Iterator[bytes], outcome: Outcome) -> None:
-        self.requests = requests
-        self.outcome = outcome
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.buffer = b""
+    work: Iterator[Work]
+    outcome: Outcome
+    keeps: bool
+
+
+class _Loop(asyncio.Protocol):
+    """One line of operations: always one request under way, until there is no more work.
+
+    Servers that close after each answer get a new connection for each request; the object stays.
+    """
+
+    def __init__(self, drive: _Drive, host: str, port: int) -> None:
+        self.drive = drive
+        self.address = (host, port)
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self.loop.create_future()
+        self.transport: asyncio.Transport | None = None
+        self.buffer = bytearray()
         self.expected = 0
+        self.request = b""
+        self.talk: Conversation | None = None
+        self.worst = 0
+        self.spent = 0.0
         self.sent = 0.0
-        self.waiting = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.next()
+        if self.request:
+            self.transport.write(self.request)
 
-    def next(self) -> None:
-        """Send the next request, or close."""
-        request = next(self.requests, None)
-        self.waiting = request is not None
-        if request is None:
-            self.transport.close()
-            return
+    def begin(self) -> None:
+        """Take the next operation, or end."""
+        work = next(self.drive.work, None)
+        self.worst, self.spent = 0, 0.0
+        if work is None:
+            self.request = b""
+            if self.transport is not None:
+                self.transport.close()
+            self.done.set_result(None)
+        elif isinstance(work, bytes):
+            self.talk = None
+            self.send(work)
+        else:
+            self.talk = work
+            self.send(next(work))
+
+    def send(self, request: bytes) -> None:
+        self.request = request
+        self.buffer.clear()
+        self.expected = 0
         self.sent = time.perf_counter()
-        self.transport.write(request)
+        if self.transport is not None:
+            self.transport.write(request)
+        else:
+            self.task = self.loop.create_task(self.reconnect())
+
+    async def connect(self) -> None:
+        await self.loop.create_connection(lambda: self, *self.address)
+
+    async def reconnect(self) -> None:
+        try:
+            await self.connect()
+        except OSError as error:
+            self.answered(BROKEN, repr(error).encode())
 
     def data_received(self, data: bytes) -> None:
-        self.buffer = self.buffer + data if self.buffer else data
+        buffer = self.buffer
+        buffer += data
         if not self.expected:
-            end = self.buffer.find(HEAD_END)
+            end = buffer.find(HEAD_END)
             if end < 0:
                 return
-            self.expected = end + len(HEAD_END) + _length(self.buffer[: end + 2])
-        if len(self.buffer) < self.expected:
+            self.expected = end + len(HEAD_END) + _length(bytes(buffer[: end + 2]))
+        if len(buffer) < self.expected:
             return
-        outcome = self.outcome
-        outcome.seconds.append(time.perf_counter() - self.sent)
-        status = int(self.buffer[9:12])
-        outcome.statuses[status] += 1
-        outcome.received += self.expected
+        if not self.drive.keeps:
+            self.drop()
+        self.drive.outcome.received += self.expected
+        self.answered(int(buffer[9:12]), b"" if self.talk is None else bytes(buffer))
+
+    def answered(self, status: int, answer: bytes) -> None:
+        """Count an answer; go on with the conversation or to the next operation."""
+        self.spent += time.perf_counter() - self.sent
+        self.worst = max(self.worst, status)
+        outcome = self.drive.outcome
         if status >= 300:
-            outcome.sample = self.buffer
-        self.buffer = b""
-        self.expected = 0
-        self.next()
+            outcome.sample = answer or bytes(self.buffer)
+            if self.talk is None and len(outcome.refused) < REFUSED_KEPT_MAX:
+                outcome.refused.append(self.request)
+        if self.talk is not None:
+            try:
+                self.send(self.talk.send(Answer(status, answer.partition(HEAD_END)[2])))
+                return
+            except StopIteration as end:
+                self.worst = end.value or self.worst
+        outcome.seconds.append(self.spent)
+        outcome.statuses[self.worst] += 1
+        self.begin()
+
+    def drop(self) -> None:
+        """Give this connection up; what still happens on it does not concern us."""
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.set_protocol(asyncio.Protocol())
+            transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.done.done():
-            return
-        if error or self.waiting:
-            self.done.set_exception(
-                BrokenAnswer(f"connection lost: {error or self.buffer[:200]!r}")
+        self.transport = None
+        if self.request and not self.done.done():
+            self.answered(
+                BROKEN, f"connection lost: {error or bytes(self.buffer[:200])!r}".encode()
             )
-        else:
-            self.done.set_result(None)
 
 
 def _length(head: bytes) -> int:
@@ -110,32 +193,58 @@ def _length(head: bytes) -> int:
     return int(head[at + len(LENGTH) : head.index(b"\r\n", at)])
 
 
-def until(deadline: float, requests: Iterator[bytes]) -> Iterator[bytes]:
-    """Hand out requests until the deadline (of `time.perf_counter`) has passed."""
-    return itertools.takewhile(lambda _: time.perf_counter() < deadline, requests)
+def bounded(work: Iterator[Work], seconds: float, least: int, most: int) -> Iterator[Work]:
+    """Hand out work until `seconds` from now have passed, but `least` and never over `most`."""
+    deadline = time.perf_counter() + seconds
+    # Looks at the time first: work that is taken must be done.
+    for number in range(most):
+        if number >= least and time.perf_counter() >= deadline:
+            return
+        try:
+            one = next(work)
+        except StopIteration:
+            return
+        yield one
 
 
-async def drive(url: str, requests: Iterator[bytes], connections: int) -> Outcome:
-    """Send all requests over this many connections, each waiting for its answer.
+async def drive(
+    urls: Sequence[str], work: Iterator[Work], connections: int, *, keeps: bool = True
+) -> Outcome:
+    """Do all the work over this many connections, each waiting for its answers.
+
+    All connections are open before the first request is sent.
 
     Args:
-        url: `http://HOST:PORT` of the service.
-        requests: prepared by `request`; shared by the connections, taken as they get free.
-        connections: how many are open at once.
+        urls: `http://HOST:PORT` of every process of the service; connections take turns.
+        work: shared by the connections, taken as they get free.
+        connections: how many operations are under way at once.
+        keeps: does the server keep a connection after an answer?
 
     Raises:
-        BrokenAnswer: a connection was lost or an answer could not be read.
+        BrokenAnswer: an answer could not be read.
     """
-    host, _, port = url.removeprefix("http://").rpartition(":")
     outcome = Outcome()
-    loop = asyncio.get_running_loop()
+    shared = _Drive(work, outcome, keeps)
+    loops = []
+    for url, _ in zip(itertools.cycle(urls), range(connections), strict=False):
+        host, _, port = url.removeprefix("http://").rpartition(":")
+        loops.append(_Loop(shared, host, int(port)))
+    await asyncio.gather(*(loop.connect() for loop in loops))
     started = time.perf_counter()
-    loops: list[_Loop] = []
-    for _ in range(connections):
-        _, protocol = await loop.create_connection(
-            lambda: _Loop(requests, outcome), host, int(port)
-        )
-        loops.append(protocol)
-    await asyncio.gather(*(protocol.done for protocol in loops))
+    for loop in loops:
+        loop.begin()
+    await asyncio.gather(*(loop.done for loop in loops))
     outcome.elapsed = time.perf_counter() - started
     return outcome
+
+
+async def ask(url: str, request: bytes, *, keeps: bool = True) -> Answer:
+    """Send one request outside of any measurement; return its answer."""
+    answers: list[Answer] = []
+
+    def conversation() -> Conversation:
+        answers.append((yield request))
+        return None
+
+    await drive([url], iter([conversation()]), 1, keeps=keeps)
+    return answers[0]

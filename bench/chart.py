@@ -1,0 +1,157 @@
+"""Charts as SVG, written by hand: dots on a logarithmic scale, and lines on two."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+COLOURS = ("#9a3412", "#f59e0b", "#1d4ed8", "#0d9488", "#7c3aed", "#be185d", "#4d7c0f", "#334155")
+FONT = 'font-family="sans-serif"'
+ROW = 18
+LEFT, RIGHT, TOP = 400, 40, 70
+WIDTH = 1_000
+LABEL_STEP = 15
+LINES_HEIGHT, LINES_RIGHT, LINES_LEFT = 760, 430, 80
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One row of a chart of dots: a heading has no values. `values`: by series."""
+
+    label: str
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series of a chart of lines, as (x, y) with both above nought."""
+
+    label: str
+    points: list[tuple[float, float]]
+
+
+def dots(title: str, unit: str, series: Sequence[str], rows: Sequence[Dots]) -> str:
+    """Draw one row for each line, one dot for each series, on a logarithmic scale."""
+    values = [value for row in rows for value in row.values.values() if value > 0] or [1.0]
+    low, high = _decades(values)
+    height = TOP + ROW * len(rows) + 40
+
+    def across(value: float) -> float:
+        share = (math.log10(value) - low) / (high - low)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    parts = [_text(20, 24, title, size=16, weight="bold")]
+    for number, name in enumerate(series):
+        where = 20 + number * (WIDTH - 40) / len(series)
+        parts += [_dot(where, 44, number, name), _text(where + 10, 48, name)]
+    for decade in range(low, high + 1):
+        x = across(10.0**decade)
+        parts.append(_rule(x, TOP, x, height - 30))
+        parts.append(_text(x, height - 14, _figure(10.0**decade), anchor="middle"))
+    parts.append(_text(LEFT - 12, height - 14, unit, anchor="end"))
+    for number, row in enumerate(rows):
+        y = TOP + ROW * (number + 0.5)
+        if not row.values:
+            parts.append(_text(20, y + 4, row.label, weight="bold"))
+            continue
+        parts.append(_text(LEFT - 12, y + 4, row.label, anchor="end"))
+        parts.append(_rule(LEFT, y, WIDTH - RIGHT, y, colour="#f1f5f9"))
+        for index, name in enumerate(series):
+            value = row.values.get(name, 0)
+            if value > 0:
+                tip = f"{row.label}, {name}: {_figure(value)} {unit}"
+                parts.append(_dot(across(value), y, index, tip))
+    return _drawing(WIDTH, height, title, parts)
+
+
+def lines(title: str, across: str, up: str, series: Sequence[Line]) -> str:
+    """Draw lines on two logarithmic scales, each labelled at its end."""
+    points = [point for one in series for point in one.points] or [(1.0, 1.0)]
+    left, right = _decades([x for x, _ in points])
+    low, high = _decades([y for _, y in points])
+    bottom = LINES_HEIGHT - 50
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        width = WIDTH - LINES_LEFT - LINES_RIGHT
+        return (
+            LINES_LEFT + (math.log10(x) - left) / (right - left) * width,
+            bottom - (math.log10(y) - low) / (high - low) * (bottom - TOP),
+        )
+
+    parts = [_text(20, 24, title, size=16, weight="bold"), _text(20, 50, up)]
+    for decade in range(low, high + 1):
+        x, y = place(10.0**left, 10.0**decade)
+        parts.append(_rule(x, y, WIDTH - LINES_RIGHT, y))
+        parts.append(_text(x - 8, y + 4, _figure(10.0**decade), anchor="end"))
+    for value in sorted({x for x, _ in points}):
+        x, _ = place(value, 10.0**low)
+        parts.append(_rule(x, TOP, x, bottom))
+        parts.append(_text(x, bottom + 18, f"{value:,.0f}".replace(",", " "), anchor="middle"))
+    parts.append(_text(LINES_LEFT, bottom + 38, across))
+    ordered = sorted((one for one in series if one.points), key=lambda one: -one.points[-1][1])
+    y = 0.0
+    for number, one in enumerate(ordered):
+        colour = COLOURS[number % len(COLOURS)]
+        placed = [place(*point) for point in one.points]
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in placed)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [_dot(px, py, number, one.label) for px, py in placed]
+        y = max(placed[-1][1], y + LABEL_STEP)
+        label_x = WIDTH - LINES_RIGHT + 16
+        parts.append(_rule(placed[-1][0], placed[-1][1], label_x - 3, y, colour=colour))
+        parts.append(_text(label_x, y + 4, one.label, colour=colour))
+    height = max(LINES_HEIGHT, int(y) + 20)
+    return _drawing(WIDTH, height, title, parts)
+
+
+def _decades(values: Iterable[float]) -> tuple[int, int]:
+    known = [math.log10(value) for value in values]
+    low, high = math.floor(min(known)), math.ceil(max(known))
+    return low, max(high, low + 1)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:.3g}"
+
+
+def _text(
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: int = 12,
+    anchor: str = "start",
+    weight: str = "normal",
+    colour: str = "#0f172a",
+) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" {FONT} font-size="{size}" font-weight="{weight}" '
+        f'text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+    )
+
+
+def _dot(x: float, y: float, series: int, tip: str) -> str:
+    colour = COLOURS[series % len(COLOURS)]
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" fill-opacity="0.85">'
+        f"<title>{escape(tip)}</title></circle>"
+    )
+
+
+def _rule(x: float, y: float, to_x: float, to_y: float, colour: str = "#cbd5e1") -> str:
+    return (
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" '
+        f'stroke="{colour}" stroke-width="1"/>'
+    )
+
+
+def _drawing(width: int, height: int, title: str, parts: Iterable[str]) -> str:
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
+            f"<title>{escape(title)}</title>",
+            f'<rect width="{width}" height="{height}" fill="white"/>',
+            *parts,
+            "</svg>\n",
+        ]
+    )

@@ -1,0 +1,109 @@
+"""What the machine says: processor time and memory of processes, and who else was busy."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+SYNCS = 50
+TICKS = os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+
+
+def tree(root: int) -> list[int]:
+    """Return a process and all its descendants that are alive."""
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, ())
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of a process from its state on; nothing, if it has ended meanwhile."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def processor_seconds(roots: Iterable[int]) -> float:
+    """Processor time of these processes and all they started, user and system.
+
+    Descendants that have ended and were waited for are counted with their parents.
+    """
+    ticks = 0
+    for root in roots:
+        for pid in tree(root):
+            ticks += sum(map(int, _stat(pid)[11:15]))
+    return ticks / TICKS
+
+
+def memory_bytes(roots: Iterable[int]) -> int:
+    """Memory of these processes and all they started; shared pages are shared out (PSS)."""
+    total = 0
+    for root in roots:
+        for pid in tree(root):
+            try:
+                lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+            except OSError:
+                continue
+            total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The processors' counters at one instant, in seconds since the machine started."""
+
+    at: float
+    busy: float
+    steal: float
+
+    @classmethod
+    def now(cls) -> "Moment":
+        """Read them."""
+        first = (PROC / "stat").read_text().partition("\n")[0].split()
+        user, nice, system, _, _, interrupt, soft, steal = map(int, first[1:9])
+        busy = (user + nice + system + interrupt + soft) / TICKS
+        return cls(time.perf_counter(), busy, steal / TICKS)
+
+
+def told(directory: Path) -> dict[str, object]:
+    """What bears on the figures: processors, memory, the load before, how fast the disk syncs."""
+    return {
+        "processors": os.cpu_count(),
+        "processor": _first("/proc/cpuinfo", "model name"),
+        "memory_mb": int(str(_first("/proc/meminfo", "MemTotal")).split()[0]) // 1024,
+        "load_before": list(os.getloadavg()),
+        "sync_ms_p50": sync_milliseconds(directory),
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+    }
+
+
+def _first(path: str, word: str) -> str:
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(word):
+            return line.partition(":")[2].strip()
+    return "unknown 0"
+
+
+def sync_milliseconds(directory: Path) -> float:
+    """The median time of writing 4 KiB to a file in `directory` and syncing it."""
+    path = directory / "sync"
+    times = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(SYNCS):
+            started = time.perf_counter()
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+            times.append(1_000 * (time.perf_counter() - started))
+    path.unlink()
+    return statistics.median(times)

@@ -1,0 +1,226 @@
+"""The requests that are measured, and conversations where one needs another's answer."""
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+
+from bench.fleet import (
+    FAST,
+    FULL,
+    HOT,
+    HOT_CLASSES,
+    MOVED,
+    MOVED_COUNT,
+    ONE,
+    SLOT_COUNT,
+    Fleet,
+    flat_host,
+    identifier,
+    zone,
+)
+from bench.wire import Answer, Conversation, request
+
+VARIANTS = 16
+"""Different amounts that are asked for in turn, so that no two neighbours ask the same."""
+CONSUMER = "{:08x}-0000-4000-9000-{:012x}"
+CLAIMED, RESHAPED = 4, 5
+"""The kinds of consumer, the first figure of their identifiers."""
+FAILED = 598
+"""The status of a conversation that cannot go on with an answer it got."""
+MOVED_CLASS = "MEM_ENCRYPTION_CONTEXT"
+
+
+def flat_questions(limit: int | None, more: str = "") -> Iterator[bytes]:
+    """Where would one server fit? Only flat hosts offer VCPU."""
+    return asked(
+        f"resources=VCPU:{n},MEMORY_MB:{512 * n},DISK_GB:{n}{more}{_limited(limit)}"
+        for n in range(1, VARIANTS + 1)
+    )
+
+
+def labelled_questions(limit: int | None) -> Iterator[bytes]:
+    """One server on a fast flat host in one of two zones: one host in ten."""
+    return flat_questions(limit, f"&required={FAST}&member_of=in:{zone(0)},{zone(4)}")
+
+
+def unfit_questions() -> Iterator[bytes]:
+    """More memory than any host has left: every provider is looked at, none fits."""
+    return asked(f"resources=VCPU:{n},MEMORY_MB:262144&limit=10" for n in range(1, VARIANTS + 1))
+
+
+def nested_questions(limit: int | None, policy: str = "none", more: str = "") -> Iterator[bytes]:
+    """A server with pinned processors from one cell, a virtual function, and disk of the host."""
+    return asked(
+        f"resources=DISK_GB:{n}&resources_CPU=PCPU:{n},MEMORY_MB:{512 * n}"
+        f"&resources_NET=SRIOV_NET_VF:1&group_policy={policy}{more}{_limited(limit)}"
+        for n in range(1, VARIANTS + 1)
+    )
+
+
+def granular_questions(limit: int | None) -> Iterator[bytes]:
+    """As nested, isolated, on cells with a trait, in hosts of two zones: one host in ten."""
+    return nested_questions(
+        limit, "isolate", f"&required_CPU={FAST}&member_of=in:{zone(0)},{zone(4)}"
+    )
+
+
+def unfit_nested_questions() -> Iterator[bytes]:
+    """More pinned processors than any cell has."""
+    return asked(
+        f"resources=DISK_GB:{n}&resources_CPU=PCPU:33,MEMORY_MB:512"
+        "&resources_NET=SRIOV_NET_VF:1&group_policy=none&limit=10"
+        for n in range(1, VARIANTS + 1)
+    )
+
+
+def slot_questions(limit: int) -> Iterator[bytes]:
+    """Eight groups of one unit on eight children of one unit."""
+    groups = "&".join(f"resources_{number}=FPGA:1" for number in range(SLOT_COUNT))
+    return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
+
+
+def asked(queries: Iterator[str]) -> Iterator[bytes]:
+    """Ask for candidates by these queries in turn, for ever."""
+    return itertools.cycle([request("GET", f"/allocation_candidates?{one}") for one in queries])
+
+
+def _limited(limit: int | None) -> str:
+    return "" if limit is None else f"&limit={limit}"
+
+
+def disjoint_claims(numbers: Iterator[int], fleet: Fleet) -> Iterator[bytes]:
+    """New consumers, each on the next flat host."""
+    # A step that shares no factor with the fleet visits every host before any twice.
+    step = 7_919 if fleet.size % 7_919 else 7_907
+    amounts = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
+    for number in numbers:
+        host = flat_host(number * step % fleet.size)[0]
+        yield claim(number, {host.uuid: {"resources": amounts}})
+
+
+def contended_claims(numbers: Iterator[int]) -> Iterator[bytes]:
+    """New consumers, all on one host, with as many classes as the others."""
+    place = {identifier(HOT, 0): {"resources": dict.fromkeys(HOT_CLASSES, 1)}}
+    return (claim(number, place) for number in numbers)
+
+
+def filling_claims(numbers: Iterator[int]) -> Iterator[bytes]:
+    """New consumers of one unit, all on the host that gets full."""
+    place = {identifier(FULL, 0): {"resources": {"PGPU": 1}}}
+    return (claim(number, place) for number in numbers)
+
+
+def racing_claims(numbers: Iterator[int], number: int) -> Iterator[bytes]:
+    """New consumers that all want the one unit of one host."""
+    place = {identifier(ONE, number): {"resources": {"VGPU": 1}}}
+    return (claim(one, place) for one in numbers)
+
+
+def claim(
+    number: int, allocations: object, kind: int = CLAIMED, generation: int | None = None
+) -> bytes:
+    """Give a consumer exactly these allocations."""
+    body = _consumer(allocations, generation)
+    return request(
+        "PUT", f"/allocations/{CONSUMER.format(kind, number)}", json.dumps(body).encode()
+    )
+
+
+def _consumer(allocations: object, generation: int | None) -> dict[str, object]:
+    return {
+        "allocations": allocations,
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+        "project_id": "bench",
+        "user_id": "bench",
+    }
+
+
+def releases(claimed: list[bytes]) -> Iterator[bytes]:
+    """Take back what these requests claimed."""
+    return (request("DELETE", one.split(b" ", 2)[1].decode()) for one in claimed)
+
+
+def schedules(numbers: Iterator[int], limit: int = 10) -> Iterator[Conversation]:
+    """The scheduler's loop: ask where a server fits, claim one of the answers."""
+    questions = flat_questions(limit)
+    chance = random.Random(1)
+    return (_schedule(next(questions), number, chance) for number in numbers)
+
+
+def _schedule(question: bytes, number: int, chance: random.Random) -> Conversation:
+    answer = yield question
+    if answer.status != 200:
+        return answer.status
+    found = json.loads(answer.body)["allocation_requests"]
+    if not found:
+        return FAILED
+    answer = yield claim(number, chance.choice(found)["allocations"])
+    return answer.status
+
+
+def refreshes(fleet: Fleet, count: int) -> Iterator[Conversation]:
+    """One reporter looks after `count` hosts in which nothing has changed, in turn, for ever."""
+    numbers = itertools.cycle(range(min(count, fleet.size)))
+    return (_refresh(flat_host(number)[0].uuid) for number in numbers)
+
+
+def _refresh(uuid: str) -> Conversation:
+    """What nova's report client asks for one node whose associations are due."""
+    path = f"/resource_providers/{uuid}"
+    answer = yield request("GET", f"/resource_providers?in_tree={uuid}")
+    answer = yield request("GET", f"{path}/inventories")
+    answer = yield request("GET", f"{path}/aggregates")
+    if answer.status != 200:
+        return answer.status
+    aggregates = ",".join(json.loads(answer.body)["aggregates"])
+    yield request("GET", f"{path}/traits")
+    yield request(
+        "GET",
+        f"/resource_providers?member_of=in:{aggregates}&required=MISC_SHARES_VIA_AGGREGATE",
+    )
+    return None
+
+
+def moving(host: str) -> Iterator[bytes]:
+    """Claim one unit for each consumer that the reshapes will move."""
+    place = {host: {"resources": {MOVED_CLASS: 1}}}
+    return (claim(number, place, RESHAPED) for number in range(MOVED_COUNT))
+
+
+def reshapes() -> Iterator[Conversation]:
+    """Move a class with its consumers from a host to its child, and back, for ever."""
+    ends = identifier(MOVED, 0), identifier(MOVED, 0, 1)
+    for generation in itertools.count(1):
+        yield _reshape(*(ends if generation % 2 else ends[::-1]), generation)
+
+
+def _reshape(source: str, goal: str, generation: int) -> Conversation:
+    """One reshape, after a look at the generations of both providers."""
+    inventories = {}
+    for uuid, stock in ((source, {}), (goal, {MOVED_CLASS: {"total": MOVED_COUNT}})):
+        answer = yield request("GET", f"/resource_providers/{uuid}/inventories")
+        if answer.status != 200:
+            return answer.status
+        known = json.loads(answer.body)["resource_provider_generation"]
+        inventories[uuid] = {"resource_provider_generation": known, "inventories": stock}
+    place = {goal: {"resources": {MOVED_CLASS: 1}}}
+    consumers = {
+        CONSUMER.format(RESHAPED, number): _consumer(place, generation)
+        for number in range(MOVED_COUNT)
+    }
+    body = json.dumps({"inventories": inventories, "allocations": consumers}).encode()
+    answer = yield request("POST", "/reshaper", body)
+    return answer.status
+
+
+def used(uuid: str, name: str, answer: Answer) -> int:
+    """Read how much of a class is in use from the answer to `usages(uuid)`."""
+    count: int = json.loads(answer.body)["usages"][name]
+    return count
+
+
+def usages(uuid: str) -> bytes:
+    """Ask what is in use of a provider."""
+    return request("GET", f"/resource_providers/{uuid}/usages")

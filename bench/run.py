@@ -1,0 +1,158 @@
+"""A whole run: which services with which fleets, one after the other."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench import original, report, scenarios
+from bench.fleet import Fleet
+from bench.measure import Bench, Check, Measurement, Options
+from bench.original import Original
+from bench.target import Moorage, NotStarted, Storage, Target
+from tests.cluster import Cluster, NoPostgres
+
+CANDIDATES_MAX = 1_000
+"""The original's own bound for the 8x8 question: without one it does not come to an end."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The fleets of a run, and how long its lines take."""
+
+    name: str
+    fleets: tuple[Fleet, ...]
+    alone: tuple[Fleet, ...]
+    """Fleets for Moorage on SQLite alone."""
+    options: Options
+
+    def told(self) -> dict[str, object]:
+        """The plan, for the report."""
+        return {
+            "plan": self.name,
+            "fleets": [fleet.name for fleet in self.fleets],
+            "fleets_of_moorage_alone": [fleet.name for fleet in self.alone],
+            **asdict(self.options),
+        }
+
+
+SLOTS = Fleet("slots", 1)
+
+
+def plan_full() -> Plan:
+    """What docs/performance.md shows; a quarter of an hour, and a bit."""
+    fleets = (
+        *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
+        *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS),
+    )
+    return Plan("full", fleets, (Fleet("flat", 100_000),), Options())
+
+
+def plan_quick() -> Plan:
+    """Small fleets and short lines."""
+    fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS)
+    return Plan("quick", fleets, (), Options(0.4, 1.5, races=20, reported=1_000))
+
+
+def plan_tiny() -> Plan:
+    """Everything once, as small as can be."""
+    fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS)
+    options = Options(0.1, 0.2, (1, 4), races=5, reported=20)
+    return Plan("tiny", fleets, (), options)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that can be measured: its name, and how to make it on a storage."""
+
+    name: str
+    postgres: bool
+    make: Callable[[Storage, Fleet], Target]
+
+
+class Run:
+    """All services in turn.
+
+    Args:
+        directory: where all databases are made.
+        plan: what to measure.
+        environment: where the original is installed.
+        words: measure only services whose names contain one of these; all, if there are none.
+        shown: is told each line as soon as it is known.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        plan: Plan,
+        environment: Path,
+        words: Sequence[str],
+        shown: Callable[[Measurement | Check], None],
+    ) -> None:
+        self.directory = directory
+        self.plan = plan
+        self.environment = environment
+        self.words = words
+        self.shown = shown
+        self.skipped: list[str] = []
+
+    def services(self) -> Iterator[Service]:
+        """The services asked for, the original first."""
+        everything = [
+            Service("original, PostgreSQL", True, self._original),
+            Service("original, SQLite", False, self._original),
+            Service("Moorage, SQLite", False, lambda storage, _: Moorage(storage)),
+            Service("Moorage, PostgreSQL", True, lambda storage, _: Moorage(storage)),
+            Service("Moorage, PostgreSQL, 2 processes", True, lambda where, _: Moorage(where, 2)),
+        ]
+        for service in everything:
+            if not self.words or any(word in service.name for word in self.words):
+                yield service
+
+    def _original(self, storage: Storage, fleet: Fleet) -> Target:
+        bound = CANDIDATES_MAX if fleet.shape == "slots" else -1
+        return Original(storage, self.environment, bound)
+
+    async def everything(self) -> None:
+        """Measure all of it; what cannot be started is left out, and `skipped` says why."""
+        missing = original.missing(self.environment)
+        for service in self.services():
+            print(f"\n{service.name}\n{report.HEAD}", flush=True)
+            if missing and service.name.startswith("original"):
+                self._skip(service, missing)
+                continue
+            try:
+                await self._service(service)
+            except (NoPostgres, NotStarted) as error:
+                self._skip(service, str(error))
+
+    def _skip(self, service: Service, why: str) -> None:
+        self.skipped.append(f"{service.name}: {why}")
+        print(f"not measured: {why}", flush=True)
+
+    async def _service(self, service: Service) -> None:
+        fleets = self.plan.fleets
+        if service.name == "Moorage, SQLite":
+            fleets += self.plan.alone
+        with self._storage(service) as storage_of:
+            for number, fleet in enumerate(fleets):
+                with service.make(storage_of(number), fleet) as target:
+                    bench = Bench(target, fleet, self.plan.options, self.shown)
+                    await scenarios.measure(bench, again=target.peer and number > 0)
+
+    @contextmanager
+    def _storage(self, service: Service) -> Iterator[Callable[[int], Storage]]:
+        """Offer a new, empty database for each fleet; on PostgreSQL all in one new cluster."""
+        place = self.directory / service.name.replace(", ", "-").replace(" ", "-")
+        place.mkdir()
+        if not service.postgres:
+            yield lambda number: Storage(place, f"fleet{number}")
+            return
+        with Cluster(place / "cluster", durable=True) as cluster:
+
+            def made(number: int) -> Storage:
+                name = f"fleet{number}"
+                cluster.create(name)
+                return Storage(place, name, cluster)
+
+            yield made
