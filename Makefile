@@ -10,12 +10,15 @@ SOURCES := src tests bench
 # Two workers by default: the numbers of processes that the tests start fit two cores.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
+CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
+# Runs a command beside a PostgreSQL in a folder.
+CLUSTER := $(BIN)/python -m tests.cluster
 
 # What `make run`, `make bench` and `make soak` hand on, for example: make run ARGS="--listen 127.0.0.1:9000"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench soak conformance client format lock openapi clean
+.PHONY: help run run-postgres test check bench soak conformance client format lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -23,6 +26,9 @@ help: ## Say what there is
 
 run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.sqlite
 	@exec $(BIN)/moorage serve $(ARGS)
+
+run-postgres: $(VENV)/dev.stamp ## The same with its ledger in a PostgreSQL of its own, in ./moorage-postgres
+	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
 
 test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
 	@failed=0; \
@@ -37,8 +43,9 @@ check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q tests/floorplan tests/docs
 
-conformance: $(VENV)/run.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage
-	$(CONFORMANCE_VENV)/bin/python -m tests.conformance --moorage $(BIN)/moorage
+conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage, on both engines
+	$(CONFORMANCE) --moorage $(BIN)/moorage
+	$(CLUSTER) - sh -c '$(CONFORMANCE) --moorage $(BIN)/moorage --database "$$MOORAGE_DATABASE"'
 
 client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 
@@ -48,7 +55,7 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
-	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
 
 client: $(CLIENT_VENV)/stamp ## Get the stock openstack client into .venv-client, for the tour
 

@@ -4,6 +4,8 @@ PostgreSQL refuses to run as root, so for root it runs as an unprivileged user. 
 starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, and stops it again:
 
     python -m tests.cluster FOLDER COMMAND [ARGUMENT ...]
+
+A folder called `-` is a temporary one that goes afterwards.
 """
 
 import atexit
@@ -77,7 +79,7 @@ def _complete(place: Path) -> bool:
 
 
 def _version(place: Path) -> int:
-    command = [place / "postgres", "--version"]
+    command = [str(place / "postgres"), "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(r"(\d+)", said.stdout)
     return int(found[1]) if found else 0
@@ -90,8 +92,17 @@ class Cluster:
     the machine.
     """
 
-    def __init__(self, folder: Path | None = None, *, durable: bool = False) -> None:
-        """Make the cluster, if the folder has none, and start it. Raises NoPostgres."""
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        durable: bool = False,
+        primary: "Cluster | None" = None,
+    ) -> None:
+        """Make the cluster, if the folder has none, and start it. Raises NoPostgres.
+
+        With `primary` it is a standby that follows that one.
+        """
         self._temporary = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="moorage-pg-"))
         self.data = self.folder / "data"
@@ -99,7 +110,7 @@ class Cluster:
         self._user = self._unprivileged()
         self._binaries = self._readable(binaries())
         if not self.data.exists():
-            self._run("initdb", "-U", "moorage", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+            self._make(primary)
             self._configure(durable)
         self.start()
 
@@ -116,13 +127,18 @@ class Cluster:
         """Copy the programs to where the other user may read them, if need be."""
         if self._user is None or self._try([place / "postgres", "--version"]).returncode == 0:
             return place
-        copy = self.folder / "programs"
-        if not copy.exists():
-            shutil.copytree(place.parent, copy, symlinks=True)
-            libraries = place.parent.parent.parent / "pgserver.libs"
-            if libraries.exists():
-                shutil.copytree(libraries, self.folder.parent / "pgserver.libs", dirs_exist_ok=True)
-        return copy / place.name
+        packages = place.parents[2]
+        for part in (place.relative_to(packages).parent, Path("pgserver.libs")):
+            if (packages / part).exists() and not (self.folder / part).exists():
+                shutil.copytree(packages / part, self.folder / part, symlinks=True)
+        return self.folder / place.relative_to(packages)
+
+    def _make(self, primary: "Cluster | None") -> None:
+        if primary is None:
+            self._run("initdb", "-U", "moorage", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        else:
+            where = ("-h", str(primary.folder), "-U", "moorage")
+            self._run("pg_basebackup", *where, "-R", "-c", "fast", "-N")
 
     def _configure(self, durable: bool) -> None:
         settings = {
@@ -158,7 +174,9 @@ class Cluster:
     def _run(self, tool: str, *arguments: str) -> None:
         done = self._try([self._binaries / tool, "-D", self.data, *arguments])
         if done.returncode:
-            raise NoPostgres(f"{tool} failed: {done.stdout}")
+            log = self.folder / "log"
+            said = log.read_text()[-2_000:] if log.exists() else ""
+            raise NoPostgres(f"{tool} failed: {done.stdout}{said}")
 
     def start(self) -> None:
         """Start the server and wait until it answers. Raises NoPostgres."""
@@ -175,9 +193,14 @@ class Cluster:
             *("-l", str(self.folder / "log"), "restart"),
         )
 
-    def url(self, database: str) -> str:
-        """Return the address of a database of this cluster."""
-        return f"postgresql://moorage@/{database}?host={self.folder}"
+    def promote(self) -> None:
+        """Let a standby be the primary from now on; wait until it is. Raises NoPostgres."""
+        self._run("pg_ctl", "-w", "-s", "-t", "60", "promote")
+
+    def url(self, database: str, *others: "Cluster") -> str:
+        """Return the address of a database: of this cluster, or where it may be found else."""
+        hosts = ",".join(str(one.folder) for one in (self, *others))
+        return f"postgresql://moorage@/{database}?host={hosts}"
 
     def create(self, database: str, template: str = "template1") -> str:
         """Make a database; return its address."""
@@ -236,7 +259,7 @@ def database_of(url: str) -> str:
 
 def main(folder: str, command: list[str]) -> int:
     """Run a command beside a cluster in `folder`; return its exit code."""
-    with Cluster(Path(folder).resolve(), durable=True) as cluster:
+    with Cluster() if folder == "-" else Cluster(Path(folder).resolve(), durable=True) as cluster:
         if not cluster.exists("moorage"):
             cluster.create("moorage")
         environment = {**os.environ, "MOORAGE_DATABASE": cluster.url("moorage")}

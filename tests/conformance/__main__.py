@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -30,15 +30,14 @@ def say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def servers(moorage: str, count: int) -> Iterator[list[str]]:
-    """Start so many servers, each with an empty database; yield their addresses."""
+def servers(moorage: str, databases: Sequence[str | Path]) -> Iterator[list[str]]:
+    """Start a server on each database, all of them empty; yield their addresses."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         yield [
             stack.enter_context(
-                serve(folder / f"{n}.db", "--auth", "noauth2", "--testing", moorage=[moorage])
+                serve(database, "--auth", "noauth2", "--testing", moorage=[moorage])
             ).url
-            for n in range(count)
+            for database in databases
         ]
 
 
@@ -63,6 +62,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("--moorage", default="moorage", help="the command to test")
     parser.add_argument("--servers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="of one server, instead of a file for each; everything in it is wiped",
+    )
     parser.add_argument("--url", action="append", help="a server that is already there")
     parser.add_argument("files", nargs="*", help="only these files of the suite")
     return parser.parse_args()
@@ -75,13 +79,16 @@ def main() -> int:
     if not asked.files and len(files) != EXPECTED_FILES:
         say(f"{len(files)} files instead of {EXPECTED_FILES}: not the pinned suite")
         return 1
-    running = (
-        contextlib.nullcontext(asked.url)
-        if asked.url
-        else servers(asked.moorage, min(asked.servers, len(files)))
-    )
-    with running as urls:
-        outcomes = run(files, urls)
+    with tempfile.TemporaryDirectory() as folder:
+        count = min(asked.servers, len(files))
+        databases = [Path(folder) / f"{n}.db" for n in range(count)]
+        running = (
+            contextlib.nullcontext(asked.url)
+            if asked.url
+            else servers(asked.moorage, [asked.database] if asked.database else databases)
+        )
+        with running as urls:
+            outcomes = run(files, urls)
     passed = sum(outcome.passed for outcome in outcomes)
     failed = sum(len(outcome.failures) for outcome in outcomes)
     say(f"conformance: {passed} passed, {failed} failed")
