@@ -215,6 +215,25 @@ def test_watch(tmp_path: Path) -> None:
         assert "cursor" in refusal(2, "watch", "--after", "x", *where)
 
 
+def test_explain(tmp_path: Path) -> None:
+    """Conditions are told with what they leave; nothing found is exit code 1."""
+    where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
+    with serve(tmp_path / "moorage.sqlite", "--auth", "noauth2"):
+        done = moorage("explain", "VCPU=4", "--required", "HW_CPU_X86_AVX2", *where)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("VCPU\n  0\t")
+        question = tmp_path / "question.json"
+        question.write_text('{"groups": [{"suffix": "_A", "resources": {"VCPU": 1}}]}')
+        done = moorage("explain", "--question", str(question), "--json", *where)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["parts"][0]["suffix"] == "_A"
+        for wrong in ([], ["VCPU"], ["VCPU=x"], ["NO_SUCH_CLASS=1"]):
+            refusal(2, "explain", *wrong, *where)
+        question.write_text("[]")
+        assert "question" in refusal(2, "explain", "--question", str(question), *where)
+        assert "either" in refusal(2, "explain", "VCPU=1", "--question", str(question), *where)
+
+
 def test_small_commands(tmp_path: Path) -> None:
     """Version, completion and help answer at once; wrong usage ends with 2."""
     assert set(answer("version")) == {"moorage", "python"}

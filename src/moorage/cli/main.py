@@ -6,7 +6,7 @@ import sys
 import click
 
 from moorage import __version__
-from moorage.cli import database, following, serving, settings, tokens
+from moorage.cli import database, explaining, following, serving, settings, tokens
 from moorage.cli.options import json_option
 from moorage.cli.output import show_json
 
@@ -43,6 +43,7 @@ cli.add_command(serving.serve)
 cli.add_command(tokens.group)
 cli.add_command(database.group)
 cli.add_command(settings.group)
+cli.add_command(explaining.explain)
 cli.add_command(following.watch)
 cli.add_command(following.audit)
 

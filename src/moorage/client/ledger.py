@@ -1,9 +1,16 @@
-"""Claims, explanations and bulk changes, in the words of `wire.ledger`."""
+"""The native API, typed: claims, explanations, providers, lists, and following the changes."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from moorage.client.decoding import decode
 from moorage.client.transport import Transport
+from moorage.client.watch import Watch
+from moorage.wire.administration import Token, TokenMade, Tokens, TokenWanted
+from moorage.wire.audit import AuditEntry, AuditPage
+from moorage.wire.fleet import ProviderPage, ProviderShown
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -13,9 +20,18 @@ from moorage.wire.ledger import (
     Question,
 )
 
+PAGE_MAX = 1_000
+"""Entries that are asked for at once."""
+
+T = TypeVar("T")
+
 
 class Ledger:
-    """The ledger of one server. Every call raises UnreachableError and RefusedError."""
+    """The ledger of one server.
+
+    Every call raises UnreachableError and RefusedError, and UndecodableError when the answer is not
+    one of a Moorage server.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -27,14 +43,64 @@ class Ledger:
         with the code `consumer_generation` then means that the first try was carried out. The code
         `no_capacity` means that nothing has room; `explain` tells why.
         """
-        return decode(Claim, self._transport.request("POST", "/v1/claims", asdict(wanted)))
+        return self._ask(Claim, "POST", "/v1/claims", asdict(wanted))
 
     def explain(self, asked: Question) -> Explained:
         """Ask why nothing is found, for a question or for the one in a wish for a claim."""
-        body = {field.name: asdict(asked)[field.name] for field in fields(Question)}
-        return decode(Explained, self._transport.request("POST", "/v1/explain", body))
+        told = asdict(asked)
+        body = {field.name: told[field.name] for field in fields(Question)}
+        return self._ask(Explained, "POST", "/v1/explain", body)
 
     def providers_upsert(self, wanted: ProvidersWanted) -> ProviderOutcomes:
         """Let providers be as described; repeating it is harmless."""
-        told = self._transport.request("POST", "/v1/providers:bulk", asdict(wanted))
-        return decode(ProviderOutcomes, told)
+        return self._ask(ProviderOutcomes, "POST", "/v1/providers:bulk", asdict(wanted))
+
+    def providers_page(self, cursor: str | None = None, limit: int = PAGE_MAX) -> ProviderPage:
+        """Return one page of providers; `as_of` of the first is where to begin to watch."""
+        return self._page(ProviderPage, "/v1/providers", cursor, limit)
+
+    def providers(self) -> Iterator[ProviderShown]:
+        """Yield all providers, by UUID."""
+        cursor: str | None = None
+        while True:
+            page = self.providers_page(cursor)
+            yield from page.providers
+            if (cursor := page.next) is None:
+                return
+
+    def watch(self, after: str | None = None, kinds: Iterable[str] = ()) -> Watch:
+        """Follow all changes after a cursor; see `Watch`."""
+        return Watch(self._transport, after, kinds)
+
+    def audit(self) -> Iterator[AuditEntry]:
+        """Yield who did what to Moorage itself, newest first."""
+        cursor: str | None = None
+        while True:
+            page = self._page(AuditPage, "/v1/audit", cursor, PAGE_MAX)
+            yield from page.entries
+            if (cursor := page.next) is None:
+                return
+
+    def tokens(self) -> Iterator[Token]:
+        """Yield all tokens without their secrets, oldest first."""
+        cursor: str | None = None
+        while True:
+            page = self._page(Tokens, "/v1/tokens", cursor, PAGE_MAX)
+            yield from page.tokens
+            if (cursor := page.next) is None:
+                return
+
+    def token_create(self, wanted: TokenWanted) -> TokenMade:
+        """Make a token; only this answer has its secret."""
+        return self._ask(TokenMade, "POST", "/v1/tokens", asdict(wanted))
+
+    def token_revoke(self, token_id: str) -> None:
+        """Make a token worthless."""
+        self._transport.request("DELETE", f"/v1/tokens/{token_id}")
+
+    def _page(self, kind: type[T], path: str, cursor: str | None, limit: int) -> T:
+        asked = {"limit": str(limit)} | ({} if cursor is None else {"cursor": cursor})
+        return self._ask(kind, "GET", f"{path}?{urlencode(asked)}")
+
+    def _ask(self, kind: type[T], method: str, path: str, body: Any = None) -> T:
+        return decode(kind, self._transport.request(method, path, body))

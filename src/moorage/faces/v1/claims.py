@@ -11,6 +11,7 @@ from moorage.core.ledger.claims import Wish
 from moorage.core.ledger.requests import Order
 from moorage.core.limits import VOCABLE_LENGTH_MAX
 from moorage.faces.v1 import problems
+from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.questions import explaining_address, query_of, uuid_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
@@ -26,6 +27,12 @@ _TYPE = re.compile(rf"[A-Z0-9_]{{1,{VOCABLE_LENGTH_MAX}}}")
 async def create(request: Request[ClaimWanted, None]) -> Claim:
     """Choose and allocate."""
     wanted = request.body
+    if request.project not in (None, wanted.project_id):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            problems.FORBIDDEN,
+            f"This token is bound to the project {request.project}.",
+        )
     wish = Wish(
         consumer=ConsumerId(
             str(uuid4()) if wanted.consumer is None else uuid_of(wanted.consumer, "consumer")
@@ -56,7 +63,8 @@ ROUTES = (
     Route(
         method="POST",
         path="/v1/claims",
-        role=Role.SERVICE,
+        role=Role.USER,
+        projects=True,
         summary="Choose providers for a new consumer and allocate from them, in one step.",
         handler=create,
         body=ClaimWanted,

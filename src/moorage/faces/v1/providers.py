@@ -46,7 +46,12 @@ async def upsert(request: Request[bytes, None]) -> ProviderOutcomes:
             specs.append(_spec(body_decode(bytes(raw), ProviderWanted)))
         await asyncio.sleep(0)
     teach = envelope.create_vocabulary is True
-    return shown(await providers_upsert(service.index, service.transactor, specs, teach))
+    answer = shown(await providers_upsert(service.index, service.transactor, specs, teach))
+    if answer.created or answer.updated:
+        counts = {kind.value: getattr(answer, kind.value) for kind in Outcome}
+        described = f"{len(specs)} providers"
+        await service.audit.record(request.actor, "providers.bulk", described, after=counts)
+    return answer
 
 
 ROUTES = (
