@@ -85,6 +85,7 @@ EXPLANATIONS = {
     404: "The resource could not be found.",
     406: "The resource could not be generated that was acceptable to your browser.",
     409: "There was a conflict when trying to complete your request.",
+    410: "This resource is no longer available. No forwarding address is given.",
     413: "The body of your request was too large for this server.",
     414: "The request URI was too long for this server.",
     415: "The request media type is not supported by this server.",
