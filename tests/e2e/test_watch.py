@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 import apsw
 import pytest
 
+from tests import cluster
 from tests.e2e.peer import Peer
 from tests.e2e.server import Server, serve
 
@@ -245,3 +246,27 @@ def test_many_long_polls_at_once(tmp_path: Path, wait: int) -> None:
 
     with serve(tmp_path / "ledger", *OPTIONS) as server:
         asyncio.run(scenario(server.url))
+
+
+def test_changes_of_another_server_are_heard() -> None:
+    """Of two servers on one PostgreSQL database each tells what the other has changed, in order."""
+
+    async def scenario(urls: list[str]) -> None:
+        async with Peer(urls[0]) as here, Peer(urls[1]) as there:
+            now = (await there.call("GET", "/v1/watch?wait=0")).json()["next"]
+            for n in range(40):
+                maker, watcher = (here, there) if n % 3 else (there, here)
+                path = f"/v1/watch?after={now}&wait=30&kinds=provider"
+                waiting = asyncio.create_task(watcher.call("GET", path))
+                if n % 2:
+                    await asyncio.wait([waiting], timeout=0.02)
+                name = str(uuid4())
+                body = {"name": name, "uuid": name}
+                assert (await maker.call("POST", "/resource_providers", body)).status == 200
+                told = (await waiting).json()
+                assert [change["key"] for change in told["changes"]] == [name]
+                now = told["next"]
+
+    database = cluster.fresh()
+    with serve(database, *OPTIONS) as first, serve(database, *OPTIONS) as second:
+        asyncio.run(scenario([first.url, second.url]))
