@@ -30,10 +30,11 @@ SELECT revision FROM change WHERE at < $1 ORDER BY revision DESC, n DESC LIMIT 1
 -- name: change_at_rank --
 SELECT revision FROM change ORDER BY revision DESC, n DESC LIMIT 1 OFFSET $1;
 
--- What says that a transaction was committed is as old as what it changed.
+-- Receipts go with what was changed then; nobody asks for one that is an hour old.
 -- name: changes_delete --
 WITH forgotten AS (
-    DELETE FROM batch USING unnest($1::bigint[]) AS r(reached) WHERE revision <= r.reached
+    DELETE FROM batch USING unnest($1::bigint[]) AS r(reached)
+    WHERE revision <= r.reached AND created_at < now() - interval '1 hour'
 )
 DELETE FROM change USING unnest($1::bigint[]) AS r(reached) WHERE revision <= r.reached;
 

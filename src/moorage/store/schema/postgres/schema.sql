@@ -36,7 +36,8 @@ CREATE TABLE batch (
     id UUID PRIMARY KEY,
     revision BIGINT NOT NULL,
     kept BOOLEAN NOT NULL,
-    asked BIGINT NOT NULL DEFAULT 0
+    asked BIGINT NOT NULL DEFAULT 0,
+    created_at TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 CREATE INDEX batch_revision ON batch (revision);
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
