@@ -9,7 +9,7 @@ COLOURS = ("#9a3412", "#f59e0b", "#1d4ed8", "#0d9488", "#7c3aed", "#be185d", "#4
 FONT = 'font-family="sans-serif"'
 ROW = 18
 LEFT, RIGHT, TOP = 400, 40, 70
-WIDTH = 1_000
+WIDTH = 1_080
 LABEL_STEP = 15
 LINES_HEIGHT, LINES_RIGHT, LINES_LEFT = 760, 430, 80
 
@@ -48,7 +48,7 @@ def dots(title: str, unit: str, series: Sequence[str], rows: Sequence[Dots]) -> 
         x = across(10.0**decade)
         parts.append(_rule(x, TOP, x, height - 30))
         parts.append(_text(x, height - 14, _figure(10.0**decade), anchor="middle"))
-    parts.append(_text(LEFT - 12, height - 14, unit, anchor="end"))
+    parts.append(_text(LEFT - 40, height - 14, unit, anchor="end"))
     for number, row in enumerate(rows):
         y = TOP + ROW * (number + 0.5)
         if not row.values:

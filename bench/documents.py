@@ -12,6 +12,7 @@ from bench.report import Row, rows, times
 BEGIN = "<!-- what follows is written by `python -m bench --write-docs` -->"
 END = "<!-- end of what is written -->"
 SCALED = "Moorage, SQLite"
+RESTART = "restart until serving"
 FAR = 1_000_000
 
 
@@ -56,6 +57,9 @@ def performance(content: dict[str, Any]) -> str:
         "![Operations per second of every line](performance.svg)",
         "### What must hold at any speed",
         checks_table(report.checks(content)),
+        "### How many times better than the original",
+        "Operations per second, median, processor time for each operation.",
+        summary(rows(report.measurements(content))),
         "### Every line",
     ]
     found = rows(report.measurements(content))
@@ -63,6 +67,29 @@ def performance(content: dict[str, Any]) -> str:
         parts.append(f"#### Fleet: {fleet}")
         parts.append(_lines_table(row for row in found if row.measured.fleet == fleet))
     return "\n\n".join(parts)
+
+
+def summary(found: Sequence[Row]) -> str:
+    """One row for each line that the original was measured on, with its ratios."""
+    ours = list(dict.fromkeys(row.measured.target for row in found if not row.measured.peer))
+    lines: dict[tuple[str, str, int], dict[str, str]] = {}
+    for row in found:
+        one, ratio = row.measured, row.ratio
+        key = (one.fleet, one.what, one.connections)
+        if one.target == report.REFERENCE:
+            lines.setdefault(key, {})["p50"] = _three(one.p50)
+            lines[key]["rate"] = _three(one.rate)
+        elif ratio and not one.peer:
+            three = ", ".join(map(times, (ratio.rate, ratio.p50, ratio.cpu)))
+            lines.setdefault(key, {})[one.target] = three
+    columns = ["rate", "p50", *ours]
+    return _table(
+        ["fleet", "line", "connections", "original: ops/s", "original: p50 ms", *ours],
+        (
+            [fleet, what, str(connections), *(cells.get(column, "-") for column in columns)]
+            for (fleet, what, connections), cells in lines.items()
+        ),
+    )
 
 
 def checks_table(checks: Sequence[Check]) -> str:
@@ -136,7 +163,7 @@ def growth(content: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
         if one.target == SCALED and one.fleet.startswith("flat"):
             label = f"{one.what}, {one.connections} conn."
             hosts = float(one.fleet.removeprefix("flat").replace(" ", ""))
-            cost = one.server_cpu + one.database_cpu
+            cost = (one.server_cpu + one.database_cpu) / one.items
             if cost > 0:
                 found.setdefault(label, []).append((hosts, cost))
     return {label: sorted(points) for label, points in found.items()}
@@ -165,7 +192,8 @@ def scale(content: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             f"Measured at {content['at']} on {SCALED}: {machine_told(content['machine'])}. "
-            "Milliseconds of processor time per operation; the last column is arithmetic.",
+            "Milliseconds of processor time per operation (of `refresh in bulk`: per host); the "
+            "last column is arithmetic, not measured.",
             "![Processor time over the size of the fleet](scale.svg)",
             _table(head, body),
             _memory(content),
@@ -187,7 +215,7 @@ def _memory(content: dict[str, Any]) -> str:
     body = [
         [one.fleet, _three(one.p50), f"{one.server_mb:.0f}", one.note]
         for one in report.measurements(content)
-        if one.target == SCALED and one.what == "restart until serving"
+        if one.target == SCALED and one.what == RESTART and one.fleet.startswith("flat")
     ]
     return _table(["fleet", "ms from start to serving", "memory MB", "memory"], body)
 

@@ -9,7 +9,7 @@ from bench import original, report, scenarios
 from bench.fleet import Fleet
 from bench.measure import Bench, Check, Measurement, Options
 from bench.original import Original
-from bench.target import Moorage, NotStarted, Storage, Target
+from bench.target import Moorage, NotStarted, Storage, Target, Unusable
 from tests.cluster import Cluster, NoPostgres
 
 CANDIDATES_MAX = 1_000
@@ -119,15 +119,15 @@ class Run:
         for service in self.services():
             print(f"\n{service.name}\n{report.HEAD}", flush=True)
             if missing and service.name.startswith("original"):
-                self._skip(service, missing)
+                self._skip(service.name, missing)
                 continue
             try:
                 await self._service(service)
             except (NoPostgres, NotStarted) as error:
-                self._skip(service, str(error))
+                self._skip(service.name, str(error))
 
-    def _skip(self, service: Service, why: str) -> None:
-        self.skipped.append(f"{service.name}: {why}")
+    def _skip(self, what: str, why: str) -> None:
+        self.skipped.append(f"{what}: {why}")
         print(f"not measured: {why}", flush=True)
 
     async def _service(self, service: Service) -> None:
@@ -138,7 +138,12 @@ class Run:
             for number, fleet in enumerate(fleets):
                 with service.make(storage_of(number), fleet) as target:
                     bench = Bench(target, fleet, self.plan.options, self.shown)
-                    await scenarios.measure(bench, again=target.peer and number > 0)
+                    try:
+                        await scenarios.measure(bench, again=target.peer and number > 0)
+                    except (OSError, Unusable) as error:
+                        # One service that breaks down does not end a long run.
+                        why = f"broke down in the middle: {error!r}; {target.last_words()}"
+                        self._skip(f"{service.name}, {fleet.name}", why)
 
     @contextmanager
     def _storage(self, service: Service) -> Iterator[Callable[[int], Storage]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from bench import fleet, native, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.measure import LEAST, Bench
-from bench.target import Moorage
+from bench.target import Moorage, Unusable
 from bench.wire import Outcome, Work
 
 LOADING_CONNECTIONS = 16
@@ -66,7 +66,7 @@ async def load(bench: Bench) -> None:
 
 def _all_done(outcome: Outcome) -> None:
     if any(status >= 300 for status in outcome.statuses):
-        raise RuntimeError(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+        raise Unusable(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
 
 
 async def _nested(bench: Bench) -> None:

@@ -23,6 +23,10 @@ class NotStarted(Exception):
     """A service that was to be measured does not start; the message says why."""
 
 
+class Unusable(Exception):
+    """A service has started but does not do what the measurement needs; the message says what."""
+
+
 @dataclass(frozen=True)
 class Storage:
     """Where a service keeps its data: in a file of its own, or in a PostgreSQL cluster."""
@@ -80,6 +84,13 @@ class Target:
     def fill(self, fleet: Fleet) -> int:
         """Load what is missing of a fleet other than over HTTP; return how many hosts that was."""
         raise NotImplementedError(f"{self.name} loads everything over HTTP, not {fleet.name}")
+
+    def last_words(self) -> str:
+        """What the service has said last, and which of its processes have ended."""
+        codes = [process.poll() for process in self.processes]
+        logs = sorted(self.storage.directory.glob(f"{self.storage.name}*.log"))
+        said = " ".join(log.read_text(errors="replace")[-1_000:] for log in logs)
+        return f"exit codes {codes}, said: {said}"
 
     def start(self) -> None:
         """Start it and wait until it serves. Raises NotStarted."""
