@@ -4,9 +4,10 @@ away and comes back takes nothing along.
 
 import asyncio
 import os
+import signal
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.e2e.load import Book, Client, compare, stock, wish
-from tests.e2e.peer import Peer, differences
+from tests.e2e.peer import NoAnswer, Peer, differences
 from tests.e2e.server import serve
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
@@ -166,3 +167,46 @@ def test_database_away_and_back(site: Site) -> None:
         await site.sound()
 
     play(scene)
+
+
+def test_one_of_two_is_killed(cluster: Cluster) -> None:
+    """Killed in mid-batch, a server keeps nobody: the other goes on, and nothing is half done."""
+    database = cluster.create(f"site_{uuid.uuid4().hex}")
+    options = ("--auth", "noauth2", "--no-access-log")
+
+    async def until_gone(client: Client) -> None:
+        with suppress(NoAnswer, ConnectionError):
+            await client.work(asyncio.Event())
+        await client.peer.close()
+
+    async def scene(urls: list[str], kill: Callable[[], Any]) -> None:
+        async with Peer(urls[0]) as peer:
+            providers = await stock(peer, 2, 10_000_000)
+        book, lost, enough = Book(), Book(), asyncio.Event()
+        staying = [Client(urls[0], book, providers, n) for n in range(CLIENTS)]
+        going = [Client(urls[1], lost, providers, CLIENTS + n) for n in range(CLIENTS)]
+        async with asyncio.TaskGroup() as group, Peer(urls[0]) as peer:
+            for client in staying:
+                group.create_task(client.work(enough))
+            for client in going:
+                group.create_task(until_gone(client))
+            while lost.statuses[204] < 500:
+                await peer.call("GET", "/healthz")
+            kill()
+            target = book.statuses[204] + 500
+            async with asyncio.timeout(10):
+                while book.statuses[204] < target:
+                    await peer.call("GET", "/healthz")
+            enough.set()
+            await asyncio.gather(*(client.peer.close() for client in going))
+        assert set(book.statuses) <= {200, 204}
+        async with Peer(urls[0]) as peer:
+            assert await differences(peer) == []
+            for consumer, held in book.held.items():
+                seen = (await peer.call("GET", f"/allocations/{consumer}")).json()
+                found = seen["allocations"].items()
+                assert {at: on["resources"]["VCPU"] for at, on in found} == held
+
+    with serve(database, *options) as one, serve(database, *options) as other:
+        urls = [one.url, other.url]
+        play(lambda: scene(urls, lambda: other.stop(signal.SIGKILL)))
