@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
+import psycopg
+
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
@@ -33,7 +35,8 @@ def fatal(error: Exception) -> None:
 class Pair:
     """Two services that share a ledger."""
 
-    def __init__(self, one: Service, other: Service) -> None:
+    def __init__(self, url: str, one: Service, other: Service) -> None:
+        self.url = url
         self.services = (one, other)
 
     async def one(self, command: Any) -> Any:
@@ -85,7 +88,7 @@ def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
             for _ in range(2)
         ]
         try:
-            await scene(Pair(*services))
+            await scene(Pair(url, *services))
             for service in services:
                 assert await service.upkeep.check() == []
             one, other = [await service.index.current() for service in services]
@@ -250,6 +253,25 @@ def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
         fleet = await other.index.current()
         assert fleet.record(before) is None
         assert fleet.record(after) is not None
+
+    play(scene)
+
+
+def test_a_history_that_lost_its_end() -> None:
+    """A server that has fewer revisions than were seen is believed, not what was seen."""
+
+    async def scene(pair: Pair) -> None:
+        kept, lost = await pair.provider(), await pair.provider()
+        for service in pair.services:
+            assert (await service.index.current()).record(lost) is not None
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM provider WHERE uuid = %s", (lost,))
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1")
+        for service in pair.services:
+            fleet = await service.index.current()
+            assert fleet.record(kept) is not None
+            assert fleet.record(lost) is None
 
     play(scene)
 

@@ -41,12 +41,16 @@ class Index:
 
     async def load(self) -> None:
         """Read everything anew; needed at the start and after the rows were replaced."""
-        epoch, revision, rows = await self._engine.read_aside(ledger_store.snapshot_load())
-        if (epoch, revision) >= (self.epoch, self.revision) or epoch != self.epoch:
-            self.fleet = self.rebuilt(rows)
-            self.epoch, self.revision = epoch, revision
-            self.bell.ring()
+        while True:
+            epoch, revision, rows = await self._engine.read_aside(ledger_store.snapshot_load())
+            # A batch of our own may have been followed since. On a shared database the next look
+            # finds it again; here nobody would.
+            if self._engine.shared or epoch != self.epoch or revision >= self.revision:
+                break
+        self.fleet = self.rebuilt(rows)
+        self.epoch, self.revision = epoch, revision
         self.loaded = True
+        self.bell.ring()
 
     def rebuilt(self, rows: Changes) -> Fleet:
         """Return a fleet made of nothing but these rows."""
@@ -87,16 +91,16 @@ class Index:
 
     async def _sync(self) -> None:
         while True:
-            tail = await self._engine.read(ledger_store.changes_load(self.revision))
-            if tail.epoch != self.epoch or tail.compacted > self.revision:
-                log.warning("reading the whole ledger anew: the change rows do not reach back")
+            known = self.revision
+            tail = await self._engine.read(ledger_store.changes_load(known))
+            # Fewer than we have seen: the server lost some, and nobody has raised the epoch yet.
+            followed = tail.epoch == self.epoch and tail.compacted <= known <= tail.revision
+            if not followed or (known < tail.revision and not tail.batches):
+                log.warning("reading the whole ledger anew: the change rows do not go on from here")
                 await self.load()
                 return
             self._follow(tail.batches)
             if self.revision >= tail.revision:
-                return
-            if not tail.batches:
-                await self.load()
                 return
 
     def _follow(self, batches: Iterable[tuple[int, Changes]]) -> None:
