@@ -226,7 +226,19 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 class PostgresLedgerMachine(LedgerMachine):
-    """The same on PostgreSQL."""
+    """The same on PostgreSQL, with two services that take turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = self.loop.run_until_complete(self._open())
+
+    def teardown(self) -> None:
+        self.loop.run_until_complete(self.other.stop())
+        super().teardown()
+
+    async def _submit(self, commands: list[Any]) -> list[tuple[str, Any]]:
+        self.service, self.other = self.other, self.service
+        return await super()._submit(commands)
 
     def _database(self) -> Callable[[], Engine]:
         url = cluster.fresh()
@@ -246,7 +258,7 @@ def bounds(examples: int) -> settings:
 
 
 LedgerMachine.TestCase.settings = bounds(200)
-PostgresLedgerMachine.TestCase.settings = bounds(50)
+PostgresLedgerMachine.TestCase.settings = bounds(30)
 TestLedger = LedgerMachine.TestCase
 TestLedger.__doc__ = """No sequence of commands makes the service and the naive model differ."""
 TestLedgerOnPostgres = PostgresLedgerMachine.TestCase
