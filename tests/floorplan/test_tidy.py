@@ -41,6 +41,7 @@ TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/store/sqlite.py",
     f"{PACKAGE}/store/migrate.py",
     f"{PACKAGE}/store/postgres.py",
+    f"{PACKAGE}/store/postgres_aside.py",
 )
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
 

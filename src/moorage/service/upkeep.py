@@ -1,5 +1,7 @@
 """Looking after the database: checks, backups, restores."""
 
+import asyncio
+
 from moorage.service import faults
 from moorage.service.audit import Actor, Audit
 from moorage.service.index import Index
@@ -44,7 +46,7 @@ class Upkeep:
 
     async def _compared_by_revision(self) -> list[str]:
         epoch, revision, changes = await self._engine.read_aside(ledger_store.snapshot_load())
-        fleet = self._index.rebuilt(changes)
+        fleet = await asyncio.to_thread(self._index.rebuilt, changes)
         await self._index.current()
         while revision < self._index.revision:
             upto = self._index.revision - revision

@@ -7,6 +7,7 @@ answer reads. Any number of processes may share the database; what each may rely
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar, cast
 
@@ -21,6 +22,7 @@ from moorage.store.api import (
     Unusable,
     Write,
 )
+from moorage.store.postgres_aside import Aside
 from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked, orphan_ended
 from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
 
@@ -32,16 +34,15 @@ READERS_MAX = 4
 READERS_ASIDE_MAX = 2
 """Connections that answer long reads."""
 
-ASIDE_SECONDS_MAX = 600.0
-"""How long one statement of a long plan may take."""
-
 _WRITER_SETTINGS = """;
 SET enable_seqscan = off;
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off'
 """
-_READER_SETTINGS = ";\nSET default_transaction_read_only = on"
-_SHORT_SETTINGS = f"{_READER_SETTINGS};\nSET enable_seqscan = off"
+_READER_SETTINGS = """;
+SET enable_seqscan = off;
+SET default_transaction_read_only = on
+"""
 _BEGIN = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
 _BEGIN_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
 _COMMIT = ("COMMIT", ())
@@ -64,9 +65,9 @@ class PostgresEngine:
         self._listener: Link | None = None
         self._turn = asyncio.Lock()
         self._idle: list[Link] = []
-        self._idle_aside: list[Link] = []
+        self._aside = Aside(self._conninfo)
         self._readers = asyncio.Semaphore(READERS_MAX)
-        self._readers_aside = asyncio.Semaphore(READERS_ASIDE_MAX)
+        self._reading_aside = ThreadPoolExecutor(READERS_ASIDE_MAX, "moorage-read")
         self._closed = False
 
     @asynccontextmanager
@@ -94,19 +95,11 @@ class PostgresEngine:
         raise AssertionError("a short read asks once; use read_aside")
 
     async def read_aside(self, plan: Plan[T]) -> T:
-        """Run a long plan in one snapshot, beside the short ones."""
-        async with self._readers_aside:
-            # A connection that the server dropped meanwhile could not begin.
-            link = self._idle_aside.pop() if self._idle_aside else None
-            if link is None or not await link.alive():
-                link = await self._reading(_READER_SETTINGS)
-            try:
-                answer = await _read_all(link, plan)
-            except BaseException:
-                await link.close()
-                raise
-            self._idle_aside.append(link)
-            return answer
+        """Run a long plan in a thread, in one snapshot."""
+        if self._closed:
+            raise Unavailable("the database is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading_aside, self._aside.read, plan)
 
     async def woken(self, seconds_max: float) -> None:
         """Wait until some process may have committed something, at most so long.
@@ -131,11 +124,12 @@ class PostgresEngine:
         """Close every connection."""
         self._closed = True
         async with self._turn:
-            for link in (*self._idle, *self._idle_aside, self._writer, self._listener):
+            for link in (*self._idle, self._writer, self._listener):
                 if link is not None:
                     await link.close()
             self._idle.clear()
-            self._idle_aside.clear()
+            await asyncio.to_thread(self._reading_aside.shutdown)
+            self._aside.close()
 
     async def open_writer(self) -> Link:
         """Connect as whoever writes does, after a look at who has written before."""
@@ -156,10 +150,10 @@ class PostgresEngine:
             self._writer = await self.open_writer()
         return self._writer
 
-    async def _reading(self, settings: str) -> Link:
+    async def _reading(self) -> Link:
         if self._closed:
             raise Unavailable("the database is closed")
-        return await Link.open(self._conninfo, settings)
+        return await Link.open(self._conninfo, _READER_SETTINGS)
 
     async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
         """Read on a connection of the pool; on a new one if the server has dropped that."""
@@ -170,7 +164,7 @@ class PostgresEngine:
                 stale, self._idle = self._idle, []
                 for link in stale:
                     await link.close()
-        return await self._read_on(await self._reading(_SHORT_SETTINGS), statements)
+        return await self._read_on(await self._reading(), statements)
 
     async def _read_on(
         self, link: Link, statements: Sequence[Prepared]
@@ -182,19 +176,6 @@ class PostgresEngine:
             raise
         self._idle.append(link)
         return results
-
-
-async def _read_all(link: Link, plan: Plan[T]) -> T:
-    await link.run("read", [_BEGIN_READ])
-    try:
-        statements = next(plan)
-        while True:
-            sent = [prepared(one) for one in statements]
-            results = await link.run("read", sent, ASIDE_SECONDS_MAX)
-            statements = plan.send([rows for rows, _ in results])
-    except StopIteration as stop:
-        await link.run("read", [_COMMIT])
-        return cast(T, stop.value)
 
 
 class PostgresTransaction:

@@ -156,9 +156,7 @@ class Link:
             and self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
         )
 
-    async def run(
-        self, doing: str, statements: Sequence[Prepared], seconds_max: float | None = None
-    ) -> list[tuple[list[Row], int]]:
+    async def run(self, doing: str, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
         """Send all statements at once; return the rows of each, and how many it touched.
 
         Raises Conflict, Lost, Unavailable; then nothing after the failed statement was done, and
@@ -166,7 +164,7 @@ class Link:
         """
         try:
             with translated(doing):
-                async with asyncio.timeout(seconds_max or ROUND_SECONDS_MAX):
+                async with asyncio.timeout(ROUND_SECONDS_MAX):
                     return await self._run(statements)
         except (Conflict, psycopg.Error):
             raise
@@ -188,14 +186,6 @@ class Link:
             (await cursor.fetchall() if cursor.description else [], cursor.rowcount)
             for cursor in cursors
         ]
-
-    async def alive(self) -> bool:
-        """Does the server still answer on it? If not it is closed."""
-        try:
-            await self.run("look", [("SELECT 1", ())])
-        except Unavailable:
-            return False
-        return True
 
     async def listen(self, channel: str) -> None:
         """Begin to hear what is notified on a channel. Raises Unavailable."""

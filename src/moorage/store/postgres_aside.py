@@ -1,0 +1,86 @@
+"""Long reads of PostgreSQL: in threads, by connections of their own, some rows at a time.
+
+So the event loop goes on meanwhile.
+"""
+
+from collections import deque
+from typing import Any, TypeVar, cast
+
+import psycopg
+from psycopg import Connection, RawCursor
+
+from moorage.store.api import Plan, Row, Statement
+from moorage.store.postgres_link import Lost, prepared, translated
+
+T = TypeVar("T")
+
+ROWS_AT_A_TIME = 2_000
+"""Rows that are turned into Python's values while nobody else can run: a few milliseconds."""
+
+_SETTINGS = "SET jit = off; SET default_transaction_read_only = on; SET statement_timeout = '10min'"
+
+
+class Aside:
+    """Runs long plans, in whichever thread calls; keeps connections for the next ones."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._idle: deque[Connection[Row]] = deque()
+
+    def read(self, plan: Plan[T]) -> T:
+        """Run a plan in one snapshot. Raises Unavailable."""
+        connection = self._begun()
+        try:
+            with translated("read"):
+                answer = _drive(connection, plan)
+                connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return answer
+
+    def close(self) -> None:
+        """Close every connection; nobody reads any more."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _begun(self) -> Connection[Row]:
+        """Begin a transaction on a connection that is there, or on a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                with translated("read"):
+                    connection.execute("SELECT 1")
+            except Lost:
+                connection.close()  # the server has dropped it
+            else:
+                return connection
+        with translated("connect"):
+            return self._connected()
+
+    def _connected(self) -> Connection[Row]:
+        connection = psycopg.connect(self._conninfo, cursor_factory=RawCursor)
+        connection.execute(_SETTINGS)
+        connection.commit()
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        return cast(Connection[Row], connection)
+
+
+def _drive(connection: Connection[Row], plan: Plan[T]) -> T:
+    try:
+        statements = next(plan)
+        while True:
+            statements = plan.send([_rows(connection, one) for one in statements])
+    except StopIteration as stop:
+        return cast(T, stop.value)
+
+
+def _rows(connection: Connection[Row], statement: Statement) -> list[Row]:
+    text, params = prepared(statement)
+    with connection.cursor() as cursor:
+        cursor.execute(cast(Any, text), params)
+        rows: list[Row] = []
+        while some := cursor.fetchmany(ROWS_AT_A_TIME):
+            rows += some
+    return rows
