@@ -87,6 +87,26 @@ def test_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("database", "expected"),
+    [
+        ("postgresql://me:s3cret@host/name", "postgresql://me:(hidden)@host/name"),
+        ("postgresql://me:s3@cret@a:1,b:2/name", "postgresql://me:(hidden)@a:1,b:2/name"),
+        ("postgresql://host/x?user=me&password=s3cret&a=1", None),
+        ("postgresql://me@host/name", "postgresql://me@host/name"),
+        ("postgresql:///name?host=/run/x@y:z", "postgresql:///name?host=/run/x@y:z"),
+        ("sqlite:////var/lib/moorage.sqlite", "sqlite:////var/lib/moorage.sqlite"),
+    ],
+)
+def test_the_password_of_a_database_is_not_shown(
+    tmp_path: Path, database: str, expected: str | None
+) -> None:
+    """An address is shown whole, but for the password in it."""
+    shown: Any = answer("config", "show", directory=tmp_path, MOORAGE_DATABASE=database)
+    expected = expected or "postgresql://host/x?user=me&password=(hidden)&a=1"
+    assert shown["database"] == expected
+
+
+@pytest.mark.parametrize(
     ("text", "address", "loopback"),
     [
         ("127.0.0.1:80", Address("127.0.0.1", 80), True),

@@ -1,5 +1,6 @@
 """`moorage config`: what the settings are and where they come from."""
 
+import re
 from typing import Any
 
 import click
@@ -9,6 +10,9 @@ from moorage.cli.options import config_option, json_option, load, settings_optio
 from moorage.cli.output import show_json, show_table
 
 HIDDEN = "(hidden)"
+
+# In an address, postgresql://USER:PASSWORD@HOST or ...?password=PASSWORD; @ may stand in it, too.
+_PASSWORD = re.compile(r"(?<=:)[^/:]+(?=@[^@]*$)|(?<=[?&]password=)[^&]*")
 
 
 @click.group("config")
@@ -38,7 +42,9 @@ def show(config_file: str | None, origin: bool, as_json: bool, **options: Any) -
 
 
 def _shown(name: str, value: Any) -> Any:
-    return HIDDEN if name in config.SECRET_SETTINGS and value is not None else value
+    if name in config.SECRET_SETTINGS and value is not None:
+        return HIDDEN
+    return _PASSWORD.sub(HIDDEN, value) if name == "database" else value
 
 
 def _text(value: Any) -> str:
