@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import psycopg
 
+from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
@@ -290,3 +291,27 @@ def test_a_revoked_token_is_refused_everywhere() -> None:
             assert await other.access.find(secret) is None
 
     play(scene)
+
+
+def test_the_time_is_the_database_s() -> None:
+    """Whatever the process's clock says: processes that share a ledger share its time."""
+
+    class Stopped:
+        def now(self) -> Instant:
+            return Instant(1)
+
+    def now(url: str) -> int:
+        with psycopg.connect(url) as server:
+            told = server.execute("SELECT extract(epoch FROM clock_timestamp()) * 1000000")
+            return int(told.fetchone()[0])  # type: ignore[index]  # there is one row
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        service = await Service.start(open_engine(url), Stopped(), CLASSES, TRAITS, on_fatal=fatal)
+        before = now(url)
+        made = await service.transactor.submit(do.ProviderCreate(ProviderId(str(uuid4())), "one"))
+        assert before <= made.created_at <= now(url)
+        await service.stop()
+        cluster.shared().drop(cluster.database_of(url))
+
+    asyncio.run(whole())
