@@ -162,7 +162,7 @@ def growth(content: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
     for one in report.measurements(content):
         if one.target == SCALED and one.fleet.startswith("flat"):
             label = f"{one.what}, {one.connections} conn."
-            hosts = float(one.fleet.removeprefix("flat").replace(" ", ""))
+            hosts = _hosts(one.fleet)
             cost = (one.server_cpu + one.database_cpu) / one.items
             if cost > 0:
                 found.setdefault(label, []).append((hosts, cost))
@@ -202,22 +202,41 @@ def scale(content: dict[str, Any]) -> str:
 
 
 def _extrapolated(line: list[tuple[float, float]]) -> list[str]:
-    """The exponent between the two largest fleets, and what it makes of a million hosts."""
+    """The exponent between the two largest fleets, and what a million hosts would come to."""
     if len(line) < 2:
         return ["-", "-"]
     (few, less), (many, more) = line[-2:]
     exponent = max(0.0, math.log(more / less) / math.log(many / few))
-    return [f"n^{exponent:.2f}", _three(more * (FAR / many) ** exponent)]
+    return [f"n^{exponent:.2f}", _three(_far(line))]
+
+
+def _far(line: list[tuple[float, float]]) -> float:
+    """Carry a line on to a million hosts, straight or with its exponent: whichever is more."""
+    (few, less), (many, more) = line[-2:]
+    exponent = max(0.0, math.log(more / less) / math.log(many / few))
+    straight = more + max(0.0, more - less) / (many - few) * (FAR - many)
+    return max(straight, more * math.pow(FAR / many, exponent))
 
 
 def _memory(content: dict[str, Any]) -> str:
     """Start-up and memory of every fleet."""
-    body = [
-        [one.fleet, _three(one.p50), f"{one.server_mb:.0f}", one.note]
+    restarts = (
+        one
         for one in report.measurements(content)
         if one.target == SCALED and one.what == RESTART and one.fleet.startswith("flat")
-    ]
+    )
+    found = sorted(((_hosts(one.fleet), one) for one in restarts), key=lambda pair: pair[0])
+    body = [[one.fleet, _three(one.p50), f"{one.server_mb:.0f}", one.note] for _, one in found]
+    if len(found) > 1:
+        ready = _far([(hosts, one.p50) for hosts, one in found])
+        memory = _far([(hosts, one.server_mb) for hosts, one in found])
+        body.append([f"flat {_spaced(FAR)}", _three(ready), f"{memory:.0f}", "arithmetic"])
     return _table(["fleet", "ms from start to serving", "memory MB", "memory"], body)
+
+
+def _hosts(fleet: str) -> float:
+    """How many hosts a flat fleet has, by its name."""
+    return float(fleet.removeprefix("flat").replace(" ", ""))
 
 
 def _spaced(number: float) -> str:
