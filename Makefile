@@ -57,8 +57,6 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
 	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
 
-client: $(CLIENT_VENV)/stamp ## Get the stock openstack client into .venv-client, for the tour
-
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
