@@ -11,8 +11,6 @@ import socket
 import sqlite3
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +23,7 @@ from bench.target import READY_SECONDS, NotStarted, Storage, Target
 WORKERS = 2
 VERSION = "16.0.0"
 PAUSE_SECONDS = 0.1
+WORKER_READY = b"WSGI app 0 (mountpoint='') ready"
 FILLED_GENERATION = 3
 """The generation of a host that was given inventories, traits and aggregates over HTTP."""
 
@@ -65,15 +64,14 @@ class Original(Target):
             f"[placement]\nmax_allocation_candidates = {self.candidates_max}\n"
         )
         log = storage.directory / f"{storage.name}.log"
-        with log.open("ab") as said:
-            done = self._run(
-                ["placement-manage", "--config-file", str(settings), "db", "sync"], said
-            ).wait()
-            if done == 0:
+        with log.open("wb") as said:
+            # The first start enters the standard names; two workers at once would fail on SQLite.
+            failed = any(self._run(command, said).wait() for command in _prepare(str(settings)))
+            if not failed:
                 port = _free_port()
                 self.processes.append(self._run(_uwsgi(self.environment, port), said))
                 self.urls.append(f"http://127.0.0.1:{port}")
-        if done or not _answers(self.urls[0], self.processes[0]):
+        if failed or not _loaded(log, self.processes[0]):
             self.stop()
             raise NotStarted(f"{self.name} does not start: {log.read_text()[-2_000:]}")
 
@@ -139,6 +137,14 @@ def _uwsgi(environment: Path, port: int) -> list[str]:
     ]
 
 
+def _prepare(settings: str) -> list[list[str]]:
+    """What is run once on an empty database: the schema, then the standard names."""
+    return [
+        ["placement-manage", "--config-file", settings, "db", "sync"],
+        ["python", "-c", "import placement.wsgi; placement.wsgi.init_application()"],
+    ]
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -146,19 +152,15 @@ def _free_port() -> int:
         return port
 
 
-def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
-    """Wait for an answer: a connection waits in the socket's line until a worker takes it."""
+def _loaded(log: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until every worker has loaded the application; False if one cannot."""
     deadline = time.monotonic() + READY_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=READY_SECONDS):
-                return True
-        except urllib.error.HTTPError:
+    while time.monotonic() < deadline:
+        if log.read_bytes().count(WORKER_READY) == WORKERS:
+            return True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PAUSE_SECONDS)
             return False
-        except OSError:
-            # Not listening yet.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(PAUSE_SECONDS)
     return False
 
 
