@@ -22,6 +22,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/app.py",
     f"{PACKAGE}/service/bulk.py",
     f"{PACKAGE}/service/transactor.py",
+    f"{PACKAGE}/service/turns.py",
     f"{PACKAGE}/service/index.py",
     f"{PACKAGE}/service/looks.py",
     f"{PACKAGE}/service/reads.py",

@@ -39,7 +39,8 @@ def told(answer: Upserted) -> Any:
 
 async def answers(one: Running, specs: list[ProviderSpec], teach: bool = False) -> list[Upserted]:
     """Carry out a bulk request."""
-    return await providers_upsert(one.service.index, one.service.transactor, specs, teach)
+    service = one.service
+    return await providers_upsert(service.index, service.transactor, service.turns, specs, teach)
 
 
 def test_the_same_again_writes_nothing(tmp_path: Path) -> None:

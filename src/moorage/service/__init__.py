@@ -4,7 +4,8 @@
 those about many providers at once, `reads.py` those that only look.
 `transactor.py` batches, commits and retries; `index.py` keeps the candidate index. `access.py` is
 about tokens, `audit.py` about who did what; `looks.py` are looks at a shared database that requests
-have in common. `upkeep.py` is about checks and backups, `chores.py` what runs by itself. `watch.py`
-answers those who follow the changes, woken by the bell of `wakeups.py`. `app.py` joins them all.
+have in common, `turns.py` lets long work take turns. `upkeep.py` is about checks and backups,
+`chores.py` what runs by itself. `watch.py` answers those who follow the changes, woken by the
+bell of `wakeups.py`. `app.py` joins them all.
 May import: `store`, `core`, `wire`.
 """

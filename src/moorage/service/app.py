@@ -11,6 +11,7 @@ from moorage.service.index import Index
 from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.transactor import Transactor
+from moorage.service.turns import Turns
 from moorage.service.upkeep import Upkeep
 from moorage.service.watch import Watch
 from moorage.store.api import Engine
@@ -31,6 +32,7 @@ class Service:
     upkeep: Upkeep
     watch: Watch
     chores: Chores
+    turns: Turns
 
     @classmethod
     async def start(
@@ -63,6 +65,7 @@ class Service:
             upkeep=Upkeep(engine, index, transactor, audit),
             watch=Watch(engine, index.bell),
             chores=chores,
+            turns=Turns(),
         )
 
     @classmethod

@@ -5,7 +5,6 @@ load; only the rest goes through the transactor, one unit after another, so that
 come in between.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,12 +18,13 @@ from moorage.core.ledger.search import Fleet
 from moorage.core.limits import BULK_PROVIDERS_MAX
 from moorage.service.index import Index
 from moorage.service.transactor import Transactor
+from moorage.service.turns import Turns
 
 UNIT_PROVIDERS = 32
 """Providers that are changed in one go, about 3 ms of work; a tree is never split."""
 
 SLICE_PROVIDERS = 100
-"""Providers that are compared before others are let in."""
+"""Providers that are compared in one turn."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,11 @@ class TreesUpsert:
 
 
 async def providers_upsert(
-    index: Index, transactor: Transactor, specs: list[ProviderSpec], create_vocabulary: bool
+    index: Index,
+    transactor: Transactor,
+    turns: Turns,
+    specs: list[ProviderSpec],
+    create_vocabulary: bool,
 ) -> list[Upserted]:
     """Let providers be as described; return what became of each, in the order of `specs`.
 
@@ -87,12 +91,12 @@ async def providers_upsert(
     await index.current()
     answers: dict[ProviderId, Upserted] = {}
     for start in range(0, len(specs), SLICE_PROVIDERS):
+        await turns.taken()
         for spec in specs[start : start + SLICE_PROVIDERS]:
             record = index.fleet.record(spec.uuid)
             if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
                 generation = record.provider.generation
                 answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
-        await asyncio.sleep(0)
     rest = [spec for spec in specs if spec.uuid not in answers]
 
     def root_of(uuid: ProviderId) -> ProviderId | None:

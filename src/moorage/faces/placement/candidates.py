@@ -43,6 +43,7 @@ class Candidates:
         question = candidate_query(request.query_string, request.version, request.limits)
         fleet = await request.fleet()
         question.vocabulary.check(fleet)
+        await request.service.turns.taken()
         found = candidates_search(fleet, question.query, next(self._turns))
         body = b'{"allocation_requests":[%b],"provider_summaries":{%b}}' % (
             _writer(request.version)(found.candidates),

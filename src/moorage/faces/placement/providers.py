@@ -39,6 +39,7 @@ async def index(request: Request) -> Answer:
     question = provider_query(request.query_string, request.version, request.limits)
     fleet = await request.fleet()
     question.vocabulary.check(fleet, 'Invalid trait(s) in "required" parameter: ')
+    await request.service.turns.taken()
     found = [record.provider for record in providers_search(fleet, question.query)]
     shown = [_shown(provider, request) for provider in found]
     modified = max((provider.updated_at for provider in found), default=request.now())

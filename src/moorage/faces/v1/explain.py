@@ -56,6 +56,7 @@ async def _explained(service: Service, asked: Question) -> Explained:
     query = query_of(asked)
     fleet = await service.index.current()
     check_known(fleet, query)
+    await service.turns.taken()
     return shown(explain(fleet, query))
 
 
