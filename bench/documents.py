@@ -1,12 +1,13 @@
 """Put a run into the documentation: tables and charts between two marks, and nothing by hand."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import chart, report
-from bench.measure import Check
+from bench.measure import Check, Measurement
 from bench.report import Row, rows, times
 
 BEGIN = "<!-- what follows is written by `python -m bench --write-docs` -->"
@@ -53,6 +54,7 @@ def performance(content: dict[str, Any]) -> str:
         f"Measured at {content['at']} by the plan `{options['plan']}`: "
         f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
         f"The run took {about['minutes']:.0f} minutes.",
+        _disturbances(report.measurements(content)),
         *(f"Not measured: {one}" for one in content["not_measured"]),
         "![Operations per second of every line](performance.svg)",
         "### What must hold at any speed",
@@ -69,6 +71,22 @@ def performance(content: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _disturbances(measured: Sequence[Measurement]) -> str:
+    """How many lines of each service others have spoiled."""
+    spoiled = Counter(one.target for one in measured if report.disturbed(one))
+    if not spoiled:
+        return "No line was disturbed: others never had more than a tenth of the processors."
+    told = ", ".join(f"{count} of {target}" for target, count in spoiled.items())
+    return (
+        f"**Disturbed lines** (others had more than a tenth of the processors): {told}. "
+        "They are marked, and so is every ratio that rests on one; do not quote those."
+    )
+
+
+def _others(one: Measurement) -> str:
+    return f"**{one.others:.0%}**" if report.disturbed(one) else f"{one.others:.0%}"
+
+
 def summary(found: Sequence[Row]) -> str:
     """One row for each line that the original was measured on, with its ratios."""
     ours = list(dict.fromkeys(row.measured.target for row in found if not row.measured.peer))
@@ -81,6 +99,7 @@ def summary(found: Sequence[Row]) -> str:
             lines[key]["rate"] = _three(one.rate)
         elif ratio and not one.peer:
             three = ", ".join(map(times, (ratio.rate, ratio.p50, ratio.cpu)))
+            three = f"*{three} (disturbed)*" if ratio.disturbed else three
             lines.setdefault(key, {})[one.target] = three
     columns = ["rate", "p50", *ours]
     return _table(
@@ -119,7 +138,7 @@ def _lines_table(found: Iterable[Row]) -> str:
                 *(_three(one.p50), _three(one.p99)),
                 *(_three(one.server_cpu), _three(one.database_cpu)),
                 *(f"{one.server_mb + one.database_mb:.0f}", f"{one.load_before:.1f}"),
-                *(f"{one.steal:.0%}", f"{one.others:.0%}", *map(times, quotients)),
+                *(f"{one.steal:.0%}", _others(one), *map(times, quotients)),
             ]
         )
         before = what

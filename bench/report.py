@@ -18,6 +18,10 @@ REFERENCE = "original, PostgreSQL"
 """What every ratio is to, where it was measured; otherwise the other original."""
 
 
+DISTURBED = 0.1
+"""The share of the processors that others may have before a line is marked as disturbed."""
+
+
 @dataclass(frozen=True)
 class Ratio:
     """How many times better than the original a line is: in rate, in p50, in processor time.
@@ -29,6 +33,8 @@ class Ratio:
     rate: float | None
     p50: float | None
     cpu: float | None
+    disturbed: bool
+    """Was one of the two lines disturbed?"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ def line(one: Measurement) -> str:
         f"{one.rate:>9.1f} {one.p50:>9.2f} {one.p99:>9.2f} {one.server_cpu:>8.3f} "
         f"{one.database_cpu:>7.3f} {one.server_mb + one.database_mb:>5.0f} {one.failed:>6} "
         f"{one.load_before:>5.1f} {one.steal:>5.0%} {one.others:>6.0%}"
+        f"{' disturbed' if disturbed(one) else ''}"
     )
 
 
@@ -77,7 +84,13 @@ def ratio(one: Measurement, measured: Iterable[Measurement]) -> Ratio | None:
         rate=_quotient(one.rate * one.items, peer.rate * peer.items),
         p50=_quotient(peer.p50 / peer.items, one.p50 / one.items),
         cpu=_quotient(_processor(peer), _processor(one)),
+        disturbed=disturbed(one) or disturbed(peer),
     )
+
+
+def disturbed(one: Measurement) -> bool:
+    """Did other processes, or other machines, take enough of the processors to spoil a line?"""
+    return one.others + one.steal > DISTURBED
 
 
 def _processor(one: Measurement) -> float:

@@ -148,11 +148,15 @@ def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
     """Rate, median and processor time are compared per item, with the line of the same name."""
     some = report.measurements(content_of(run))[0]
     ours = replace(some, rate=50.0, p50=20.0, server_cpu=2.0, database_cpu=0.0)
+    ours = replace(ours, others=0.0, steal=0.0)
     theirs = replace(ours, peer=True, target=report.REFERENCE, rate=10.0, p50=100.0)
     theirs = replace(theirs, server_cpu=30.0, database_cpu=10.0)
     other = replace(theirs, target="original, SQLite", rate=1.0)
     found = report.ratio(ours, [other, theirs, ours])
-    assert found == report.Ratio(report.REFERENCE, 5.0, 5.0, 20.0)
+    assert found == report.Ratio(report.REFERENCE, 5.0, 5.0, 20.0, disturbed=False)
+    found = report.ratio(ours, [replace(theirs, others=0.5)])
+    assert found is not None
+    assert found.disturbed
     many = replace(ours, what="all at once", versus=theirs.what, items=10)
     found = report.ratio(many, [theirs])
     assert found is not None
