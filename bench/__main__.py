@@ -91,7 +91,7 @@ def measured(asked: argparse.Namespace, plan: Plan) -> dict[str, Any]:
             print(report.line(one), flush=True)
 
     with workspace(asked.directory) as directory:
-        about = machine.told(directory)
+        about = {**machine.told(directory), "code": machine.code(ROOT)}
         print(documents.machine_told(about), flush=True)
         run = Run(directory, plan, asked.original, asked.service, shown)
         started = time.perf_counter()

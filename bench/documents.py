@@ -15,6 +15,7 @@ END = "<!-- end of what is written -->"
 SCALED = "Moorage, SQLite"
 RESTART = "restart until serving"
 FAR = 1_000_000
+REASON_MAX = 200
 
 
 def machine_told(about: dict[str, Any]) -> str:
@@ -53,9 +54,10 @@ def performance(content: dict[str, Any]) -> str:
     parts = [
         f"Measured at {content['at']} by the plan `{options['plan']}`: "
         f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
-        f"The run took {about['minutes']:.0f} minutes.",
+        f"The run took {about['minutes']:.0f} minutes. "
+        f"Commit of Moorage: {about.get('code', 'not recorded')}.",
         _disturbances(report.measurements(content)),
-        *(f"Not measured: {one}" for one in content["not_measured"]),
+        *(f"Not measured: {_shortened(one)}" for one in content["not_measured"]),
         "![Operations per second of every line](performance.svg)",
         "### What must hold at any speed",
         checks_table(report.checks(content)),
@@ -81,6 +83,11 @@ def _disturbances(measured: Sequence[Measurement]) -> str:
         f"**Disturbed lines** (others had more than a tenth of the processors): {told}. "
         "They are marked, and so is every ratio that rests on one; do not quote those."
     )
+
+
+def _shortened(reason: str) -> str:
+    """The first line of a reason; the whole of it stands in the JSON."""
+    return reason.splitlines()[0][:REASON_MAX]
 
 
 def _others(one: Measurement) -> str:

@@ -3,6 +3,7 @@
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -86,6 +87,16 @@ def told(directory: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
     }
+
+
+def code(folder: Path) -> str:
+    """Name the commit that is measured, and say so if files differ from it."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def _first(path: str, word: str) -> str:
