@@ -1,5 +1,6 @@
 """Typed identifiers, one per kind, so that they cannot be mixed up."""
 
+import re
 from typing import NewType
 
 ProviderId = NewType("ProviderId", str)
@@ -10,3 +11,10 @@ ConsumerId = NewType("ConsumerId", str)
 
 AggregateId = NewType("AggregateId", str)
 """An aggregate's UUID: 36 characters, lower case, with dashes."""
+
+_NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def is_normal(text: str) -> bool:
+    """Is it a UUID in the one form that all identifiers have here?"""
+    return _NORMAL.fullmatch(text) is not None

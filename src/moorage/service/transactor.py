@@ -1,6 +1,6 @@
 """The batch is the transaction: load, decide, save, commit, and only then index and answers.
 
-The only file below the faces that waits. Requests queue here; up to `BATCH_MAX` of them share one
+The one place that begins and commits. Requests queue here; up to `BATCH_MAX` of them share one
 load, one save and one COMMIT. A refused request has changed nothing, so no savepoints are needed.
 Nothing is acknowledged before it is durable, refusals included: they may rest on what an earlier
 request of the same batch took.

@@ -4,8 +4,10 @@ Source: Placement API reference, "Allocations". One deliberate difference: "not 
 compares with what was used before the request, and never counts the request's own rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -49,6 +51,8 @@ class ConsumerRequest:
 Stock = dict[tuple[ProviderId, str], Inventory]
 """Inventories by provider and class; in a reshape not those that stand in the facts."""
 
+_AS_IT_IS: Final[Mapping[tuple[ProviderId, str], Inventory | None]] = MappingProxyType({})
+
 
 @dataclass(slots=True)
 class Shift:
@@ -71,7 +75,7 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     check_consumers(facts, requests)
     check_known(facts, requests)
     shift = shift_of(facts, requests)
-    stock = _stock_for(facts, shift)
+    stock = stock_of(facts, shift)
     check_amounts(requests, stock)
     check_capacity(shift, stock)
     changes = Changes(consumers=consumers_after(facts, now, requests))
@@ -92,7 +96,7 @@ def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
     nothing = ConsumerRequest(consumer, {}, held.project_id, held.user_id)
     shift = shift_of(facts, [nothing])
     changes = Changes(consumers={consumer: None})
-    changes.inventories.update(used_after(shift, _stock_for(facts, shift), now))
+    changes.inventories.update(used_after(shift, stock_of(facts, shift), now))
     return changes
 
 
@@ -134,6 +138,20 @@ def shift_of(facts: Facts, requests: list[ConsumerRequest]) -> Shift:
         if held is not None:
             _add(shift.given, held.allocations)
     return shift
+
+
+def stock_of(
+    facts: Facts,
+    shift: Shift,
+    instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
+) -> Stock:
+    """Return the inventories that a shift touches; those named in `instead` as they stand there."""
+    stock: Stock = {}
+    for key in (*shift.taken, *shift.given):
+        inventory = instead[key] if key in instead else facts.inventories_of(key[0]).get(key[1])
+        if inventory is not None:
+            stock[key] = inventory
+    return stock
 
 
 def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
@@ -219,15 +237,6 @@ def _add(sums: dict[tuple[ProviderId, str], int], allocations: Allocations) -> N
     for uuid, amounts in allocations.items():
         for name, amount in amounts.items():
             sums[uuid, name] = sums.get((uuid, name), 0) + amount
-
-
-def _stock_for(facts: Facts, shift: Shift) -> Stock:
-    stock: Stock = {}
-    for key in (*shift.taken, *shift.given):
-        inventory = facts.inventories_of(key[0]).get(key[1])
-        if inventory is not None:
-            stock[key] = inventory
-    return stock
 
 
 def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> Error:

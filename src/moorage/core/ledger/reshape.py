@@ -10,7 +10,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import allocations
-from moorage.core.ledger.allocations import ConsumerRequest, Shift, Stock
+from moorage.core.ledger.allocations import ConsumerRequest, Shift
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import Specs, check_class, in_use_error, rewritten
 from moorage.core.ledger.model import Inventory
@@ -37,7 +37,7 @@ def reshape(
             check_class(facts, name)
     shift = allocations.shift_of(facts, requests)
     final = _final(facts, now, inventories)
-    stock = _stock(facts, final, shift)
+    stock = allocations.stock_of(facts, shift, final)
     allocations.check_amounts(requests, stock)
     allocations.check_capacity(shift, stock)
     _check_dropped(facts, final, shift)
@@ -85,17 +85,6 @@ def _final(
     for uuid, (_, specs) in inventories.items():
         final.update(rewritten(facts, now, uuid, specs))
     return final
-
-
-def _stock(
-    facts: Facts, final: dict[tuple[ProviderId, str], Inventory | None], shift: Shift
-) -> Stock:
-    stock: Stock = {}
-    for key in (*shift.taken, *shift.given):
-        inventory = final[key] if key in final else facts.inventories_of(key[0]).get(key[1])
-        if inventory is not None:
-            stock[key] = inventory
-    return stock
 
 
 def _check_dropped(

@@ -3,6 +3,8 @@
 import re
 from uuid import UUID
 
+from moorage.core.ids import is_normal
+
 _USUAL = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _UNUSUAL = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"
 
@@ -13,13 +15,12 @@ stands first because it is judged six times as fast."""
 LENGTH_MAX = 255
 """Characters that are looked at: no spelling of a UUID has more."""
 
-_NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _LENIENT = re.compile(UUID_PATTERN)
 
 
 def uuid_normal(text: str) -> str | None:
     """Return a UUID in lower case with dashes, or None when the text is none."""
-    if _NORMAL.fullmatch(text):
+    if is_normal(text):
         return text
     if len(text) > LENGTH_MAX or not _LENIENT.match(text):
         return None
@@ -29,4 +30,4 @@ def uuid_normal(text: str) -> str | None:
 
 def is_dashed(text: str) -> bool:
     """Is it a UUID with its dashes in place, in any case?"""
-    return _NORMAL.fullmatch(text.lower()) is not None
+    return is_normal(text.lower())

@@ -1,6 +1,5 @@
 """From a question in JSON to the ledger's, and the address that explains it."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import fields
 from http import HTTPStatus
@@ -9,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ids import AggregateId, ProviderId, is_normal
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.core.ledger.search.words import check_sense
 from moorage.faces.web import RefusalError
@@ -18,15 +17,13 @@ from moorage.wire.ledger import GroupAsked, Question
 ADDRESS_LENGTH_MAX = 4_096
 """Longer addresses are not told: they would be cut off somewhere on their way."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-
 
 def uuid_of(text: str, what: str) -> str:
     """Return a UUID in lower case. Raises RefusalError unless it has its dashes."""
-    if _UUID.fullmatch(text):
+    if is_normal(text):
         return text
     lower = text.lower()
-    if not _UUID.fullmatch(lower):
+    if not is_normal(lower):
         raise RefusalError(HTTPStatus.BAD_REQUEST, f"{what} must be a UUID with its dashes.")
     return lower
 

@@ -1,6 +1,6 @@
 """Some thousand providers of whole trees: their records, and the same in columns to search in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -99,10 +99,6 @@ class Block:
             if record is not None and old in record.inventories:
                 held = {new if name == old else name: i for name, i in record.inventories.items()}
                 self.records[row] = ProviderRecord(record.provider, held, record.tags, version)
-
-    def all_here(self) -> Iterable[ProviderRecord]:
-        """Yield the record of every row that is not empty."""
-        return (record for record in self.records if record is not None)
 
     def image(self, row: int) -> dict[str, object]:
         """Return what stands in a row, as the record and as the columns have it, to compare."""
