@@ -12,6 +12,9 @@ ConsumerId = NewType("ConsumerId", str)
 AggregateId = NewType("AggregateId", str)
 """An aggregate's UUID: 36 characters, lower case, with dashes."""
 
+LeaseId = NewType("LeaseId", str)
+"""A lease's UUID, and that of the ticket it comes from: 36 characters, lower case, with dashes."""
+
 _NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
