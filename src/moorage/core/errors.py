@@ -17,29 +17,43 @@ class Code(StrEnum):
     CLASS_NOT_FOUND = "class_not_found"
     TRAIT_NOT_FOUND = "trait_not_found"
     TOKEN_NOT_FOUND = "token_not_found"
+    POOL_NOT_FOUND = "pool_not_found"
+    LEASE_NOT_FOUND = "lease_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
     CLASS_UNKNOWN = "class_unknown"
     TRAIT_UNKNOWN = "trait_unknown"
     INVENTORY_UNKNOWN = "inventory_unknown"
+    POOL_UNKNOWN = "pool_unknown"
     # Somebody else was first, or the caller's view is old.
     PROVIDER_GENERATION = "provider_generation"
     CONSUMER_GENERATION = "consumer_generation"
     DUPLICATE_PROVIDER = "duplicate_provider"
     INVENTORY_EXISTS = "inventory_exists"
     CLASS_EXISTS = "class_exists"
+    POOL_EXISTS = "pool_exists"
+    POOL_GENERATION = "pool_generation"
+    KEY_REUSED = "key_reused"
+    TOKEN_STALE = "token_stale"
+    LEASE_ENDED = "lease_ended"
+    # It is somebody else's.
+    HOLDER_MISMATCH = "holder_mismatch"
     # It is still in use.
     INVENTORY_IN_USE = "inventory_in_use"
     PROVIDER_IN_USE = "provider_in_use"
     PROVIDER_HAS_CHILDREN = "provider_has_children"
     CLASS_IN_USE = "class_in_use"
     TRAIT_IN_USE = "trait_in_use"
+    POOL_IN_USE = "pool_in_use"
     # It does not fit.
     INVENTORY_MISSING = "inventory_missing"
     CAPACITY_EXCEEDED = "capacity_exceeded"
     UNITS_VIOLATED = "units_violated"
     NO_CAPACITY = "no_capacity"
+    UNITS_ABOVE_LIMIT = "units_above_limit"
+    # Too many wait already.
+    QUEUE_FULL = "queue_full"
     # Something else of the same tree was refused.
     TREE_REFUSED = "tree_refused"
     # What the caller wants to follow is not kept any more.

@@ -18,25 +18,37 @@ STATUSES: dict[Code, int] = {
     Code.CLASS_NOT_FOUND: 404,
     Code.TRAIT_NOT_FOUND: 404,
     Code.TOKEN_NOT_FOUND: 404,
+    Code.POOL_NOT_FOUND: 404,
+    Code.LEASE_NOT_FOUND: 404,
     Code.PROVIDER_UNKNOWN: 422,
     Code.PARENT_UNKNOWN: 422,
     Code.CLASS_UNKNOWN: 422,
     Code.TRAIT_UNKNOWN: 422,
     Code.INVENTORY_UNKNOWN: 422,
+    Code.POOL_UNKNOWN: 422,
     Code.PROVIDER_GENERATION: 409,
     Code.CONSUMER_GENERATION: 409,
     Code.DUPLICATE_PROVIDER: 409,
     Code.INVENTORY_EXISTS: 409,
     Code.CLASS_EXISTS: 409,
+    Code.POOL_EXISTS: 409,
+    Code.POOL_GENERATION: 409,
+    Code.KEY_REUSED: 409,
+    Code.TOKEN_STALE: 409,
+    Code.LEASE_ENDED: 409,
+    Code.HOLDER_MISMATCH: 403,
     Code.INVENTORY_IN_USE: 409,
     Code.PROVIDER_IN_USE: 409,
     Code.PROVIDER_HAS_CHILDREN: 409,
     Code.CLASS_IN_USE: 409,
     Code.TRAIT_IN_USE: 409,
+    Code.POOL_IN_USE: 409,
     Code.INVENTORY_MISSING: 409,
     Code.CAPACITY_EXCEEDED: 409,
     Code.UNITS_VIOLATED: 409,
     Code.NO_CAPACITY: 409,
+    Code.UNITS_ABOVE_LIMIT: 422,
+    Code.QUEUE_FULL: 429,
     Code.TREE_REFUSED: 409,
     Code.CHANGES_GONE: 410,
     Code.INVALID: 400,
@@ -91,7 +103,7 @@ class ProblemError(Exception):
 def problem_of(error: Error) -> ProblemError:
     """Return what a refusal of the core becomes."""
     status = STATUSES[error.code]
-    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if status == 503 else ()
+    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if status in (429, 503) else ()
     return ProblemError(status, error.code, error.message, headers=headers)
 
 
