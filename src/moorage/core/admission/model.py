@@ -87,6 +87,19 @@ class Rest(Struct, frozen=True):
     units: int
 
 
+class Growth(Struct, frozen=True):
+    """How many slots a pool makes by itself: a dynamic resource type of Boskos."""
+
+    least: int
+    """As many are made without being asked for. 0 and `most` 0: all of them shall go."""
+    most: int
+    """Up to as many are made for waiting tickets."""
+    state: str
+    """Of a slot that was just made."""
+    lifespan: int | None = None
+    """Microseconds after its release until a slot is taken away; None: it stays."""
+
+
 class Pool(Struct, frozen=True):
     """A named limit. `occupied` and `waiting` are stored sums over leases and tickets."""
 
@@ -108,6 +121,8 @@ class Pool(Struct, frozen=True):
     """Service time at which a waiting ticket may be granted by nothing but time; None: never."""
     created_at: Instant
     updated_at: Instant
+    growth: Growth | None = None
+    """None: its slots are those that somebody has named."""
 
 
 class Slot(Struct, frozen=True):
