@@ -34,6 +34,9 @@ class HandClock:
     def now(self) -> Instant:
         return Instant(self.at)
 
+    def monotonic(self) -> int:
+        return self.at
+
 
 class Watched:
     """A real engine; every transaction is counted, and a commit can be held up or made to fail."""

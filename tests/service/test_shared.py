@@ -300,6 +300,9 @@ def test_the_time_is_the_database_s() -> None:
         def now(self) -> Instant:
             return Instant(1)
 
+        def monotonic(self) -> int:
+            return 1
+
     def now(url: str) -> int:
         with psycopg.connect(url) as server:
             told = server.execute("SELECT extract(epoch FROM clock_timestamp()) * 1000000")

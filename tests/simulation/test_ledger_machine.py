@@ -44,6 +44,9 @@ class HandClock:
     def now(self) -> Instant:
         return Instant(self.at)
 
+    def monotonic(self) -> int:
+        return self.at
+
 
 def fatal(error: Exception) -> None:
     """The service must never come to this here."""

@@ -12,3 +12,7 @@ class Clock(Protocol):
     def now(self) -> Instant:
         """Return the current wall-clock time."""
         ...
+
+    def monotonic(self) -> int:
+        """Return microseconds that only ever pass, from an arbitrary start: no jumps."""
+        ...

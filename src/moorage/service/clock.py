@@ -11,3 +11,7 @@ class SystemClock:
     def now(self) -> Instant:
         """Return the current time in microseconds since the epoch."""
         return Instant(time.time_ns() // 1_000)
+
+    def monotonic(self) -> int:
+        """Return the microseconds since some start of this machine's."""
+        return time.monotonic_ns() // 1_000

@@ -26,6 +26,9 @@ class HandClock:
     def now(self) -> Instant:
         return Instant(self.instant)
 
+    def monotonic(self) -> int:
+        return self.instant
+
 
 @pytest.fixture
 def keystone() -> Iterator[Keystone]:
