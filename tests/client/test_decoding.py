@@ -7,6 +7,7 @@ import pytest
 
 from moorage.client.decoding import UndecodableError, change_decode, decode
 from moorage.wire.administration import Tokens
+from moorage.wire.admission import Waiting
 from moorage.wire.changes import Change, TagsValue
 
 TOKEN: dict[str, Any] = {
@@ -27,6 +28,15 @@ def test_answers_are_decoded_at_every_depth() -> None:
     assert (token.revoked_at, told.next) == (None, None)
 
 
+def test_ranges_are_decoded() -> None:
+    """A pair stays a pair."""
+    told = {"position": 2, "eta_seconds": [1, 2.5], "code": "c", "reason": "r"}
+    assert decode(Waiting, told).eta_seconds == (1, 2.5)
+    assert decode(Waiting, {**told, "eta_seconds": None}).eta_seconds is None
+    with pytest.raises(UndecodableError):
+        decode(Waiting, {**told, "eta_seconds": [1]})
+
+
 @pytest.mark.parametrize(
     "value",
     [None, [], {}, {"tokens": [{}], "next": None}, {"tokens": [{**TOKEN, "created_at": "now"}]}],
@@ -43,5 +53,5 @@ def test_values_of_changes_are_typed() -> None:
     assert change_decode(told).value is None
     tags = {"traits": ["T"], "aggregates": [], "updated_at": 5}
     assert change_decode({**told, "value": tags}).value == TagsValue(**tags)
-    later = {**told, "kind": "lease", "value": tags}
-    assert change_decode(later) == Change(revision=1, n=0, kind="lease", key="k", value=tags)
+    later = {**told, "kind": "newer", "value": tags}
+    assert change_decode(later) == Change(revision=1, n=0, kind="newer", key="k", value=tags)

@@ -54,6 +54,8 @@ def _decode(kind: Any, value: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
         return [_decode(arguments[0], one) for one in value]
+    if origin is tuple:
+        return tuple(_decode(inner, one) for inner, one in zip(arguments, value, strict=True))
     if origin is dict:
         return {key: _decode(arguments[1], one) for key, one in value.items()}
     if origin in (Union, types.UnionType) and value is not None:

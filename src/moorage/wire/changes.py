@@ -1,4 +1,4 @@
-"""Every committed change, in order, for whoever follows the ledger.
+"""Every committed change, in order, for whoever follows the ledger and admission.
 
 The values here are after-images in the form in which they are kept: their times are microseconds
 since 1970, and a generation counts within its provider or consumer.
@@ -68,6 +68,111 @@ class NameValue:
     updated_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacingValue:
+    """The least time between two granted units, after `burst` of them; microseconds."""
+
+    interval: int
+    burst: int
+    jitter: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSpecValue:
+    """What an operator says of a pool; durations are microseconds."""
+
+    limit: int | None
+    ttl: int
+    ttl_max: int
+    hold: int | None
+    cooldown: int
+    pacing: PacingValue | None
+    quota: int | None
+    queue_max: int
+    labels: dict[str, str]
+    on_retry: str
+    expire: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolValue:
+    """A pool, by its name: how many units are occupied and how many tickets wait."""
+
+    name: str
+    spec: PoolSpecValue
+    paused: bool
+    generation: int
+    occupied: int
+    waiting: int
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotValue:
+    """A named unit of a pool, by POOL/SLOT; pools' names contain slashes, slots' do not."""
+
+    pool: str
+    name: str
+    state: str
+    owner: str
+    lease: str | None
+    user_data: dict[str, str]
+    updated_at: int
+    expires_at: int | None
+    dynamic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedValue:
+    """Units of a pool; of one with slots: slots in `state`, which become `dest`."""
+
+    pool: str
+    units: int
+    state: str
+    dest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseValue:
+    """A ticket or lease, by its id, without its token.
+
+    Its times are the service's: the wall clock's without its jumps. Renewals are not told.
+    """
+
+    id: str
+    owner: str
+    key: str
+    needs: list[NeedValue]
+    state: str
+    priority: int
+    arrival: int
+    ttl: int | None
+    hold: int | None
+    labels: dict[str, str]
+    forced: bool
+    asked_at: int
+    granted_at: int | None
+    hold_until: int | None
+    slots: dict[str, list[str]]
+    ended_at: int | None
+    cause: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeValue:
+    """What became of a start, by the id of its lease: with the pool's limit and units in use."""
+
+    lease: str
+    pool: str
+    at: int
+    result: str
+    detail: str
+    limit: int
+    occupied: int
+
+
 VALUES: dict[str, type[Any]] = {
     "renamed_class": str,
     "resource_class": NameValue,
@@ -76,6 +181,10 @@ VALUES: dict[str, type[Any]] = {
     "inventory": InventoryValue,
     "tags": TagsValue,
     "consumer": ConsumerValue,
+    "pool": PoolValue,
+    "slot": SlotValue,
+    "lease": LeaseValue,
+    "outcome": OutcomeValue,
 }
 """The kinds of changes in the order within a revision, and what their values are.
 

@@ -2,8 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -11,9 +11,10 @@ import pytest
 from moorage.core.errors import Code
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode, query_decode
+from moorage.faces.v1.openapi import template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import Route, Table
+from moorage.faces.v1.routing import VARIABLE, Route, Table
 from moorage.faces.web import Caller, RefusalError
 from moorage.service.access import Role
 from moorage.wire.changes import ChangesAsked
@@ -24,7 +25,7 @@ GUARDED = [route for route in ROUTES if route.role is not None]
 
 def address(route: Route) -> str:
     """An address of a route; what it names does not exist."""
-    return re.sub(r"\{\w+\}", "nothing", route.path)
+    return VARIABLE.sub("nothing", route.path)
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
@@ -89,6 +90,7 @@ class Outer:
     by_name: dict[str, Inner] = field(default_factory=dict)
     one: Inner | None = None
     tags: dict[str, list[str]] = field(default_factory=dict)
+    choice: Inner | Literal["auto"] | None = "auto"
 
 
 GOOD: dict[str, Any] = {
@@ -109,6 +111,8 @@ def test_bodies_become_dataclasses() -> None:
         tags={"any": ["name"]},
     )
     assert body_decode(b'{"one": null}', Outer) == Outer()
+    assert body_decode(b'{"choice": "auto"}', Outer) == Outer()
+    assert body_decode(b'{"choice": {"name": "a"}}', Outer) == Outer(choice=Inner(name="a"))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +125,8 @@ def test_bodies_become_dataclasses() -> None:
         ({"one": {}}, "`name`"),
         ({"items": {}}, "array"),
         ({"tags": {"a": [1]}}, "str"),
+        ({"choice": "none"}, "none"),
+        ({"choice": {"name": "a", "more": 1}}, "`more`"),
     ],
 )
 def test_names_that_nobody_knows_are_refused(change: dict[str, Any], word: str) -> None:
@@ -142,8 +148,26 @@ def test_queries_become_dataclasses() -> None:
 def test_no_route_stands_twice() -> None:
     """A table with two handlers for one method of one address is refused."""
     assert Table(ROUTES).match("/v1/tokens/a") is not None
+    assert Table(ROUTES).match("/v1/tokens/a/b") is None
     with pytest.raises(ValueError, match="twice"):
         Table([*ROUTES, ROUTES[0]])
+
+
+def test_variables_of_several_segments() -> None:
+    """They take slashes; of two paths that fit, the one that stands first is meant."""
+    (token,) = (one for one in ROUTES if one.path == "/v1/tokens/{id}")
+    paths = ("/v1/things/{name+}:stop", "/v1/things/{name+}")
+    table = Table(replace(token, path=path) for path in paths)
+    for path, template, name in (
+        ("/v1/things/a/b-1", paths[1], "a/b-1"),
+        ("/v1/things/a/b:stop", paths[0], "a/b"),
+        ("/v1/things/a:go", paths[1], "a:go"),
+    ):
+        match = table.match(path)
+        assert match is not None
+        assert [route.path for route in match.by_method.values()] == [template]
+        assert match.variables == {"name": name}
+    assert table.match("/v1/things/") is None
 
 
 def test_query_parameters_are_refused_where_there_are_none(native: Native) -> None:
@@ -175,7 +199,7 @@ def test_the_description(native: Native) -> None:
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
-    assert set(described) == {(route.method, route.path) for route in ROUTES}
+    assert set(described) == {(route.method, template_of(route.path)) for route in ROUTES}
     schemas = document["components"]["schemas"]
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)

@@ -15,7 +15,7 @@ from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import Request, Route, Table
+from moorage.faces.v1.routing import Answer, Request, Route, Table
 from moorage.faces.v1.streaming import Stream, stream_send
 from moorage.faces.web import (
     Authenticator,
@@ -161,12 +161,15 @@ class V1Face:
 def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     if answer is None:
         return HTTPStatus.NO_CONTENT, [], b""
+    status = route.status
+    if isinstance(answer, Answer):
+        status, answer = answer.status, answer.body
     body = msgspec.json.encode(answer)
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
     ]
-    return route.status, headers, body
+    return status, headers, body
 
 
 def _refused(

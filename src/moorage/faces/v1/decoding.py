@@ -62,7 +62,7 @@ def _check_of(kind: Any) -> Check | None:
         checks = [check for check in map(_check_of, arguments) if check is not None]
         if len(checks) > 1:
             raise TypeError(f"{kind} has names in more than one way")
-        return _check_if_there(checks[0]) if checks else None
+        return _check_if_named(checks[0]) if checks else None
     if origin in (list, set, frozenset, tuple, dict):
         inner = _check_of(arguments[-1 if origin is dict else 0])
         if inner is None:
@@ -85,12 +85,14 @@ def _check_fields(kind: Any) -> Check:
     return check_fields
 
 
-def _check_if_there(inner: Check) -> Check:
-    def check_if_there(value: Any) -> None:
-        if value is not None:
+def _check_if_named(inner: Check) -> Check:
+    """Of a union one kind has names; the others are null and words such as "auto"."""
+
+    def check_if_named(value: Any) -> None:
+        if value is not None and not isinstance(value, str):
             inner(value)
 
-    return check_if_there
+    return check_if_named
 
 
 def _check_items(inner: Check) -> Check:

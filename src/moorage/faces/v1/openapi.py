@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from moorage import __version__
 from moorage.faces.v1.problems import MEDIA_TYPE
-from moorage.faces.v1.routing import Request, Route
+from moorage.faces.v1.routing import VARIABLE, Request, Route
 from moorage.wire.changes import VALUES
 from moorage.wire.problems import Problem
 
@@ -25,6 +25,8 @@ _DESCRIPTION = (
     "What Placement has no words for, and the administration of Moorage. "
     "`x-role` is the least role that may call; the order is reader, user, service, operator, admin."
 )
+
+_SEVERAL = "It may contain slashes; they can be sent as they are."
 
 
 def route_of(routes: Iterable[Route]) -> Route:
@@ -50,6 +52,11 @@ def encoded(routes: Iterable[Route]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(_document(list(routes))), indent=1) + b"\n"
 
 
+def template_of(path: str) -> str:
+    """Return a route's path in the form of OpenAPI, which knows no names of several segments."""
+    return VARIABLE.sub(r"{\1}", path)
+
+
 def _document(routes: list[Route]) -> dict[str, Any]:
     types = _types(routes)
     schemas, components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
@@ -57,7 +64,9 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     _describe_values(components)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, found)
+        paths.setdefault(template_of(route.path), {})[route.method.lower()] = _operation(
+            route, found
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": "Moorage", "version": __version__, "description": _DESCRIPTION},
@@ -127,7 +136,8 @@ def _operation_id(route: Route) -> str:
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"\{(\w+)\}", route.path)
+        | ({"description": _SEVERAL} if several else {})
+        for name, several in VARIABLE.findall(route.path)
     ]
 
 
@@ -153,8 +163,10 @@ def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         media: {"schema": schemas[_key(route.answer)] if number == 0 else {"type": "string"}}
         for number, media in enumerate(route.media)
     }
-    phrase = HTTPStatus(route.status).phrase
-    return {str(route.status): {"description": phrase, "content": content}}
+    return {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content}
+        for status in (route.status, *route.also)
+    }
 
 
 def _problem(schemas: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from moorage.service.access import Role
 from moorage.service.app import Service
 from moorage.service.audit import Actor
 
+A = TypeVar("A")
 B = TypeVar("B")
 P = TypeVar("P")
 
@@ -43,8 +44,19 @@ class Request(Generic[B, P]):
         return Actor(self.caller.user_id, self.caller.token_id, self.role.value)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[A]):
+    """What a handler answers whose route has more than one status, and which of them it is."""
+
+    status: int
+    body: A
+
+
 Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
-"""Returns what the route's type `answer` says, or a `Stream`. Raises Error, RefusalError."""
+"""Returns what the route's type `answer` says, bare or as `Answer`, or a `Stream`.
+
+Raises Error, RefusalError.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +65,7 @@ class Route:
 
     method: str
     path: str
-    """Below the server's address; `{name}` stands for one segment."""
+    """Below the server's address; `{name}` stands for one segment, `{name+}` for one or more."""
     role: Role | None
     """The least role that may call; None: anybody, without a token."""
     summary: str
@@ -65,6 +77,8 @@ class Route:
     answer: Any = None
     """None: the answer has no body and its status is 204."""
     status: int = 200
+    also: tuple[int, ...] = ()
+    """Other statuses that the handler may choose for the same type of answer, by `Answer`."""
     projects: bool = False
     """May readers and users that are bound to a project call? Then the handler minds
     `Request.project`."""
@@ -77,6 +91,17 @@ class Route:
     """The content types of its answers."""
 
 
+VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
+"""In a path: a name, and whether it stands for more than one segment."""
+
+
+def pattern_of(path: str) -> re.Pattern[str]:
+    """Return what the addresses of a path with variables look like."""
+    return re.compile(
+        VARIABLE.sub(lambda found: f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})", path)
+    )
+
+
 @dataclass(slots=True)
 class Match:
     """The routes of one address, by method."""
@@ -86,15 +111,14 @@ class Match:
 
 
 class Table:
-    """Finds routes by address."""
+    """Finds routes by address: of paths that both fit, the one that stands first."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in routes:
             if "{" in route.path:
-                pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path))
-                methods = self._patterns.setdefault(route.path, (pattern, {}))[1]
+                methods = self._patterns.setdefault(route.path, (pattern_of(route.path), {}))[1]
             else:
                 methods = self._fixed.setdefault(route.path, {})
             if route.method in methods:

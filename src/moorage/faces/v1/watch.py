@@ -6,7 +6,7 @@ Source of the stream's form: HTML Living Standard, "Server-sent events".
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -33,6 +33,9 @@ STREAM_ROWS_MAX = 100
 
 PIECE_BYTES = 32_768
 """Events are joined to pieces of about this size."""
+
+TOLD_IN_PART = {kind: VALUES[kind] for kind in ("pool", "slot", "lease", "outcome")}
+"""Kinds whose rows hold more than is told to everybody, such as fencing tokens."""
 
 T = TypeVar("T")
 
@@ -88,7 +91,10 @@ def _kinds(names: str | None) -> frozenset[str]:
 
 def _shown(seen: Seen) -> Change:
     row = seen.row
-    value = None if row.body is None else Raw(row.body)
+    value: Any = None
+    if row.body is not None:
+        part = TOLD_IN_PART.get(row.kind)
+        value = Raw(row.body) if part is None else msgspec.json.decode(row.body, type=part)
     return Change(revision=row.revision, n=row.n, kind=row.kind, key=row.key, value=value)
 
 
