@@ -1,4 +1,9 @@
-"""One request and its answer, over HTTP or HTTPS, as JSON; every failure told apart."""
+"""One request and its answer, over HTTP or HTTPS, as JSON; every failure told apart.
+
+Part of the single file that runs on Python 3.9, see `run/`.
+"""
+
+from __future__ import annotations
 
 import http.client
 import json
@@ -17,6 +22,9 @@ ANSWER_BYTES_MAX = 256 << 20
 LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
 
+X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
+"""OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python names it from 3.10 on."""
+
 
 class UnreachableError(Exception):
     """No server answered; it is unknown whether a request that was sent was carried out."""
@@ -25,8 +33,11 @@ class UnreachableError(Exception):
 class RefusedError(Exception):
     """The server refused. `code` is stable and for programs, the message for people.
 
-    `oldest` is told with the code `changes_gone` only, see `wire.problems`.
+    `oldest` is told with the code `changes_gone` only, see `wire.problems`. `retry_after` is in
+    seconds; None: the server does not say when to try again.
     """
+
+    retry_after: float | None = None
 
     def __init__(
         self, status: int, code: str, message: str, request_id: str, oldest: str | None = None
@@ -71,8 +82,12 @@ class Transport:
         self._seconds_max = seconds_max
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
+    def request(
+        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+    ) -> Any:
         """Send one request; return its decoded answer, None for an empty one.
+
+        `seconds_max` is the longest wait for the server; by default that of the transport.
 
         Raises:
             UnreachableError: there was no answer.
@@ -83,7 +98,7 @@ class Transport:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
-        return _judged(*self._exchange(method, path, data, headers))
+        return _judged(*self._exchange(method, path, data, headers, seconds_max))
 
     def lines(self, path: str, accept: str, headers: Mapping[str, str]) -> Iterator[bytes]:
         """Send a GET; yield the lines of its endless answer as they come, until it ends.
@@ -126,23 +141,31 @@ class Transport:
         return True
 
     def _exchange(
-        self, method: str, path: str, data: str | None, headers: dict[str, str]
-    ) -> tuple[int, bytes]:
-        connection = self._connection()
+        self,
+        method: str,
+        path: str,
+        data: str | None,
+        headers: dict[str, str],
+        seconds_max: float | None = None,
+    ) -> tuple[int, bytes, str | None]:
+        """Return status, body and `Retry-After` of the answer."""
+        connection = self._connection(seconds_max)
         try:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
-            return response.status, response.read(ANSWER_BYTES_MAX)
+            retry_after = response.getheader("Retry-After")
+            return response.status, response.read(ANSWER_BYTES_MAX), retry_after
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
         finally:
             connection.close()
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, seconds_max: float | None = None) -> http.client.HTTPConnection:
+        timeout = self._seconds_max if seconds_max is None else seconds_max
         if self._tls is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._seconds_max)
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self._seconds_max, context=self._tls
+            self._host, self._port, timeout=timeout, context=self._tls
         )
 
 
@@ -151,11 +174,11 @@ def _context(certificate: str | None) -> ssl.SSLContext:
     if certificate is not None:
         context = ssl.create_default_context(cafile=certificate)
         context.check_hostname = False
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.verify_flags |= X509_PARTIAL_CHAIN
     return context
 
 
-def _judged(status: int, raw: bytes) -> Any:
+def _judged(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     try:
         decoded = json.loads(raw) if raw else None
     except ValueError:
@@ -164,7 +187,10 @@ def _judged(status: int, raw: bytes) -> Any:
         decoded = None
     if 200 <= status < 300:
         return decoded
-    raise refusal_of(status, decoded if isinstance(decoded, dict) else {})
+    refusal = refusal_of(status, decoded if isinstance(decoded, dict) else {})
+    if retry_after is not None and retry_after.isdigit():
+        refusal.retry_after = float(retry_after)
+    raise refusal
 
 
 def refusal_of(status: int, problem: Mapping[str, Any]) -> RefusedError:
