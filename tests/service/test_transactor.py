@@ -12,6 +12,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.service import ledger as do
+from moorage.service.ledger import UseCase
 from moorage.service.transactor import RETRIES_MAX
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Conflict, Fatal, Unavailable
@@ -268,7 +269,7 @@ def test_stopping_finishes_what_was_accepted(tmp_path: Path) -> None:
 
 
 @dataclass
-class Broken:
+class Broken(UseCase[None]):
     """A use case with a fault: in its decision, or in what it asks to be loaded."""
 
     name: str

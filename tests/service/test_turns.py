@@ -1,8 +1,11 @@
 """Turns: one piece of long work in each round of the event loop."""
 
 import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from time import perf_counter
 
-from moorage.service.turns import Turns
+from moorage.service.turns import PATIENCE_SECONDS, PIECE_SECONDS, Turns
 
 
 def test_one_turn_a_round_in_order() -> None:
@@ -52,3 +55,78 @@ async def _nothing() -> None:
 
 def _places(seen: list[int]) -> list[int]:
     return [place for place, number in enumerate(seen) if number >= 0]
+
+
+def test_what_can_wait_rests_while_changes_are_written() -> None:
+    """Spare turns come when nobody is in a hurry, or else every now and then."""
+
+    async def scene() -> None:
+        turns = Turns()
+        loop = asyncio.get_running_loop()
+        with turns.urgent():
+            began = loop.time()
+            waits = [asyncio.ensure_future(turns.spared()) for _ in range(3)]
+            await asyncio.wait_for(turns.taken(), 5)
+            assert not any(each.done() for each in waits)
+            await asyncio.wait_for(waits[0], 5)
+            assert loop.time() - began >= 0.9 * PATIENCE_SECONDS
+            assert not waits[1].done() and not waits[2].done()
+            await asyncio.wait_for(waits[1], 5)
+            assert loop.time() - began >= 1.8 * PATIENCE_SECONDS
+            assert not waits[2].done()
+        await _rounds(4)
+        assert waits[2].done()
+
+    asyncio.run(scene())
+
+
+def test_spare_turns_come_after_the_others() -> None:
+    """Who asked for an ordinary turn goes first, however late; the patient get theirs, too."""
+
+    async def scene() -> None:
+        turns, seen = Turns(), []
+
+        async def piece(name: str, taken: Callable[[], Awaitable[None]]) -> None:
+            await taken()
+            seen.append(name)
+
+        first = piece("other", turns.taken)
+        patient = piece("patient", turns.spared)
+        await asyncio.gather(first, patient, *(piece("other", turns.taken) for _ in range(2)))
+        assert seen == ["other", "other", "other", "patient"]
+
+    asyncio.run(scene())
+
+
+def test_items_are_spread_over_turns() -> None:
+    """All come, in their order; others get through between them when they take long."""
+
+    async def scene() -> None:
+        turns, ticks, seen = Turns(), 0, []
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.ensure_future(tick())
+        async for item in turns.spread(range(20)):
+            seen.append((item, ticks))
+            _work(PIECE_SECONDS)
+        ticking.cancel()
+        assert [item for item, _ in seen] == list(range(20))
+        assert all(a < b for (_, a), (_, b) in itertools.pairwise(seen))
+
+    asyncio.run(scene())
+
+
+def _work(seconds: float) -> None:
+    end = perf_counter() + seconds
+    while perf_counter() < end:
+        pass
+
+
+async def _rounds(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)

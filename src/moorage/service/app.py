@@ -48,7 +48,8 @@ class Service:
         """Load the index and begin to take requests. Raises StoreError."""
         index = Index(engine, standard_classes, standard_traits)
         await index.load()
-        transactor = Transactor(engine, index, clock, queue_max=queue_max, on_fatal=on_fatal)
+        turns = Turns()
+        transactor = Transactor(engine, index, clock, turns, queue_max=queue_max, on_fatal=on_fatal)
         transactor.start()
         index.start()
         audit = Audit(engine, transactor, clock)
@@ -65,7 +66,7 @@ class Service:
             upkeep=Upkeep(engine, index, transactor, audit),
             watch=Watch(engine, index.bell),
             chores=chores,
-            turns=Turns(),
+            turns=turns,
         )
 
     @classmethod

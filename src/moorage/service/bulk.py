@@ -17,6 +17,7 @@ from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.search import Fleet
 from moorage.core.limits import BULK_PROVIDERS_MAX
 from moorage.service.index import Index
+from moorage.service.ledger import UseCase
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Turns
 
@@ -28,7 +29,7 @@ SLICE_PROVIDERS = 100
 
 
 @dataclass(slots=True)
-class TreesUpsert:
+class TreesUpsert(UseCase[list[Upserted]]):
     """Let the providers of some trees be as described, all or none of a tree. Answer: of each."""
 
     trees: list[list[ProviderSpec]]

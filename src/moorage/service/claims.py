@@ -12,6 +12,7 @@ from moorage.core.ledger import claims, vocabulary
 from moorage.core.ledger.claims import Claimed, Offer, Wish
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.search import Fleet
+from moorage.service.ledger import UseCase
 
 SPARE_CANDIDATES = 8
 """Candidates that are looked for beyond two for each claim, in case others are faster."""
@@ -21,7 +22,7 @@ OFFERED_MAX = 1_000
 
 
 @dataclass(slots=True)
-class Claim:
+class Claim(UseCase[Claimed]):
     """Choose providers for a new consumer and let it hold what it asks for. Answer: what and where.
 
     Raises, when submitted, also OVERLOADED: others were faster over and over.

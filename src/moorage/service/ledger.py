@@ -5,7 +5,7 @@ Every one raises `Error` when it is refused; then nothing of it was applied.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
@@ -23,6 +23,11 @@ A = TypeVar("A", covariant=True)
 class UseCase(Protocol[A]):
     """A request that changes the ledger."""
 
+    __slots__ = ()
+
+    alone: ClassVar[bool] = False
+    """Must no other request be in the same batch?"""
+
     def keys(self) -> Keys:
         """Name what must be loaded before it can be decided."""
         ...
@@ -33,7 +38,7 @@ class UseCase(Protocol[A]):
 
 
 @dataclass(slots=True)
-class ProviderCreate:
+class ProviderCreate(UseCase[Provider]):
     """Add a provider; `uuid` is chosen by the caller. Answer: the provider."""
 
     uuid: ProviderId
@@ -49,7 +54,7 @@ class ProviderCreate:
 
 
 @dataclass(slots=True)
-class ProviderUpdate:
+class ProviderUpdate(UseCase[Provider]):
     """Rename a provider and, with `move`, give it `parent` (None: make it a root).
 
     `free` allows any move within the rules (microversion 1.37 on); without it a parent can only
@@ -76,7 +81,7 @@ class ProviderUpdate:
 
 
 @dataclass(slots=True)
-class ProviderDelete:
+class ProviderDelete(UseCase[None]):
     """Remove a provider with its inventories and tags. Refused with children or allocations."""
 
     uuid: ProviderId
@@ -89,7 +94,7 @@ class ProviderDelete:
 
 
 @dataclass(slots=True)
-class InventoriesReplace:
+class InventoriesReplace(UseCase[InventoryState]):
     """Let a provider offer exactly `inventories`. Answer: its state afterwards."""
 
     provider: ProviderId
@@ -107,7 +112,7 @@ class InventoriesReplace:
 
 
 @dataclass(slots=True)
-class InventoryCreate:
+class InventoryCreate(UseCase[InventoryState]):
     """Let a provider offer one more resource class. Answer: its state afterwards."""
 
     provider: ProviderId
@@ -125,7 +130,7 @@ class InventoryCreate:
 
 
 @dataclass(slots=True)
-class InventoryUpdate:
+class InventoryUpdate(UseCase[InventoryState]):
     """Change what a provider offers of one resource class. Answer: its state afterwards."""
 
     provider: ProviderId
@@ -150,7 +155,7 @@ class InventoryUpdate:
 
 
 @dataclass(slots=True)
-class InventoryDelete:
+class InventoryDelete(UseCase[None]):
     """Stop offering one resource class; refused while it is allocated."""
 
     provider: ProviderId
@@ -164,7 +169,7 @@ class InventoryDelete:
 
 
 @dataclass(slots=True)
-class InventoriesDelete:
+class InventoriesDelete(UseCase[None]):
     """Stop offering anything; refused while any of it is allocated."""
 
     provider: ProviderId
@@ -177,7 +182,7 @@ class InventoriesDelete:
 
 
 @dataclass(slots=True)
-class TraitsReplace:
+class TraitsReplace(UseCase[TagState]):
     """Give a provider exactly these traits. Answer: its state afterwards."""
 
     provider: ProviderId
@@ -196,7 +201,7 @@ class TraitsReplace:
 
 
 @dataclass(slots=True)
-class TraitsDelete:
+class TraitsDelete(UseCase[None]):
     """Take all traits from a provider."""
 
     provider: ProviderId
@@ -209,7 +214,7 @@ class TraitsDelete:
 
 
 @dataclass(slots=True)
-class AggregatesReplace:
+class AggregatesReplace(UseCase[TagState]):
     """Put a provider into exactly these aggregates; see `tags.replace_aggregates`."""
 
     provider: ProviderId
@@ -224,7 +229,7 @@ class AggregatesReplace:
 
 
 @dataclass(slots=True)
-class ClassCreate:
+class ClassCreate(UseCase[Vocable]):
     """Make a custom resource class known; refused when it is. Answer: the class."""
 
     name: str
@@ -237,7 +242,7 @@ class ClassCreate:
 
 
 @dataclass(slots=True)
-class ClassEnsure:
+class ClassEnsure(UseCase[bool]):
     """Make a custom resource class known unless it is. Answer: was it made now?"""
 
     name: str
@@ -250,10 +255,10 @@ class ClassEnsure:
 
 
 @dataclass(slots=True)
-class ClassRename:
+class ClassRename(UseCase[Vocable]):
     """Rename a custom resource class and everything that is of it. Answer: the class."""
 
-    alone = True
+    alone: ClassVar[bool] = True
 
     old: str
     new: str
@@ -267,7 +272,7 @@ class ClassRename:
 
 
 @dataclass(slots=True)
-class ClassDelete:
+class ClassDelete(UseCase[None]):
     """Remove a custom resource class that no inventory is of."""
 
     name: str
@@ -280,7 +285,7 @@ class ClassDelete:
 
 
 @dataclass(slots=True)
-class TraitEnsure:
+class TraitEnsure(UseCase[tuple[Vocable, bool]]):
     """Make a custom trait known unless it is. Answer: the trait, and was it made now?"""
 
     name: str
@@ -293,7 +298,7 @@ class TraitEnsure:
 
 
 @dataclass(slots=True)
-class TraitDelete:
+class TraitDelete(UseCase[None]):
     """Remove a custom trait that no provider has."""
 
     name: str
@@ -306,7 +311,7 @@ class TraitDelete:
 
 
 @dataclass(slots=True)
-class AllocationsReplace:
+class AllocationsReplace(UseCase[None]):
     """Let each consumer hold exactly what its request says; all of them or none."""
 
     requests: list[ConsumerRequest]
@@ -319,7 +324,7 @@ class AllocationsReplace:
 
 
 @dataclass(slots=True)
-class AllocationsDelete:
+class AllocationsDelete(UseCase[None]):
     """Give back everything a consumer holds."""
 
     consumer: ConsumerId
@@ -332,7 +337,7 @@ class AllocationsDelete:
 
 
 @dataclass(slots=True)
-class Reshape:
+class Reshape(UseCase[None]):
     """Move inventories and the allocations on them together; all of it or nothing."""
 
     inventories: Reshaped

@@ -20,6 +20,7 @@ from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.service.claims import Claim, offers_make
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
+from moorage.service.turns import Turns
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Transaction, Unavailable
 
@@ -57,7 +58,7 @@ class _Item:
 
     @property
     def alone(self) -> bool:
-        return self.plan is not None or getattr(self.use_case, "alone", False)
+        return self.use_case is None or self.use_case.alone
 
     def settle(self) -> None:
         """Tell the caller, unless it has gone away."""
@@ -101,6 +102,7 @@ class Transactor:
         engine: Engine,
         index: Index,
         clock: Clock,
+        turns: Turns,
         *,
         queue_max: int = 10_000,
         on_fatal: Callable[[Exception], None],
@@ -108,6 +110,7 @@ class Transactor:
         self._engine = engine
         self._index = index
         self._clock = clock
+        self._turns = turns
         self._queue_max = queue_max
         self._on_fatal = on_fatal
         self._queue: deque[_Item] = deque()
@@ -179,7 +182,8 @@ class Transactor:
                 continue
             batch = self._take()
             if batch:
-                await self._carry_out(batch)
+                with self._turns.urgent():
+                    await self._carry_out(batch)
 
     def _take(self) -> list[_Item]:
         batch: list[_Item] = []

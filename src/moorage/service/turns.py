@@ -2,10 +2,27 @@
 
 A request takes several rounds of the loop. If every round first ran all searches that are waiting,
 a claim would pay for them several times over; with turns each round runs one.
+
+Work that can wait (a report of thousands of hosts) asks for spare turns. While changes are being
+written it gets one every `PATIENCE_SECONDS` only: otherwise every round-trip of a batch to the
+database would be followed by a piece of it, and the thread that commits would wait for the
+interpreter's lock, which a loop that is never idle hardly ever leaves to it.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 0.005
+"""How long spare turns are held back at most: the longest pause of work that can wait."""
+
+PIECE_SECONDS = 0.000_5
+"""How much of long work is done in one turn."""
 
 
 class Turns:
@@ -13,25 +30,92 @@ class Turns:
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._patient: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._overdue = False
+        self._urgent = 0
         self._given = False
+        """The turn of this round is given; `_next` is scheduled."""
+
+    @contextmanager
+    def urgent(self) -> Iterator[None]:
+        """Hold spare turns back as long as this is entered: others wait for what is done."""
+        self._urgent += 1
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+            if self._patient:
+                self._begin()
 
     async def taken(self) -> None:
         """Wait for a turn; what the caller does until it next waits is one piece of work."""
-        loop = asyncio.get_running_loop()
         if not self._given:
-            self._given = True
-            loop.call_soon(self._next)
+            self._begin()
             return
-        turn = loop.create_future()
+        turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         await turn
 
+    async def spared(self) -> None:
+        """As `taken`, but let everybody else go first, for `PATIENCE_SECONDS` at most."""
+        if not (self._given or self._urgent or self._patient):
+            self._begin()
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._patient.append(turn)
+        self._time()
+        await turn
+
+    async def spread(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """Hand out items, as many in each spare turn as are worked on in `PIECE_SECONDS`."""
+        end = 0.0
+        for item in items:
+            if perf_counter() >= end:
+                await self.spared()
+                end = perf_counter() + PIECE_SECONDS
+            yield item
+
+    def _begin(self) -> None:
+        if not self._given:
+            self._given = True
+            asyncio.get_running_loop().call_soon(self._next)
+
     def _next(self) -> None:
         """Give the turn of the next round, to somebody who still waits."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                asyncio.get_running_loop().call_soon(self._next)
-                return
-        self._given = False
+        turn = self._spare() or _first(self._waiting)
+        self._given = turn is not None
+        if turn is not None:
+            turn.set_result(None)
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _spare(self) -> asyncio.Future[None] | None:
+        if not self._overdue and (self._urgent or self._waiting):
+            return None
+        turn = _first(self._patient)
+        self._overdue = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._patient:
+            self._time()
+        return turn
+
+    def _time(self) -> None:
+        """See to it that a spare turn is given before long, whatever else is going on."""
+        if self._timer is None and not self._overdue:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PATIENCE_SECONDS, self._time_over)
+
+    def _time_over(self) -> None:
+        self._timer, self._overdue = None, True
+        self._begin()
+
+
+def _first(waiting: deque[asyncio.Future[None]]) -> asyncio.Future[None] | None:
+    """Take the first who still waits."""
+    while waiting:
+        turn = waiting.popleft()
+        if not turn.done():
+            return turn
+    return None
