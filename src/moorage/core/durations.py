@@ -1,0 +1,96 @@
+"""Durations in the text form of Go (`1h30m`, `1.5s`), which files and clients of Boskos use.
+
+Source: the documentation of `time.ParseDuration`; the texts of its refusals are Go's own.
+"""
+
+import re
+
+NANOSECONDS = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,  # the micro sign
+    "\u03bcs": 1_000,  # the Greek letter
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+
+END = 1 << 63
+"""Nanoseconds just beyond the longest duration; in the longest negative one."""
+
+_NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?")
+_UNIT = re.compile(r"[^0-9.]*")
+_DIGITS_MAX = 19
+"""More digits make a number larger than `END`."""
+
+
+class DurationError(ValueError):
+    """A text is no duration; the message is what Go says."""
+
+
+def parse(text: str) -> int:
+    """Return a duration in nanoseconds; what is below one is cut off.
+
+    Raises:
+        DurationError: it is none.
+    """
+    negative = text.startswith("-")
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return 0
+    if not rest:
+        raise _invalid(text)
+    total = 0
+    while rest:
+        part, rest = _part(text, rest)
+        total += part
+        if total > END or (total == END and not rest and not negative):
+            raise _invalid(text)
+    return -total if negative else total
+
+
+def _part(text: str, rest: str) -> tuple[int, str]:
+    """Take the first number with its unit; return its nanoseconds and what follows it."""
+    found = _NUMBER.match(rest)
+    assert found is not None  # it matches nothing, too
+    digits, fraction = (found[1] or "").lstrip("0"), found[2] or ""
+    whole = int(digits or 0) if len(digits) <= _DIGITS_MAX else END + 1
+    if not (found[1] or fraction) or whole > END:
+        raise _invalid(text)
+    rest = rest[found.end() :]
+    unit = _UNIT.match(rest)
+    assert unit is not None  # as above
+    if not unit[0]:
+        raise DurationError(f"time: missing unit in duration {_quoted(text)}")
+    if unit[0] not in NANOSECONDS:
+        raise DurationError(f"time: unknown unit {_quoted(unit[0])} in duration {_quoted(text)}")
+    size = NANOSECONDS[unit[0]]
+    if whole > END // size:
+        raise _invalid(text)
+    return whole * size + _of_fraction(fraction, size), rest[unit.end() :]
+
+
+def _of_fraction(digits: str, size: int) -> int:
+    """Return that much of a unit; with the rounding of a double, as Go has it."""
+    digits = digits[: _DIGITS_MAX - 1]
+    if not digits:
+        return 0
+    return int(float(int(digits)) * (float(size) / 10.0 ** len(digits)))
+
+
+def _invalid(text: str) -> DurationError:
+    return DurationError(f"time: invalid duration {_quoted(text)}")
+
+
+def _quoted(text: str) -> str:
+    """Quote as Go's package `time` does: control bytes and all beyond ASCII in hexadecimal."""
+    shown = []
+    for character in text:
+        if character in '"\\':
+            shown.append("\\" + character)
+        elif " " <= character <= "\x7f":
+            shown.append(character)
+        else:
+            shown += [f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape")]
+    return '"' + "".join(shown) + '"'
