@@ -55,7 +55,7 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
-	MOORAGE_SOAK=1 $(PYTEST) -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
 
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)
