@@ -32,3 +32,36 @@ GROUPS_MAX = 64
 
 QUERY_TERMS_MAX = 1_000
 """Classes, traits or aggregates named in one query."""
+
+NEEDS_MAX = 16
+"""Pools that one lease may need units of."""
+
+KEY_LENGTH_MAX = 255
+"""Characters in a lease's idempotency key, a label's value or a slot's name."""
+
+POOL_NAME_LENGTH_MAX = 255
+"""Characters in a pool's name."""
+
+LABELS_MAX = 32
+"""Labels of one pool or lease."""
+
+LABEL_NAME_LENGTH_MAX = 63
+"""Characters in the name of a label."""
+
+DETAIL_LENGTH_MAX = 1_000
+"""Characters in a reason or detail that a caller gives."""
+
+TTL_SECONDS_MIN = 1
+"""Shortest time that a lease may last without being renewed: renewals must get through."""
+
+PATIENCE_SECONDS_MAX = 3_600
+"""Longest time that a ticket may wait without being asked for."""
+
+DURATION_SECONDS_MAX = 31_622_400
+"""Longest duration of admission: 366 days."""
+
+PRIORITY_MAX = 1_000_000
+"""Highest priority of a ticket; the lowest is as far below 0."""
+
+QUEUE_MAX_MAX = 1_000_000
+"""Highest bound of a waiting line that a pool may have."""

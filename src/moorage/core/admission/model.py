@@ -16,6 +16,9 @@ LEASED = "leased"
 SECOND = 1_000_000
 """Microseconds."""
 
+RENEWALS = 3
+"""How often a holder renews its lease within a TTL."""
+
 State = Literal["waiting", "granted", "ended"]
 """A ticket waits; it becomes a lease by being granted; either ends."""
 
@@ -60,6 +63,20 @@ class Pacing(Struct, frozen=True):
     interval: int
     burst: int = 1
     jitter: int = 0
+
+
+BURST_SHARE = 10
+"""A pool that is paced by default may grant a tenth of its limit at once."""
+
+
+def pacing_default(limit: int | None, hold: int | None) -> Pacing | None:
+    """Return the pacing of a pool that leaves it to us; None: it has no hold, or no limit.
+
+    At `limit` units in `hold` microseconds a full pool starts as many as end, one after the other.
+    """
+    if not limit or hold is None:
+        return None
+    return Pacing(interval=max(1, hold // limit), burst=max(1, limit // BURST_SHARE))
 
 
 class PoolSpec(Struct, frozen=True):
@@ -225,14 +242,30 @@ class Outcome(Struct, frozen=True):
     """Units in use in the pool at that time."""
 
 
-def due_of(lease: Lease) -> Instant | None:
-    """Return when the sweep must look at a lease at the earliest; None: only events end it.
+def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
+    """Return the service time at which a lease is over; None: only events end it.
 
-    A bound by both deadlines; alive time is never ahead of service time, so nothing is missed.
+    Exact as long as there is no further outage, which can only make it later. Without the timeline
+    a bound: as if there had been no outages.
     """
     if lease.state == "ended":
         return None
-    heard = None if lease.state == "granted" and lease.keep else lease.heard_until
-    if lease.hold_until is None or heard is None:
+    heard = _heard_due(lease, timeline or Timeline())
+    if lease.state == "waiting" or lease.hold_until is None or heard is None:
         return heard if lease.hold_until is None else lease.hold_until
     return min(heard, lease.hold_until)
+
+
+def _heard_due(lease: Lease, timeline: Timeline) -> Instant | None:
+    """When an unheard ticket or lease is over.
+
+    After an outage no lease ends before its holder had one renewal interval to be heard again,
+    unless it was silent for a whole TTL longer: so restarts do not postpone it for ever.
+    """
+    if lease.heard_until is None or (lease.state == "granted" and lease.keep):
+        return None
+    due = lease.heard_until + timeline.downtime
+    if lease.state == "waiting" or lease.ttl is None or not timeline.outage_ended_at:
+        return Instant(due)
+    grace = timeline.outage_ended_at + lease.ttl // RENEWALS
+    return Instant(max(due, min(grace, due + lease.ttl)))
