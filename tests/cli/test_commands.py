@@ -99,7 +99,7 @@ def falsify(database: Path) -> None:
     import apsw
 
     connection = apsw.Connection(str(database))
-    connection.execute("UPDATE inventory SET used = 3")
+    connection.execute("UPDATE provider SET inventories = json_set(inventories, '$.VCPU.used', 3)")
     connection.close()
 
 

@@ -48,9 +48,14 @@ def test_a_wrong_index_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("UPDATE inventory SET used = used + 1 WHERE resource_class = 'DISK_GB'", "sum up to 3"),
-        ("DELETE FROM allocation WHERE resource_class = 'DISK_GB'", "sum up to 0"),
-        ("DELETE FROM consumer WHERE uuid LIKE '00000001%'", "does not exist"),
+        (
+            "UPDATE provider SET inventories = json_set(inventories, '$.DISK_GB.used', 4) "
+            "WHERE inventories LIKE '%DISK_GB%'",
+            "sum up to 3",
+        ),
+        ("UPDATE consumer SET allocations = '{}'", "sum up to 0"),
+        ("DELETE FROM consumer WHERE uuid LIKE '00000001%'", "has no allocation on it"),
+        ("DELETE FROM holder", "is missing"),
         ("UPDATE provider SET root = uuid WHERE parent IS NOT NULL", "root"),
         ("DELETE FROM provider_tags", "traits"),
     ],

@@ -18,21 +18,25 @@ A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaa
 C = "00000007-cccc-4ccc-8ccc-cccccccccccc"
 
 PLANTED = {
-    f"UPDATE inventory SET used = 9 WHERE provider = '{A}'": "used is 9, allocations sum up to 2",
+    f"UPDATE provider SET inventories = replace(inventories, '\"used\":2', '\"used\":9') "
+    f"WHERE uuid = '{A}'": "used is 9, allocations sum up to 2",
     f"UPDATE provider SET generation = -1 WHERE uuid = '{A}'": "generation -1",
     f"UPDATE provider SET parent = NULL WHERE uuid = '{B}'": "no parent, but its root is",
     f"UPDATE provider SET parent = 'x' WHERE uuid = '{B}'": "its parent x does not exist",
     f"UPDATE provider SET root = uuid WHERE uuid = '{B}'": "its parent's is",
     f"UPDATE provider SET parent = '{B}' WHERE uuid = '{A}'": "its own ancestor",
-    f"DELETE FROM provider WHERE uuid = '{B}'": f"inventory VCPU: provider {B} does not exist",
     "UPDATE provider_tags SET provider = 'x'": "traits and aggregates: provider x does not exist",
     "UPDATE provider_tags SET traits = '[\"CUSTOM_X\"]'": "no trait CUSTOM_X",
-    "UPDATE inventory SET resource_class = 'CUSTOM_X'": "no resource class CUSTOM_X",
-    f"DELETE FROM inventory WHERE provider = '{A}'": "has no inventory of VCPU",
-    "DELETE FROM allocation": f"consumer {C}: it has no allocations",
-    "DELETE FROM consumer": f"consumer {C} does not exist",
+    "UPDATE provider SET inventories = replace(inventories, 'VCPU', 'CUSTOM_X')": (
+        "no resource class CUSTOM_X"
+    ),
+    f"UPDATE provider SET inventories = '{{}}' WHERE uuid = '{A}'": "has no inventory of VCPU",
+    f"DELETE FROM provider WHERE uuid = '{A}'": "has no inventory of VCPU",
+    "UPDATE consumer SET allocations = '{}'": f"consumer {C}: it has no allocations",
+    "DELETE FROM consumer": f"consumer {C} has no allocation on it",
+    "DELETE FROM holder": f"consumer {C} is missing",
     "UPDATE consumer SET generation = 0": f"consumer {C}: generation 0",
-    "UPDATE allocation SET amount = 0": "amount 0",
+    "UPDATE consumer SET allocations = replace(allocations, ':2', ':0')": "amount 0",
 }
 
 

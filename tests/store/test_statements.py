@@ -59,7 +59,7 @@ def test_statements_per_batch(engine: Engine) -> None:
         await run(counting, together(*(held(n, {n % 8: amounts}) for n in range(64))))
         claims = list(counting.statements)
         assert len(claims) <= 12
-        assert claims.count("allocation_upsert") == 1
+        assert claims.count("holder_insert") == 1
         counting.statements.clear()
         await run(counting, held(64, {0: amounts}))
         assert counting.statements == claims

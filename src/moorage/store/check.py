@@ -6,6 +6,7 @@ Run it aside: it reads everything. Each difference is one line for people.
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.store.api import Plan, Query
+from moorage.store.rows import provider_from_row
 
 
 def differences_load(
@@ -33,7 +34,7 @@ def differences_load(
     found += yield from _adrift()
     found += yield from _words(standard_classes, standard_traits)
     (rows,) = yield [Query("providers_snapshot")]
-    found += tree_differences({row[0]: Provider(*row) for row in rows})
+    found += tree_differences({row[0]: provider_from_row(row)[0] for row in rows})
     return found
 
 
@@ -67,24 +68,27 @@ def _loops(providers: dict[ProviderId, Provider], start: Provider) -> bool:
 
 def _adrift() -> Plan[list[str]]:
     """Find rows that refer to what does not exist."""
-    inventories, tags, allocations, ownerless, idle = yield [
-        Query("inventories_adrift"),
+    tags, allocations, missing, adrift, idle = yield [
         Query("tags_adrift"),
         Query("allocations_adrift"),
-        Query("allocations_ownerless"),
+        Query("holders_missing"),
+        Query("holders_adrift"),
         Query("consumers_idle"),
     ]
     return [
-        *(
-            f"inventory {name}: provider {provider} does not exist"
-            for provider, name in inventories
-        ),
         *(f"traits and aggregates: provider {provider} does not exist" for (provider,) in tags),
         *(
             f"allocation of consumer {consumer}: provider {provider} has no inventory of {name}"
             for consumer, provider, name in allocations
         ),
-        *(f"allocation: consumer {consumer} does not exist" for (consumer,) in ownerless),
+        *(
+            f"holders of provider {provider}: consumer {consumer} is missing"
+            for provider, consumer in missing
+        ),
+        *(
+            f"holders of provider {provider}: consumer {consumer} has no allocation on it"
+            for provider, consumer in adrift
+        ),
         *(f"consumer {consumer}: it has no allocations" for (consumer,) in idle),
     ]
 

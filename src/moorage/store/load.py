@@ -6,7 +6,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts, Keys
 from moorage.core.ledger.model import Provider, Vocable
 from moorage.store.api import Plan, Query, Row
-from moorage.store.rows import consumers_from_rows, inventory_from_row, key_set, tags_from_row
+from moorage.store.rows import consumer_from_row, key_set, provider_from_row, tags_from_row
 
 Step = tuple[Query, Callable[[Sequence[Row]], None]]
 """A statement, and what takes its rows."""
@@ -27,12 +27,8 @@ def facts_load(
     locks = _locks(keys)
     if keys.consumers:
         consumers = key_set(keys.consumers)
-        *_, found, allocations = yield [
-            *locks,
-            Query("consumers_lock", (consumers,)),
-            Query("allocations_load_by_consumer", (consumers,)),
-        ]
-        facts.consumers.update(consumers_from_rows(found, allocations))
+        *_, found = yield [*locks, Query("consumers_lock", (consumers,))]
+        facts.consumers.update((row[0], consumer_from_row(row)) for row in found)
         locks = []
     steps = [*_provider_steps(keys, facts), *_word_steps(keys, facts)]
     if steps:
@@ -54,8 +50,7 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
     held_on = {
         provider for consumer in facts.consumers.values() for provider in consumer.allocations
     }
-    with_inventory = keys.providers | held_on
-    known = with_inventory | keys.tags | keys.parents
+    known = keys.providers | held_on | keys.tags | keys.parents
 
     def providers(rows: Iterable[Row]) -> None:
         for row in rows:
@@ -72,10 +67,6 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
         for member in members:
             _child(facts, member)
 
-    def inventories(rows: Iterable[Row]) -> None:
-        for row in rows:
-            facts.inventories.setdefault(row[0], {})[row[1]] = inventory_from_row(row)
-
     def tags(rows: Iterable[Row]) -> None:
         facts.tags.update((row[0], tags_from_row(row)) for row in rows)
 
@@ -91,7 +82,6 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
         *_step(keys.names, providers, lambda asked: Query("providers_load_by_name", (asked,))),
         *_step(keys.parents, children, lambda asked: Query("providers_load_by_parent", (asked,))),
         *_step(keys.trees, trees, lambda asked: Query("providers_load_by_tree", (asked,))),
-        *_step(with_inventory, inventories, lambda asked: Query("inventories_load", (asked,))),
         *_step(keys.tags, tags, lambda asked: Query("tags_load", (asked,))),
     ]
 
@@ -128,7 +118,7 @@ def _step(
 
 
 def _provider(facts: Facts, row: Row) -> Provider:
-    provider = Provider(*row)
+    provider, facts.inventories[provider.uuid] = provider_from_row(row)
     facts.providers[provider.uuid] = provider
     facts.names[provider.name] = provider.uuid
     return provider

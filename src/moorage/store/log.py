@@ -14,7 +14,7 @@ from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocable
 from moorage.store.api import Plan, Query, Row, Write
-from moorage.store.rows import encode, inventory_from_row, tags_from_row
+from moorage.store.rows import encode, provider_from_row, tags_from_row
 
 # The kinds of change rows, in the order in which a batch writes them: member of Changes, value.
 _KINDS: dict[str, tuple[str, Any]] = {
@@ -72,22 +72,24 @@ def changes_load(after_revision: int, revisions_max: int = 1_000) -> Plan[Tail]:
 
 def snapshot_load() -> Plan[tuple[int, int, Changes]]:
     """Load (epoch, revision, everything the index holds); consumers are not part of it."""
-    clock, providers, inventories, tags, classes, traits = yield [
+    clock, providers, tags, classes, traits = yield [
         Query("clock_load"),
         Query("providers_snapshot"),
-        Query("inventories_snapshot"),
         Query("tags_snapshot"),
         Query("resource_classes_snapshot"),
         Query("traits_snapshot"),
     ]
     epoch, revision, _ = clock[0]
     changes = Changes(
-        providers={row[0]: Provider(*row) for row in providers},
-        inventories={(row[0], row[1]): inventory_from_row(row) for row in inventories},
         tags={row[0]: tags_from_row(row) for row in tags},
         classes={row[0]: Vocable(*row) for row in classes},
         traits={row[0]: Vocable(*row) for row in traits},
     )
+    for row in providers:
+        provider, inventories = provider_from_row(row)
+        changes.providers[provider.uuid] = provider
+        for name, inventory in inventories.items():
+            changes.inventories[provider.uuid, name] = inventory
     return epoch, revision, changes
 
 
@@ -127,9 +129,8 @@ def compact(mark: int, revisions_max: int = 25) -> Plan[int]:
 def wipe() -> Plan[int]:
     """Empty the ledger (tests only); tokens stay. Returns the new revision: followers load anew."""
     tables = [
-        Write("allocations_wipe", [()]),
+        Write("holders_wipe", [()]),
         Write("consumers_wipe", [()]),
-        Write("inventories_wipe", [()]),
         Write("tags_wipe", [()]),
         Write("providers_wipe", [()]),
         Write("resource_classes_wipe", [()]),

@@ -6,7 +6,7 @@ from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.store.api import Plan, Query
-from moorage.store.rows import consumers_from_rows, key_set
+from moorage.store.rows import consumer_from_row, key_set
 
 
 @dataclass(slots=True)
@@ -25,21 +25,17 @@ ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 
 def consumer_load(uuid: ConsumerId) -> Plan[Consumer | None]:
     """Load one consumer with its allocations."""
-    asked = (key_set([uuid]),)
-    consumers, allocations = yield [
-        Query("consumers_load", asked),
-        Query("allocations_load_by_consumer", asked),
-    ]
-    return consumers_from_rows(consumers, allocations).get(uuid)
+    (rows,) = yield [Query("consumers_load", (key_set([uuid]),))]
+    return consumer_from_row(rows[0]) if rows else None
 
 
 def provider_allocations_load(provider: ProviderId) -> Plan[list[ProviderAllocation]]:
     """Load every allocation on one provider, by consumer."""
-    (rows,) = yield [Query("allocations_load_by_provider", (provider,))]
-    found: dict[ConsumerId, ProviderAllocation] = {}
-    for consumer, generation, name, amount, updated_at in rows:
-        found.setdefault(consumer, (consumer, generation, {}, updated_at))[2][name] = amount
-    return list(found.values())
+    (rows,) = yield [Query("holders_load", (provider,))]
+    return [
+        (holder.uuid, holder.generation, holder.allocations[provider], holder.updated_at)
+        for holder in map(consumer_from_row, rows)
+    ]
 
 
 def usages_load(project_id: str, user_id: str | None) -> Plan[Usages]:

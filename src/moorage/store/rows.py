@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from msgspec import json
 
-from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags
 from moorage.store.api import Row
 
 _encoder = json.Encoder(order="deterministic")
@@ -42,30 +42,19 @@ def tags_row(provider: ProviderId, tags: Tags) -> Row:
     return (provider, key_set(tags.traits), key_set(tags.aggregates), tags.updated_at)
 
 
-def inventory_from_row(row: Row) -> Inventory:
-    """Read the columns of an inventory after (provider, resource_class)."""
-    return Inventory(*row[2:])
+_inventories = json.Decoder(dict[str, Inventory])
+_allocations = json.Decoder(Allocations)
 
 
-def inventory_row(provider: ProviderId, name: str, inventory: Inventory) -> Row:
-    """Write what `inventory_from_row` reads."""
-    return (
-        provider,
-        name,
-        inventory.total,
-        inventory.reserved,
-        inventory.min_unit,
-        inventory.max_unit,
-        inventory.step_size,
-        inventory.allocation_ratio,
-        inventory.used,
-        inventory.created_at,
-        inventory.updated_at,
-    )
+def provider_from_row(row: Row) -> tuple[Provider, dict[str, Inventory]]:
+    """Read all columns of a provider: itself, and its inventories by resource class."""
+    uuid, name, generation, parent, root, created_at, updated_at, inventories = row
+    provider = Provider(uuid, name, generation, parent, root, created_at, updated_at)
+    return provider, _inventories.decode(inventories)
 
 
 def provider_row(provider: Provider) -> Row:
-    """Write all columns of a provider after its uuid."""
+    """Write the columns of a provider between its uuid and its inventories."""
     return (
         provider.name,
         provider.generation,
@@ -77,7 +66,7 @@ def provider_row(provider: Provider) -> Row:
 
 
 def consumer_row(consumer: Consumer) -> Row:
-    """Write all columns of a consumer after its uuid; its allocations are rows of their own."""
+    """Write all columns of a consumer but its uuid."""
     return (
         consumer.generation,
         consumer.project_id,
@@ -85,26 +74,20 @@ def consumer_row(consumer: Consumer) -> Row:
         consumer.consumer_type,
         consumer.created_at,
         consumer.updated_at,
+        encode(consumer.allocations),
     )
 
 
-def consumers_from_rows(
-    consumers: Iterable[Row], allocations: Iterable[Row]
-) -> dict[ConsumerId, Consumer]:
-    """Put consumers and the rows of their allocations together."""
-    held: dict[ConsumerId, dict[ProviderId, dict[str, int]]] = {}
-    for consumer, provider, name, amount in allocations:
-        held.setdefault(consumer, {}).setdefault(provider, {})[name] = amount
-    return {
-        row[0]: Consumer(
-            uuid=row[0],
-            generation=row[1],
-            project_id=row[2],
-            user_id=row[3],
-            consumer_type=row[4],
-            allocations=held.get(row[0], {}),
-            created_at=row[5],
-            updated_at=row[6],
-        )
-        for row in consumers
-    }
+def consumer_from_row(row: Row) -> Consumer:
+    """Read all columns of a consumer."""
+    uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, held = row
+    return Consumer(
+        uuid,
+        generation,
+        project_id,
+        user_id,
+        consumer_type,
+        _allocations.decode(held),
+        created_at,
+        updated_at,
+    )

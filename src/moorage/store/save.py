@@ -1,22 +1,26 @@
 """From changes to rows: one statement per table, then the revision and the change rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView
 from dataclasses import dataclass
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Consumer, Provider
+from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
 from moorage.store.api import Plan, Query, Row, Statement, Write
 from moorage.store.log import change_rows
-from moorage.store.rows import consumer_row, inventory_row, provider_row, tags_row
+from moorage.store.rows import consumer_row, encode, provider_row, tags_row
+
+_NOWHERE: KeysView[ProviderId] = Allocations().keys()
 
 
 @dataclass(slots=True)
 class Before:
-    """What was loaded of the guarded tables, before any decision of the batch."""
+    """What was loaded, before any decision of the batch."""
 
     providers: dict[ProviderId, Provider]
+    inventories: dict[ProviderId, dict[str, Inventory]]
+    """Not guarded, and not copied: after-images may stand in it already, they are absolute."""
     consumers: dict[ConsumerId, Consumer]
     classes: frozenset[str]
     traits: frozenset[str]
@@ -26,6 +30,7 @@ def before_of(facts: Facts) -> Before:
     """Remember what was loaded. The values are immutable, so the dicts are enough."""
     return Before(
         dict(facts.providers),
+        facts.inventories,
         dict(facts.consumers),
         frozenset(facts.classes),
         frozenset(facts.traits),
@@ -46,7 +51,7 @@ def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
     statements: list[Statement] = [
         *_word_writes(before, changes),
         *_provider_writes(before, changes),
-        *_holding_writes(changes),
+        *_tag_writes(changes),
         *_consumer_writes(before, changes),
         # As late as possible: from here to the commit everybody else who commits waits.
         Query("clock_raise"),
@@ -92,35 +97,55 @@ def _word_writes(before: Before, changes: Changes) -> list[Write]:
 
 
 def _provider_writes(before: Before, changes: Changes) -> list[Write]:
+    offered = _offered(before, changes)
     gone: list[Row] = []
     moved: list[Row] = []
     touched: list[Row] = []
+    used: list[Row] = []
     new: list[Row] = []
     renamed: list[Row] = []
     for uuid, after in sorted(changes.providers.items()):
         old = before.providers.get(uuid)
         if after is None:
             gone += [(uuid, old.generation)] if old is not None else []
+            offered.pop(uuid, None)
         elif old is None:
-            new.append((uuid, *provider_row(after)))
-        elif _stays(old, after):
-            touched.append((after.generation, after.updated_at, uuid, old.generation))
-        else:
+            new.append((*provider_row(after), offered.pop(uuid, "{}"), uuid))
+        elif not _stays(old, after):
             moved.append((*provider_row(after), uuid, old.generation))
             renamed += [(uuid,)] if old.name != after.name else []
-    uuids = [(row[0],) for row in gone]
+        elif uuid in offered:
+            row = (after.generation, after.updated_at, offered.pop(uuid), uuid, old.generation)
+            used.append(row)
+        else:
+            touched.append((after.generation, after.updated_at, uuid, old.generation))
     return _some(
         [
             Write("provider_delete", gone, guarded=True),
-            Write("inventory_delete_by_provider", uuids),
-            Write("tags_delete_by_provider", uuids),
+            Write("tags_delete_by_provider", [(row[0],) for row in gone]),
             # Two that exchange names would meet in the unique index half-way.
             Write("provider_name_free", renamed if len(renamed) > 1 else []),
             Write("provider_update", moved, guarded=True),
             Write("provider_touch", touched, guarded=True),
+            Write("provider_use", used, guarded=True),
             Write("provider_insert", new),
+            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)]),
         ]
     )
+
+
+def _offered(before: Before, changes: Changes) -> dict[ProviderId, str]:
+    """Return all inventories of every provider of which one changes, encoded."""
+    offered: dict[ProviderId, dict[str, Inventory]] = {}
+    for (uuid, name), inventory in changes.inventories.items():
+        held = offered.get(uuid)
+        if held is None:
+            held = offered[uuid] = dict(before.inventories.get(uuid, ()))
+        if inventory is None:
+            held.pop(name, None)
+        else:
+            held[name] = inventory
+    return {uuid: encode(held) for uuid, held in offered.items()}
 
 
 def _stays(old: Provider, new: Provider) -> bool:
@@ -132,38 +157,18 @@ def _stays(old: Provider, new: Provider) -> bool:
     )
 
 
-def _holding_writes(changes: Changes) -> list[Write]:
+def _tag_writes(changes: Changes) -> list[Write]:
     gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
-    inventories = sorted(changes.inventories.items(), key=lambda item: item[0])
-    return _some(
-        [
-            Write("inventory_delete", [key for key, inventory in inventories if inventory is None]),
-            Write(
-                "inventory_upsert",
-                [
-                    inventory_row(*key, inventory)
-                    for key, inventory in inventories
-                    if inventory is not None and key[0] not in gone
-                ],
-            ),
-            Write(
-                "tags_upsert",
-                [
-                    tags_row(uuid, changes.tags[uuid])
-                    for uuid in sorted(changes.tags)
-                    if uuid not in gone
-                ],
-            ),
-        ]
-    )
+    rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
+    return _some([Write("tags_upsert", rows)])
 
 
 def _consumer_writes(before: Before, changes: Changes) -> list[Write]:
     gone: list[Row] = []
     updated: list[Row] = []
     new: list[Row] = []
-    released: list[Row] = []
-    held: list[Row] = []
+    left: list[Row] = []
+    came: list[Row] = []
     for uuid, after in sorted(changes.consumers.items()):
         old = before.consumers.get(uuid)
         if after is None:
@@ -172,25 +177,16 @@ def _consumer_writes(before: Before, changes: Changes) -> list[Write]:
             new.append((*consumer_row(after), uuid))
         else:
             updated.append((*consumer_row(after), uuid, old.generation))
-        had, has = _amounts(old), _amounts(after)
-        released += [(uuid, *key) for key in sorted(had.keys() - has.keys())]
-        held += [(uuid, *key, has[key]) for key in sorted(has) if had.get(key) != has[key]]
+        had = old.allocations.keys() if old is not None else _NOWHERE
+        has = after.allocations.keys() if after is not None else _NOWHERE
+        left += [(provider, uuid) for provider in had - has]
+        came += [(provider, uuid) for provider in has - had]
     return _some(
         [
             Write("consumer_delete", gone, guarded=True),
             Write("consumer_update", updated, guarded=True),
             Write("consumer_insert", new),
-            Write("allocation_delete", released, guarded=True),
-            Write("allocation_upsert", held),
+            Write("holder_delete", sorted(left), guarded=True),
+            Write("holder_insert", sorted(came)),
         ]
     )
-
-
-def _amounts(consumer: Consumer | None) -> dict[tuple[ProviderId, str], int]:
-    if consumer is None:
-        return {}
-    return {
-        (provider, name): amount
-        for provider, amounts in consumer.allocations.items()
-        for name, amount in amounts.items()
-    }

@@ -3,28 +3,23 @@
 -- which locks rows does is to lock the ledger, see `clock.sql`. Blocks: noun first.
 
 -- name: consumers_load --
-SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: consumers_lock --
-SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     AND uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ORDER BY uuid FOR UPDATE;
 
--- name: allocations_load_by_consumer --
-SELECT consumer, provider, resource_class, amount FROM allocation
-WHERE consumer = ANY (ARRAY(SELECT json_array_elements_text($1)))
-ORDER BY consumer, provider, resource_class;
-
 -- name: providers_lock --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     AND uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_lock_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     AND (uuid = ANY (ARRAY(SELECT json_array_elements_text($1))) OR root = ANY (ARRAY(
         SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($2)))
@@ -32,23 +27,18 @@ FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
 ORDER BY uuid FOR UPDATE;
 
 -- name: providers_load_by_name --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: providers_load_by_parent --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE parent = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: providers_load_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE root = ANY (ARRAY(
     SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
 ));
-
--- name: inventories_load --
-SELECT provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at
-FROM inventory WHERE provider = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: tags_load --
 SELECT provider, traits, aggregates, updated_at
@@ -62,9 +52,11 @@ FROM resource_class WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1))
 SELECT name, created_at, updated_at
 FROM trait WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- A class's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: resource_class_uses_count --
-SELECT resource_class, COUNT(*) FROM inventory
-WHERE resource_class = ANY (ARRAY(SELECT json_array_elements_text($1))) GROUP BY resource_class;
+SELECT named.value, (
+    SELECT COUNT(*) FROM provider WHERE strpos(inventories, '"' || named.value || '":') > 0
+) FROM json_array_elements_text($1) AS named(value);
 
 -- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: trait_uses_count --
@@ -72,12 +64,10 @@ SELECT named.value, (
     SELECT COUNT(*) FROM provider_tags WHERE strpos(traits, '"' || named.value || '"') > 0
 ) FROM json_array_elements_text($1) AS named(value);
 
--- name: allocations_load_by_provider --
-SELECT consumer.uuid, consumer.generation, allocation.resource_class, allocation.amount,
-    consumer.updated_at
-FROM allocation JOIN consumer ON consumer.uuid = allocation.consumer
-WHERE allocation.provider = $1
-ORDER BY consumer.uuid, allocation.resource_class;
+-- name: holders_load --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM holder JOIN consumer ON consumer.uuid = holder.consumer
+WHERE holder.provider = $1 ORDER BY uuid;
 
 -- name: usages_load_by_project --
 SELECT consumer.consumer_type, allocation.resource_class, SUM(allocation.amount)::bigint
@@ -102,12 +92,8 @@ SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = $1 AND user_id = $2 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 
 -- name: providers_snapshot --
-SELECT uuid, name, generation, parent, root, created_at, updated_at FROM provider ORDER BY uuid;
-
--- name: inventories_snapshot --
-SELECT provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at
-FROM inventory ORDER BY provider, resource_class;
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+FROM provider ORDER BY uuid;
 
 -- name: tags_snapshot --
 SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
@@ -119,14 +105,17 @@ SELECT name, created_at, updated_at FROM resource_class ORDER BY name;
 SELECT name, created_at, updated_at FROM trait ORDER BY name;
 
 -- name: allocation_rename_class --
-UPDATE allocation SET resource_class = r.new
+UPDATE consumer SET allocations = replace(allocations, '"' || r.old || '":', '"' || r.new || '":')
 FROM unnest($1::text[], $2::text[]) AS r(new, old)
-WHERE resource_class = r.old
-AND provider IN (SELECT inventory.provider FROM inventory WHERE inventory.resource_class = r.old);
+WHERE uuid IN (
+    SELECT holder.consumer FROM holder JOIN provider ON provider.uuid = holder.provider
+    WHERE strpos(inventories, '"' || r.old || '":') > 0
+);
 
 -- name: inventory_rename_class --
-UPDATE inventory SET resource_class = r.new
-FROM unnest($1::text[], $2::text[]) AS r(new, old) WHERE resource_class = r.old;
+UPDATE provider SET inventories = replace(inventories, '"' || r.old || '":', '"' || r.new || '":')
+FROM unnest($1::text[], $2::text[]) AS r(new, old)
+WHERE strpos(inventories, '"' || r.old || '":') > 0;
 
 -- name: resource_class_insert --
 INSERT INTO resource_class (name, created_at, updated_at)
@@ -145,9 +134,6 @@ DELETE FROM trait USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 -- name: provider_delete --
 DELETE FROM provider USING unnest($1::text[], $2::bigint[]) AS r(gone, loaded)
 WHERE uuid = r.gone AND generation = r.loaded;
-
--- name: inventory_delete_by_provider --
-DELETE FROM inventory USING unnest($1::text[]) AS r(gone) WHERE provider = r.gone;
 
 -- name: tags_delete_by_provider --
 DELETE FROM provider_tags USING unnest($1::text[]) AS r(gone) WHERE provider = r.gone;
@@ -172,24 +158,22 @@ FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
     AS r(generation, updated_at, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
+-- The same, and what it offers: what a claim does.
+-- name: provider_use --
+UPDATE provider SET generation = r.generation, updated_at = r.updated_at,
+    inventories = r.inventories
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
+    AS r(generation, updated_at, inventories, uuid, loaded)
+WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
+
 -- name: provider_insert --
-INSERT INTO provider (uuid, name, generation, parent, root, created_at, updated_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
-    $7::bigint[]);
+INSERT INTO provider (name, generation, parent, root, created_at, updated_at, inventories, uuid)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
+    $7::text[], $8::text[]);
 
--- name: inventory_upsert --
-INSERT INTO inventory (provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-    $7::bigint[], $8::double precision[], $9::bigint[], $10::bigint[], $11::bigint[])
-ON CONFLICT (provider, resource_class) DO UPDATE SET total = excluded.total,
-    reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
-    step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio,
-    used = excluded.used, created_at = excluded.created_at, updated_at = excluded.updated_at;
-
--- name: inventory_delete --
-DELETE FROM inventory USING unnest($1::text[], $2::text[]) AS r(provider, resource_class)
-WHERE inventory.provider = r.provider AND inventory.resource_class = r.resource_class;
+-- name: inventories_write --
+UPDATE provider SET inventories = r.inventories
+FROM unnest($1::text[], $2::text[]) AS r(inventories, uuid) WHERE provider.uuid = r.uuid;
 
 -- name: tags_upsert --
 INSERT INTO provider_tags (provider, traits, aggregates, updated_at)
@@ -198,46 +182,41 @@ ON CONFLICT (provider) DO UPDATE SET traits = excluded.traits, aggregates = excl
     updated_at = excluded.updated_at;
 
 -- name: consumer_insert --
-INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at, uuid)
+INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at,
+    allocations, uuid)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[]);
+    $7::text[], $8::text[]);
 
 -- name: consumer_update --
 UPDATE consumer SET generation = r.generation, project_id = r.project_id, user_id = r.user_id,
-    consumer_type = r.consumer_type, created_at = r.created_at, updated_at = r.updated_at
+    consumer_type = r.consumer_type, created_at = r.created_at, updated_at = r.updated_at,
+    allocations = r.allocations
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::bigint[])
-    AS r(generation, project_id, user_id, consumer_type, created_at, updated_at, uuid, loaded)
+    $7::text[], $8::text[], $9::bigint[])
+    AS r(generation, project_id, user_id, consumer_type, created_at, updated_at, allocations, uuid,
+        loaded)
 WHERE consumer.uuid = r.uuid AND consumer.generation = r.loaded;
 
 -- name: consumer_delete --
 DELETE FROM consumer USING unnest($1::text[], $2::bigint[]) AS r(gone, loaded)
 WHERE uuid = r.gone AND generation = r.loaded;
 
--- name: allocation_upsert --
-INSERT INTO allocation (consumer, provider, resource_class, amount)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
-ON CONFLICT (consumer, provider, resource_class) DO UPDATE SET amount = excluded.amount;
+-- name: holder_insert --
+INSERT INTO holder (provider, consumer) SELECT * FROM unnest($1::text[], $2::text[]);
 
--- name: allocation_delete --
-DELETE FROM allocation
-USING unnest($1::text[], $2::text[], $3::text[]) AS r(consumer, provider, resource_class)
-WHERE allocation.consumer = r.consumer AND allocation.provider = r.provider
-    AND allocation.resource_class = r.resource_class;
+-- name: holder_delete --
+DELETE FROM holder USING unnest($1::text[], $2::text[]) AS r(provider, consumer)
+WHERE holder.provider = r.provider AND holder.consumer = r.consumer;
 
 -- name: inventory_sums_differ --
-SELECT inventory.provider, inventory.resource_class, inventory.used,
-    COALESCE(SUM(amount), 0)::bigint
-FROM inventory LEFT JOIN allocation ON allocation.provider = inventory.provider
-    AND allocation.resource_class = inventory.resource_class
-GROUP BY inventory.provider, inventory.resource_class
-HAVING inventory.used <> COALESCE(SUM(amount), 0)
+SELECT inventory.provider, inventory.resource_class, used, COALESCE(taken, 0)
+FROM inventory LEFT JOIN (
+    SELECT provider, resource_class, SUM(amount)::bigint AS taken FROM allocation
+    GROUP BY provider, resource_class
+) AS held ON held.provider = inventory.provider
+    AND held.resource_class = inventory.resource_class
+WHERE used <> COALESCE(taken, 0)
 ORDER BY inventory.provider, inventory.resource_class;
-
--- name: inventories_adrift --
-SELECT provider, resource_class FROM inventory
-WHERE NOT EXISTS (SELECT 1 FROM provider WHERE uuid = inventory.provider)
-ORDER BY provider, resource_class;
 
 -- name: tags_adrift --
 SELECT provider FROM provider_tags
@@ -249,17 +228,20 @@ SELECT consumer, provider, resource_class FROM allocation WHERE NOT EXISTS (
         AND inventory.resource_class = allocation.resource_class
 ) ORDER BY consumer, provider, resource_class;
 
--- name: allocations_ownerless --
-SELECT DISTINCT consumer FROM allocation
-WHERE NOT EXISTS (SELECT 1 FROM consumer WHERE uuid = allocation.consumer) ORDER BY consumer;
+-- name: holders_missing --
+SELECT provider, consumer FROM allocation EXCEPT SELECT provider, consumer FROM holder
+ORDER BY provider, consumer;
+
+-- name: holders_adrift --
+SELECT provider, consumer FROM holder EXCEPT SELECT provider, consumer FROM allocation
+ORDER BY provider, consumer;
 
 -- name: allocations_not_positive --
 SELECT consumer, provider, resource_class, amount FROM allocation WHERE amount < 1
 ORDER BY consumer, provider, resource_class;
 
 -- name: consumers_idle --
-SELECT uuid FROM consumer
-WHERE NOT EXISTS (SELECT 1 FROM allocation WHERE consumer = uuid) ORDER BY uuid;
+SELECT uuid FROM consumer WHERE allocations = '{}' ORDER BY uuid;
 
 -- name: consumer_generations_wrong --
 SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
@@ -278,17 +260,14 @@ SELECT 'ok';
 -- name: providers_wipe --
 DELETE FROM provider;
 
--- name: inventories_wipe --
-DELETE FROM inventory;
-
 -- name: tags_wipe --
 DELETE FROM provider_tags;
 
 -- name: consumers_wipe --
 DELETE FROM consumer;
 
--- name: allocations_wipe --
-DELETE FROM allocation;
+-- name: holders_wipe --
+DELETE FROM holder;
 
 -- name: resource_classes_wipe --
 DELETE FROM resource_class;

@@ -1,47 +1,37 @@
 -- Statements of the ledger for SQLite. Sets arrive as JSON arrays. Blocks: noun first.
 
 -- name: consumers_load --
-SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
 
 -- The writing connection holds the whole file, so nothing needs to be locked row by row.
 -- name: consumers_lock --
-SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
 
--- name: allocations_load_by_consumer --
-SELECT consumer, provider, resource_class, amount FROM allocation
-WHERE consumer IN (SELECT value FROM json_each(?))
-ORDER BY consumer, provider, resource_class;
-
 -- name: providers_lock --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
 
 -- name: providers_lock_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE uuid IN (SELECT value FROM json_each(?1)) OR root IN (
     SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?2))
 );
 
 -- name: providers_load_by_name --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE name IN (SELECT value FROM json_each(?));
 
 -- name: providers_load_by_parent --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE parent IN (SELECT value FROM json_each(?));
 
 -- name: providers_load_by_tree --
-SELECT uuid, name, generation, parent, root, created_at, updated_at
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider WHERE root IN (
     SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?))
 );
-
--- name: inventories_load --
-SELECT provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at
-FROM inventory WHERE provider IN (SELECT value FROM json_each(?));
 
 -- name: tags_load --
 SELECT provider, traits, aggregates, updated_at
@@ -55,9 +45,11 @@ FROM resource_class WHERE name IN (SELECT value FROM json_each(?));
 SELECT name, created_at, updated_at
 FROM trait WHERE name IN (SELECT value FROM json_each(?));
 
+-- A class's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: resource_class_uses_count --
-SELECT resource_class, COUNT(*) FROM inventory
-WHERE resource_class IN (SELECT value FROM json_each(?)) GROUP BY resource_class;
+SELECT named.value, (
+    SELECT COUNT(*) FROM provider WHERE instr(inventories, '"' || named.value || '":') > 0
+) FROM json_each(?) AS named;
 
 -- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: trait_uses_count --
@@ -65,12 +57,10 @@ SELECT named.value, (
     SELECT COUNT(*) FROM provider_tags WHERE instr(traits, '"' || named.value || '"') > 0
 ) FROM json_each(?) AS named;
 
--- name: allocations_load_by_provider --
-SELECT consumer.uuid, consumer.generation, allocation.resource_class, allocation.amount,
-    consumer.updated_at
-FROM allocation JOIN consumer ON consumer.uuid = allocation.consumer
-WHERE allocation.provider = ?
-ORDER BY consumer.uuid, allocation.resource_class;
+-- name: holders_load --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM holder JOIN consumer ON consumer.uuid = holder.consumer
+WHERE holder.provider = ? ORDER BY uuid;
 
 -- name: usages_load_by_project --
 SELECT consumer.consumer_type, allocation.resource_class, SUM(allocation.amount)
@@ -95,12 +85,8 @@ SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = ? AND user_id = ? GROUP BY consumer_type ORDER BY consumer_type;
 
 -- name: providers_snapshot --
-SELECT uuid, name, generation, parent, root, created_at, updated_at FROM provider ORDER BY uuid;
-
--- name: inventories_snapshot --
-SELECT provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at
-FROM inventory ORDER BY provider, resource_class;
+SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
+FROM provider ORDER BY uuid;
 
 -- name: tags_snapshot --
 SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
@@ -112,11 +98,15 @@ SELECT name, created_at, updated_at FROM resource_class ORDER BY name;
 SELECT name, created_at, updated_at FROM trait ORDER BY name;
 
 -- name: allocation_rename_class --
-UPDATE allocation SET resource_class = ?1 WHERE resource_class = ?2
-AND provider IN (SELECT provider FROM inventory WHERE resource_class = ?2);
+UPDATE consumer SET allocations = replace(allocations, '"' || ?2 || '":', '"' || ?1 || '":')
+WHERE uuid IN (
+    SELECT holder.consumer FROM holder JOIN provider ON provider.uuid = holder.provider
+    WHERE instr(inventories, '"' || ?2 || '":') > 0
+);
 
 -- name: inventory_rename_class --
-UPDATE inventory SET resource_class = ?1 WHERE resource_class = ?2;
+UPDATE provider SET inventories = replace(inventories, '"' || ?2 || '":', '"' || ?1 || '":')
+WHERE instr(inventories, '"' || ?2 || '":') > 0;
 
 -- name: resource_class_insert --
 INSERT INTO resource_class (name, created_at, updated_at) VALUES (?, ?, ?);
@@ -132,9 +122,6 @@ DELETE FROM trait WHERE name = ?;
 
 -- name: provider_delete --
 DELETE FROM provider WHERE uuid = ? AND generation = ?;
-
--- name: inventory_delete_by_provider --
-DELETE FROM inventory WHERE provider = ?;
 
 -- name: tags_delete_by_provider --
 DELETE FROM provider_tags WHERE provider = ?;
@@ -152,21 +139,17 @@ WHERE uuid = ?7 AND generation = ?8;
 -- name: provider_touch --
 UPDATE provider SET generation = ?1, updated_at = ?2 WHERE uuid = ?3 AND generation = ?4;
 
+-- The same, and what it offers: what a claim does.
+-- name: provider_use --
+UPDATE provider SET generation = ?1, updated_at = ?2, inventories = ?3
+WHERE uuid = ?4 AND generation = ?5;
+
 -- name: provider_insert --
-INSERT INTO provider (uuid, name, generation, parent, root, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO provider (name, generation, parent, root, created_at, updated_at, inventories, uuid)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: inventory_upsert --
-INSERT INTO inventory (provider, resource_class, total, reserved, min_unit, max_unit, step_size,
-    allocation_ratio, used, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (provider, resource_class) DO UPDATE SET total = excluded.total,
-    reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
-    step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio,
-    used = excluded.used, created_at = excluded.created_at, updated_at = excluded.updated_at;
-
--- name: inventory_delete --
-DELETE FROM inventory WHERE provider = ? AND resource_class = ?;
+-- name: inventories_write --
+UPDATE provider SET inventories = ?1 WHERE uuid = ?2;
 
 -- name: tags_upsert --
 INSERT INTO provider_tags (provider, traits, aggregates, updated_at) VALUES (?, ?, ?, ?)
@@ -174,35 +157,33 @@ ON CONFLICT (provider) DO UPDATE SET traits = excluded.traits, aggregates = excl
     updated_at = excluded.updated_at;
 
 -- name: consumer_insert --
-INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at, uuid)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at,
+    allocations, uuid)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: consumer_update --
 UPDATE consumer SET generation = ?1, project_id = ?2, user_id = ?3, consumer_type = ?4,
-    created_at = ?5, updated_at = ?6
-WHERE uuid = ?7 AND generation = ?8;
+    created_at = ?5, updated_at = ?6, allocations = ?7
+WHERE uuid = ?8 AND generation = ?9;
 
 -- name: consumer_delete --
 DELETE FROM consumer WHERE uuid = ? AND generation = ?;
 
--- name: allocation_upsert --
-INSERT INTO allocation (consumer, provider, resource_class, amount) VALUES (?, ?, ?, ?)
-ON CONFLICT (consumer, provider, resource_class) DO UPDATE SET amount = excluded.amount;
+-- name: holder_insert --
+INSERT INTO holder (provider, consumer) VALUES (?, ?);
 
--- name: allocation_delete --
-DELETE FROM allocation WHERE consumer = ? AND provider = ? AND resource_class = ?;
+-- name: holder_delete --
+DELETE FROM holder WHERE provider = ? AND consumer = ?;
 
 -- name: inventory_sums_differ --
-SELECT inventory.provider, inventory.resource_class, inventory.used, COALESCE(SUM(amount), 0)
-FROM inventory LEFT JOIN allocation ON allocation.provider = inventory.provider
-    AND allocation.resource_class = inventory.resource_class
-GROUP BY inventory.provider, inventory.resource_class
-HAVING inventory.used <> COALESCE(SUM(amount), 0)
+SELECT inventory.provider, inventory.resource_class, used, COALESCE(taken, 0)
+FROM inventory LEFT JOIN (
+    SELECT provider, resource_class, SUM(amount) AS taken FROM allocation
+    GROUP BY provider, resource_class
+) AS held ON held.provider = inventory.provider
+    AND held.resource_class = inventory.resource_class
+WHERE used <> COALESCE(taken, 0)
 ORDER BY inventory.provider, inventory.resource_class;
-
--- name: inventories_adrift --
-SELECT provider, resource_class FROM inventory
-WHERE provider NOT IN (SELECT uuid FROM provider) ORDER BY provider, resource_class;
 
 -- name: tags_adrift --
 SELECT provider FROM provider_tags
@@ -214,17 +195,20 @@ SELECT consumer, provider, resource_class FROM allocation WHERE NOT EXISTS (
         AND inventory.resource_class = allocation.resource_class
 ) ORDER BY consumer, provider, resource_class;
 
--- name: allocations_ownerless --
-SELECT DISTINCT consumer FROM allocation
-WHERE consumer NOT IN (SELECT uuid FROM consumer) ORDER BY consumer;
+-- name: holders_missing --
+SELECT provider, consumer FROM allocation EXCEPT SELECT provider, consumer FROM holder
+ORDER BY provider, consumer;
+
+-- name: holders_adrift --
+SELECT provider, consumer FROM holder EXCEPT SELECT provider, consumer FROM allocation
+ORDER BY provider, consumer;
 
 -- name: allocations_not_positive --
 SELECT consumer, provider, resource_class, amount FROM allocation WHERE amount < 1
 ORDER BY consumer, provider, resource_class;
 
 -- name: consumers_idle --
-SELECT uuid FROM consumer
-WHERE uuid NOT IN (SELECT consumer FROM allocation) ORDER BY uuid;
+SELECT uuid FROM consumer WHERE allocations = '{}' ORDER BY uuid;
 
 -- name: consumer_generations_wrong --
 SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
@@ -241,17 +225,14 @@ PRAGMA integrity_check;
 -- name: providers_wipe --
 DELETE FROM provider;
 
--- name: inventories_wipe --
-DELETE FROM inventory;
-
 -- name: tags_wipe --
 DELETE FROM provider_tags;
 
 -- name: consumers_wipe --
 DELETE FROM consumer;
 
--- name: allocations_wipe --
-DELETE FROM allocation;
+-- name: holders_wipe --
+DELETE FROM holder;
 
 -- name: resource_classes_wipe --
 DELETE FROM resource_class;

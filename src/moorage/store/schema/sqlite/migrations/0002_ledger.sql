@@ -1,32 +1,27 @@
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
+-- `inventories` is a JSON object by resource class: a claim changes one row of one page. In each,
+-- `used` is the sum of the allocations on it.
 CREATE TABLE provider (
-    uuid TEXT PRIMARY KEY,
+    uuid TEXT PRIMARY KEY NOT NULL,
     name TEXT NOT NULL UNIQUE,
     generation INTEGER NOT NULL,
     parent TEXT,
     root TEXT NOT NULL,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+    updated_at INTEGER NOT NULL,
+    inventories TEXT NOT NULL
+) STRICT;
 CREATE INDEX provider_parent ON provider (parent) WHERE parent IS NOT NULL;
 CREATE INDEX provider_root ON provider (root);
 
--- `used` is the sum of the allocations on the inventory.
-CREATE TABLE inventory (
-    provider TEXT NOT NULL,
-    resource_class TEXT NOT NULL,
-    total INTEGER NOT NULL,
-    reserved INTEGER NOT NULL,
-    min_unit INTEGER NOT NULL,
-    max_unit INTEGER NOT NULL,
-    step_size INTEGER NOT NULL,
-    allocation_ratio REAL NOT NULL,
-    used INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    PRIMARY KEY (provider, resource_class)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX inventory_resource_class ON inventory (resource_class);
+-- The inventories as rows.
+CREATE VIEW inventory AS
+SELECT provider.uuid AS provider, held.key AS resource_class, held.value ->> 'total' AS total,
+    held.value ->> 'reserved' AS reserved, held.value ->> 'min_unit' AS min_unit,
+    held.value ->> 'max_unit' AS max_unit, held.value ->> 'step_size' AS step_size,
+    held.value ->> 'allocation_ratio' AS allocation_ratio, held.value ->> 'used' AS used,
+    held.value ->> 'created_at' AS created_at, held.value ->> 'updated_at' AS updated_at
+FROM provider, json_each(provider.inventories) AS held;
 
 -- JSON arrays, sorted.
 CREATE TABLE provider_tags (
@@ -36,25 +31,32 @@ CREATE TABLE provider_tags (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- `allocations` is a JSON object: amounts by provider and resource class. With row numbers, rows and
+-- the entries of a project are appended, wherever the UUID falls.
 CREATE TABLE consumer (
-    uuid TEXT PRIMARY KEY,
+    uuid TEXT PRIMARY KEY NOT NULL,
     generation INTEGER NOT NULL,
     project_id TEXT NOT NULL,
     user_id TEXT NOT NULL,
     consumer_type TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+    updated_at INTEGER NOT NULL,
+    allocations TEXT NOT NULL
+) STRICT;
 CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
 
-CREATE TABLE allocation (
-    consumer TEXT NOT NULL,
+-- Who holds something on a provider.
+CREATE TABLE holder (
     provider TEXT NOT NULL,
-    resource_class TEXT NOT NULL,
-    amount INTEGER NOT NULL,
-    PRIMARY KEY (consumer, provider, resource_class)
+    consumer TEXT NOT NULL,
+    PRIMARY KEY (provider, consumer)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX allocation_provider ON allocation (provider);
+
+-- What is held where, as rows.
+CREATE VIEW allocation AS
+SELECT consumer.uuid AS consumer, held.key AS provider, taken.key AS resource_class,
+    taken.value AS amount
+FROM consumer, json_each(consumer.allocations) AS held, json_each(held.value) AS taken;
 
 -- Only custom ones; standard resource classes and traits come with the release.
 CREATE TABLE resource_class (
