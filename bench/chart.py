@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-COLOURS = ("#9a3412", "#f59e0b", "#1d4ed8", "#0d9488", "#7c3aed", "#be185d", "#4d7c0f", "#334155")
-FONT = 'font-family="sans-serif"'
+from moorage.cli.svg import colour_of, dot, drawing, path, rule, text
+
 ROW = 18
 LEFT, RIGHT, TOP = 400, 40, 70
 WIDTH = 1_080
@@ -40,28 +39,28 @@ def dots(title: str, unit: str, series: Sequence[str], rows: Sequence[Dots]) -> 
         share = (math.log10(value) - low) / (high - low)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
-    parts = [_text(20, 24, title, size=16, weight="bold")]
+    parts = [text(20, 24, title, size=16, weight="bold")]
     for number, name in enumerate(series):
         where = 20 + number * (WIDTH - 40) / len(series)
-        parts += [_dot(where, 44, number, name), _text(where + 10, 48, name)]
+        parts += [dot(where, 44, number, name), text(where + 10, 48, name)]
     for decade in range(low, high + 1):
         x = across(10.0**decade)
-        parts.append(_rule(x, TOP, x, height - 30))
-        parts.append(_text(x, height - 14, _figure(10.0**decade), anchor="middle"))
-    parts.append(_text(LEFT - 40, height - 14, unit, anchor="end"))
+        parts.append(rule(x, TOP, x, height - 30))
+        parts.append(text(x, height - 14, _figure(10.0**decade), anchor="middle"))
+    parts.append(text(LEFT - 40, height - 14, unit, anchor="end"))
     for number, row in enumerate(rows):
         y = TOP + ROW * (number + 0.5)
         if not row.values:
-            parts.append(_text(20, y + 4, row.label, weight="bold"))
+            parts.append(text(20, y + 4, row.label, weight="bold"))
             continue
-        parts.append(_text(LEFT - 12, y + 4, row.label, anchor="end"))
-        parts.append(_rule(LEFT, y, WIDTH - RIGHT, y, colour="#f1f5f9"))
+        parts.append(text(LEFT - 12, y + 4, row.label, anchor="end"))
+        parts.append(rule(LEFT, y, WIDTH - RIGHT, y, colour="#f1f5f9"))
         for index, name in enumerate(series):
             value = row.values.get(name, 0)
             if value > 0:
                 tip = f"{row.label}, {name}: {_figure(value)} {unit}"
-                parts.append(_dot(across(value), y, index, tip))
-    return _drawing(WIDTH, height, title, parts)
+                parts.append(dot(across(value), y, index, tip))
+    return drawing(WIDTH, height, title, parts)
 
 
 def lines(title: str, across: str, up: str, series: Sequence[Line]) -> str:
@@ -78,30 +77,29 @@ def lines(title: str, across: str, up: str, series: Sequence[Line]) -> str:
             bottom - (math.log10(y) - low) / (high - low) * (bottom - TOP),
         )
 
-    parts = [_text(20, 24, title, size=16, weight="bold"), _text(20, 50, up)]
+    parts = [text(20, 24, title, size=16, weight="bold"), text(20, 50, up)]
     for decade in range(low, high + 1):
         x, y = place(10.0**left, 10.0**decade)
-        parts.append(_rule(x, y, WIDTH - LINES_RIGHT, y))
-        parts.append(_text(x - 8, y + 4, _figure(10.0**decade), anchor="end"))
+        parts.append(rule(x, y, WIDTH - LINES_RIGHT, y))
+        parts.append(text(x - 8, y + 4, _figure(10.0**decade), anchor="end"))
     for value in sorted({x for x, _ in points}):
         x, _ = place(value, 10.0**low)
-        parts.append(_rule(x, TOP, x, bottom))
-        parts.append(_text(x, bottom + 18, f"{value:,.0f}".replace(",", " "), anchor="middle"))
-    parts.append(_text(LINES_LEFT, bottom + 38, across))
+        parts.append(rule(x, TOP, x, bottom))
+        parts.append(text(x, bottom + 18, f"{value:,.0f}".replace(",", " "), anchor="middle"))
+    parts.append(text(LINES_LEFT, bottom + 38, across))
     ordered = sorted((one for one in series if one.points), key=lambda one: -one.points[-1][1])
     y = 0.0
     for number, one in enumerate(ordered):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = colour_of(number)
         placed = [place(*point) for point in one.points]
-        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in placed)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [_dot(px, py, number, one.label) for px, py in placed]
+        parts.append(path(placed, number))
+        parts += [dot(px, py, number, one.label) for px, py in placed]
         y = max(placed[-1][1], y + LABEL_STEP)
         label_x = WIDTH - LINES_RIGHT + 16
-        parts.append(_rule(placed[-1][0], placed[-1][1], label_x - 3, y, colour=colour))
-        parts.append(_text(label_x, y + 4, one.label, colour=colour))
+        parts.append(rule(placed[-1][0], placed[-1][1], label_x - 3, y, colour=colour))
+        parts.append(text(label_x, y + 4, one.label, colour=colour))
     height = max(LINES_HEIGHT, int(y) + 20)
-    return _drawing(WIDTH, height, title, parts)
+    return drawing(WIDTH, height, title, parts)
 
 
 def _decades(values: Iterable[float]) -> tuple[int, int]:
@@ -112,46 +110,3 @@ def _decades(values: Iterable[float]) -> tuple[int, int]:
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:.3g}"
-
-
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: int = 12,
-    anchor: str = "start",
-    weight: str = "normal",
-    colour: str = "#0f172a",
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" {FONT} font-size="{size}" font-weight="{weight}" '
-        f'text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
-    )
-
-
-def _dot(x: float, y: float, series: int, tip: str) -> str:
-    colour = COLOURS[series % len(COLOURS)]
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" fill-opacity="0.85">'
-        f"<title>{escape(tip)}</title></circle>"
-    )
-
-
-def _rule(x: float, y: float, to_x: float, to_y: float, colour: str = "#cbd5e1") -> str:
-    return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" '
-        f'stroke="{colour}" stroke-width="1"/>'
-    )
-
-
-def _drawing(width: int, height: int, title: str, parts: Iterable[str]) -> str:
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{escape(title)}</title>",
-            f'<rect width="{width}" height="{height}" fill="white"/>',
-            *parts,
-            "</svg>\n",
-        ]
-    )
