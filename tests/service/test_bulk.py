@@ -1,8 +1,12 @@
 """Bulk changes through the service: small units, no needless write, others in between."""
 
 import asyncio
+import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
@@ -10,10 +14,11 @@ from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service import bulk
 from moorage.service import ledger as do
-from moorage.service.bulk import UNIT_PROVIDERS, providers_upsert
+from moorage.service.bulk import UNIT_PROVIDERS, TreesUpsert, providers_upsert
+from moorage.service.turns import Pieces
 from moorage.store.api import Unavailable
 from tests.core.ledger.build import Refused
-from tests.service.running import Running, claim, provider_id, running
+from tests.service.running import TESTER, Running, claim, provider_id, running
 
 SSD = frozenset({"STORAGE_DISK_SSD"})
 
@@ -40,7 +45,15 @@ def told(answer: Upserted) -> Any:
 async def answers(one: Running, specs: list[ProviderSpec], teach: bool = False) -> list[Upserted]:
     """Carry out a bulk request."""
     service = one.service
-    return await providers_upsert(service.index, service.transactor, service.turns, specs, teach)
+    pieces = Pieces(service.turns)
+    return await providers_upsert(service.index, service.transactor, pieces, TESTER, specs, teach)
+
+
+async def audited(one: Running) -> list[tuple[str, Any]]:
+    """Return what the audit rows tell, newest first."""
+    rows, _ = await one.service.audit.page(None, 100)
+    assert all((row.who, row.action) == (TESTER.who, "providers.bulk") for row in rows)
+    return [(row.target, json.loads(row.after or "")) for row in rows]
 
 
 def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
@@ -148,19 +161,44 @@ def test_others_come_in_between(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_units_of_several_requests_are_not_piled_up(tmp_path: Path) -> None:
+    """Whoever comes waits for the unit that is under way and one more, however many are to come."""
+
+    async def main() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            one.engine.hold()
+            reports = [
+                asyncio.ensure_future(upsert(one, nodes(UNIT_PROVIDERS, first=n * UNIT_PROVIDERS)))
+                for n in range(8)
+            ]
+            await one.engine.held.wait()
+            await asyncio.wait(reports, timeout=0)
+            assert one.service.transactor.waiting <= 1
+            other = asyncio.ensure_future(one.submit(do.ClassEnsure("CUSTOM_A")))
+            await asyncio.wait({other}, timeout=0)
+            one.engine.let_go()
+            await other
+            assert len(one.service.index.fleet) <= 2 * UNIT_PROVIDERS
+            await asyncio.gather(*reports)
+            assert one.engine.transactions == 8
+
+    asyncio.run(main())
+
+
 def test_what_the_index_does_not_know_is_decided_by_the_rows(tmp_path: Path) -> None:
     """Somebody makes the same provider elsewhere meanwhile: one creates it, the other finds it."""
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
-            first, second = await asyncio.gather(upsert(one, nodes(1)), upsert(one, nodes(1)))
-            assert [first, second] == [[Outcome.CREATED], [Outcome.UNCHANGED]]
-            a, b = (
-                ProviderSpec(provider_id(7), "x"),
-                ProviderSpec(provider_id(7), "x", provider_id(0)),
-            )
-            third, fourth = await asyncio.gather(upsert(one, [a]), upsert(one, [b]))
-            assert [third, fourth] == [[Outcome.CREATED], [Code.PROVIDER_GENERATION]]
+            same = [TreesUpsert([nodes(1)], set(), False, TESTER) for _ in range(2)]
+            first, second = await one.outcomes(*same)
+            assert [told(*first), told(*second)] == [Outcome.CREATED, Outcome.UNCHANGED]
+            elsewhere = [
+                TreesUpsert([[ProviderSpec(provider_id(7), "x", parent)]], set(), False, TESTER)
+                for parent in (None, provider_id(0))
+            ]
+            third, fourth = await one.outcomes(*elsewhere)
+            assert [told(*third), told(*fourth)] == [Outcome.CREATED, Code.PROVIDER_GENERATION]
 
     asyncio.run(main())
 
@@ -179,6 +217,46 @@ def test_a_database_that_fails_in_between(tmp_path: Path) -> None:
             outcomes = await upsert(one, specs)
             assert outcomes == [Outcome.UNCHANGED, *[Code.UNAVAILABLE] * (len(specs) - 1)]
             assert (await upsert(one, specs)).count(Outcome.CREATED) == len(specs) - 1
+
+    asyncio.run(main())
+
+
+def test_every_transaction_that_changes_something_is_audited(tmp_path: Path) -> None:
+    """Each unit counts its own outcomes; one that changes nothing leaves no row."""
+
+    async def main() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            bad = ProviderSpec(provider_id(9_999), "bad", traits=frozenset({"NO_SUCH"}))
+            assert await upsert(one, [bad]) == [Code.TRAIT_UNKNOWN]
+            await upsert(one, [*nodes(UNIT_PROVIDERS + 1), bad])
+            counts = {"created": 0, "updated": 0, "unchanged": 0, "refused": 0}
+            assert sorted(await audited(one), key=itemgetter(0)) == [
+                ("2 providers", {**counts, "created": 1, "refused": 1}),
+                (f"{UNIT_PROVIDERS} providers", {**counts, "created": UNIT_PROVIDERS}),
+            ]
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
+    """The audit row is in the transaction of the change: without it nothing is changed."""
+
+    async def main() -> None:
+        path = tmp_path / "m.sqlite"
+        async with running(path) as one:
+            await upsert(one, nodes(UNIT_PROVIDERS))
+            with apsw.Connection(str(path)) as other:
+                other.execute(
+                    "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'x'); END"
+                )
+            with Refused(Code.UNAVAILABLE):
+                await upsert(one, nodes(1, first=UNIT_PROVIDERS))
+            assert len(one.service.index.fleet) == UNIT_PROVIDERS
+            with apsw.Connection(str(path)) as other:
+                other.execute("DROP TRIGGER full")
+            other.close()
+            assert await upsert(one, nodes(1, first=UNIT_PROVIDERS)) == [Outcome.CREATED]
+            assert len(await audited(one)) == 2
 
     asyncio.run(main())
 

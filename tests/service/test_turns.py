@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
-from moorage.service.turns import PATIENCE_SECONDS, PIECE_SECONDS, Turns
+from moorage.service.turns import PATIENCE_SECONDS, PIECE_SECONDS, Pieces, Turns
 
 
 def test_one_turn_a_round_in_order() -> None:
@@ -104,17 +104,16 @@ def test_items_are_spread_over_turns() -> None:
     async def scene() -> None:
         turns, ticks, seen = Turns(), 0, []
 
-        async def tick() -> None:
+        def tick() -> None:
             nonlocal ticks
-            while True:
-                ticks += 1
-                await asyncio.sleep(0)
+            ticks += 1
+            if len(seen) < 20:
+                asyncio.get_running_loop().call_soon(tick)
 
-        ticking = asyncio.ensure_future(tick())
-        async for item in turns.spread(range(20)):
+        tick()
+        async for item in Pieces(turns).each(range(20)):
             seen.append((item, ticks))
             _work(PIECE_SECONDS)
-        ticking.cancel()
         assert [item for item, _ in seen] == list(range(20))
         assert all(a < b for (_, a), (_, b) in itertools.pairwise(seen))
 
@@ -129,4 +128,4 @@ def _work(seconds: float) -> None:
 
 async def _rounds(count: int) -> None:
     for _ in range(count):
-        await asyncio.sleep(0)
+        await asyncio.ensure_future(_nothing())

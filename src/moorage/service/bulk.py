@@ -1,12 +1,13 @@
 """Bulk changes of providers: the difference to what is there, written in small units.
 
 Most of a report says what is known already. That is found by comparing with the index, without any
-load; only the rest goes through the transactor, one unit after another, so that others' requests
-come in between.
+load; only the rest goes through the transactor, one unit after another, each in a spare turn, so
+that others' requests come in between and none waits for more than one unit of a bulk change.
 """
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -16,16 +17,14 @@ from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.search import Fleet
 from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.service.audit import Actor, AuditRow, audit_row
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
 from moorage.service.transactor import Transactor
-from moorage.service.turns import Turns
+from moorage.service.turns import Pieces
 
 UNIT_PROVIDERS = 32
 """Providers that are changed in one go, about 3 ms of work; a tree is never split."""
-
-SLICE_PROVIDERS = 100
-"""Providers that are compared in one turn."""
 
 
 @dataclass(slots=True)
@@ -35,6 +34,9 @@ class TreesUpsert(UseCase[list[Upserted]]):
     trees: list[list[ProviderSpec]]
     movable: set[ProviderId]
     create_vocabulary: bool
+    actor: Actor
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    """How often each outcome was decided."""
 
     def keys(self) -> Keys:
         """Name providers and parents with all they have, whole trees of whoever moves, words."""
@@ -67,7 +69,16 @@ class TreesUpsert(UseCase[list[Upserted]]):
             )
             changes.update(made)
             answers += answered
+        self.counts = Counter(each.outcome for each in answers)
         return changes, answers
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return one row that counts the outcomes, if something is changed."""
+        if not (self.counts[Outcome.CREATED] or self.counts[Outcome.UPDATED]):
+            return []
+        after = {kind.value: self.counts[kind] for kind in Outcome}
+        target = f"{self.counts.total()} providers"
+        return [audit_row(now, self.actor, "providers.bulk", target, after=after)]
 
     def _specs(self) -> Iterable[ProviderSpec]:
         return (spec for tree in self.trees for spec in tree)
@@ -76,14 +87,16 @@ class TreesUpsert(UseCase[list[Upserted]]):
 async def providers_upsert(
     index: Index,
     transactor: Transactor,
-    turns: Turns,
+    pieces: Pieces,
+    actor: Actor,
     specs: list[ProviderSpec],
     create_vocabulary: bool,
 ) -> list[Upserted]:
     """Let providers be as described; return what became of each, in the order of `specs`.
 
     Every tree is changed whole or not at all, different trees independently. If the database fails
-    in between, what has not been done is refused with UNAVAILABLE or OVERLOADED.
+    in between, what has not been done is refused with UNAVAILABLE or OVERLOADED. Every transaction
+    that changes something leaves an audit row of its own, so none is missing whatever happens.
 
     Raises `Error`: LIMIT_EXCEEDED, INVALID for a provider that is described twice, UNAVAILABLE and
     OVERLOADED when nothing was done at all.
@@ -91,13 +104,11 @@ async def providers_upsert(
     _check(specs)
     await index.current()
     answers: dict[ProviderId, Upserted] = {}
-    for start in range(0, len(specs), SLICE_PROVIDERS):
-        await turns.taken()
-        for spec in specs[start : start + SLICE_PROVIDERS]:
-            record = index.fleet.record(spec.uuid)
-            if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
-                generation = record.provider.generation
-                answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
+    async for spec in pieces.each(specs):
+        record = index.fleet.record(spec.uuid)
+        if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
+            generation = record.provider.generation
+            answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
     rest = [spec for spec in specs if spec.uuid not in answers]
 
     def root_of(uuid: ProviderId) -> ProviderId | None:
@@ -105,9 +116,10 @@ async def providers_upsert(
         return record.provider.root if record else None
 
     for unit in units(bulk.trees(rest, root_of)):
+        await pieces.rest()
+        movable = _movable(index.fleet, unit)
         try:
-            movable = _movable(index.fleet, unit)
-            done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary))
+            done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary, actor))
         except Error as error:
             if not answers:
                 raise

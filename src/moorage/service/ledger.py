@@ -16,6 +16,7 @@ from moorage.core.ledger.inventory import InventorySpec, InventoryState
 from moorage.core.ledger.model import Provider, Vocable
 from moorage.core.ledger.reshape import Reshaped
 from moorage.core.ledger.tags import TagState
+from moorage.store.audit import AuditRow
 
 A = TypeVar("A", covariant=True)
 
@@ -35,6 +36,10 @@ class UseCase(Protocol[A]):
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, A]:
         """Return the changes and the caller's answer, or raise `Error`. Pure."""
         ...
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return the audit rows to be written with the changes that were decided."""
+        return []
 
 
 @dataclass(slots=True)

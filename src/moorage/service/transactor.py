@@ -21,8 +21,10 @@ from moorage.service.claims import Claim, offers_make
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
 from moorage.service.turns import Turns
+from moorage.store import audit as audit_store
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Transaction, Unavailable
+from moorage.store.audit import AuditRow
 
 T = TypeVar("T")
 
@@ -59,6 +61,10 @@ class _Item:
     @property
     def alone(self) -> bool:
         return self.use_case is None or self.use_case.alone
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return the audit rows of what was decided, none if it was refused."""
+        return self.use_case.audit(now) if self.use_case and self.refusal is None else []
 
     def settle(self) -> None:
         """Tell the caller, unless it has gone away."""
@@ -299,6 +305,9 @@ class Transactor:
         if not changes:
             return changes, None
         revision = await transaction.run(ledger_store.changes_save(before, changes, now))
+        for item in batch:
+            for row in item.audit(now):
+                await transaction.run(audit_store.audit_insert(row))
         return changes, revision
 
     def _now(self, told: Instant | None) -> Instant:

@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 0.005
 """How long spare turns are held back at most: the longest pause of work that can wait."""
 
 PIECE_SECONDS = 0.000_5
-"""How much of long work is done in one turn."""
+"""How much of work that can wait is done in one turn."""
 
 
 class Turns:
@@ -67,15 +67,6 @@ class Turns:
         self._time()
         await turn
 
-    async def spread(self, items: Iterable[T]) -> AsyncIterator[T]:
-        """Hand out items, as many in each spare turn as are worked on in `PIECE_SECONDS`."""
-        end = 0.0
-        for item in items:
-            if perf_counter() >= end:
-                await self.spared()
-                end = perf_counter() + PIECE_SECONDS
-            yield item
-
     def _begin(self) -> None:
         if not self._given:
             self._given = True
@@ -110,6 +101,26 @@ class Turns:
     def _time_over(self) -> None:
         self._timer, self._overdue = None, True
         self._begin()
+
+
+class Pieces:
+    """One piece of long work after another, each of `PIECE_SECONDS`, in spare turns."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._end = 0.0
+
+    async def rest(self) -> None:
+        """Wait for a spare turn, if the time of the last one is over."""
+        if perf_counter() >= self._end:
+            await self._turns.spared()
+            self._end = perf_counter() + PIECE_SECONDS
+
+    async def each(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """Hand out items, with rests in between."""
+        for item in items:
+            await self.rest()
+            yield item
 
 
 def _first(waiting: deque[asyncio.Future[None]]) -> asyncio.Future[None] | None:

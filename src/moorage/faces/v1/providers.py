@@ -1,7 +1,6 @@
 """Many providers at once: each shall be as described."""
 
 from collections import Counter
-from collections.abc import Iterable
 from http import HTTPStatus
 
 import msgspec
@@ -16,6 +15,7 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
 from moorage.service.access import Role
 from moorage.service.bulk import check_count, providers_upsert
+from moorage.service.turns import Pieces
 from moorage.wire.ledger import (
     InventoryWanted,
     ProviderOutcome,
@@ -23,9 +23,6 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     ProviderWanted,
 )
-
-SLICE_PROVIDERS = 50
-"""Descriptions that are decoded in one turn, about 1 ms of work."""
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
@@ -37,21 +34,12 @@ class Envelope(Struct, forbid_unknown_fields=True):
 
 async def upsert(request: Request[bytes, None]) -> ProviderOutcomes:
     """Create and update what differs from its description."""
-    service = request.service
-    envelope = _opened(request.body)
-    specs: list[ProviderSpec] = []
-    for start in range(0, len(envelope.providers), SLICE_PROVIDERS):
-        await service.turns.taken()
-        for raw in envelope.providers[start : start + SLICE_PROVIDERS]:
-            specs.append(_spec(body_decode(bytes(raw), ProviderWanted)))
-    teach = envelope.create_vocabulary is True
-    done = await providers_upsert(service.index, service.transactor, service.turns, specs, teach)
-    answer = shown(done)
-    if answer.created or answer.updated:
-        counts = {kind.value: getattr(answer, kind.value) for kind in Outcome}
-        described = f"{len(specs)} providers"
-        await service.audit.record(request.actor, "providers.bulk", described, after=counts)
-    return answer
+    service, pieces = request.service, Pieces(request.service.turns)
+    specs, teach = await _described(request.body, pieces)
+    done = await providers_upsert(
+        service.index, service.transactor, pieces, request.actor, specs, teach
+    )
+    return await _shown(done, pieces)
 
 
 ROUTES = (
@@ -68,20 +56,42 @@ ROUTES = (
 )
 
 
-def shown(answers: Iterable[Upserted]) -> ProviderOutcomes:
+async def _shown(answers: list[Upserted], pieces: Pieces) -> ProviderOutcomes:
     """Return the answers as they are shown."""
-    results = [
-        ProviderOutcome(
-            uuid=each.uuid,
-            outcome=each.outcome.value,
-            generation=each.generation,
-            code=None if each.refusal is None else each.refusal.code.value,
-            message=None if each.refusal is None else each.refusal.message,
-        )
-        for each in answers
-    ]
-    counts = Counter(each.outcome for each in results)
+    results = [_outcome(each) async for each in pieces.each(answers)]
+    counts = Counter(each.outcome for each in answers)
     return ProviderOutcomes(results=results, **{kind.value: counts[kind] for kind in Outcome})
+
+
+def _outcome(answer: Upserted) -> ProviderOutcome:
+    refusal = answer.refusal
+    return ProviderOutcome(
+        uuid=answer.uuid,
+        outcome=answer.outcome.value,
+        generation=answer.generation,
+        code=None if refusal is None else refusal.code.value,
+        message=None if refusal is None else refusal.message,
+    )
+
+
+async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], bool]:
+    """Decode a body: what is described, and whether new words are to be made known.
+
+    Raises RefusalError.
+    """
+    await pieces.rest()
+    envelope = _opened(body)
+    specs: list[ProviderSpec] = []
+    colons = 1 + (envelope.create_vocabulary is not UNSET)
+    async for raw in pieces.each(envelope.providers):
+        item = bytes(raw)
+        colons += item.count(b":")
+        specs.append(_spec(body_decode(item, ProviderWanted)))
+    await pieces.rest()
+    # Every colon is inside a provider or follows a name: more of them, and a name came twice.
+    if body.count(b":") != colons:
+        raise _misfit("a key is given more than once")
+    return specs, envelope.create_vocabulary is True
 
 
 def _opened(body: bytes) -> Envelope:
@@ -89,17 +99,15 @@ def _opened(body: bytes) -> Envelope:
     try:
         envelope = msgspec.json.decode(body, type=Envelope)
     except RecursionError:
-        reason = "it is nested too deeply"
+        raise _misfit("it is nested too deeply") from None
     except ValueError as error:
-        reason = str(error)
-    else:
-        names = 1 + (envelope.create_vocabulary is not UNSET)
-        # Every colon is inside a provider or follows a name: more of them, and a name came twice.
-        if body.count(b":") == names + sum(bytes(raw).count(b":") for raw in envelope.providers):
-            check_count(len(envelope.providers))
-            return envelope
-        reason = "a key is given more than once"
-    raise RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {reason}")
+        raise _misfit(str(error)) from None
+    check_count(len(envelope.providers))
+    return envelope
+
+
+def _misfit(reason: str) -> RefusalError:
+    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {reason}")
 
 
 def _spec(wanted: ProviderWanted) -> ProviderSpec:
