@@ -65,3 +65,6 @@ PRIORITY_MAX = 1_000_000
 
 QUEUE_MAX_MAX = 1_000_000
 """Highest bound of a waiting line that a pool may have."""
+
+DUE_MAX = 512
+"""Leases and tickets that one batch ends by itself, and pools that it wakes: the next goes on."""

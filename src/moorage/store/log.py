@@ -13,10 +13,13 @@ from msgspec import json
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocable
+from moorage.store import admission_rows
+from moorage.store.admission_save import wipe_writes
 from moorage.store.api import Plan, Query, Row, Write
-from moorage.store.rows import encode, provider_from_row, tags_from_row
+from moorage.store.rows import encode, key_set, provider_from_row, tags_from_row
 
-# The kinds of change rows, in the order in which a batch writes them: member of Changes, value.
+# The ledger's kinds of change rows, in the order in which a batch writes them: member of Changes,
+# value. Admission's come after them.
 _KINDS: dict[str, tuple[str, Any]] = {
     "renamed_class": ("renamed_classes", str),
     "resource_class": ("classes", Vocable),
@@ -26,7 +29,7 @@ _KINDS: dict[str, tuple[str, Any]] = {
     "tags": ("tags", Tags),
     "consumer": ("consumers", Consumer),
 }
-KINDS = tuple(_KINDS)
+KINDS = (*_KINDS, *admission_rows.KINDS)
 """The kinds of change rows; who knows a kind knows the type of its body."""
 
 _DECODERS = {kind: json.Decoder(value) for kind, (_, value) in _KINDS.items()}
@@ -60,12 +63,19 @@ def _change_read(changes: Changes, kind: str, key: str, body: str | None) -> Non
 
 
 def changes_load(after_revision: int, revisions_max: int = 1_000) -> Plan[Tail]:
-    """Load the batches after a revision, oldest first, at most `revisions_max` of them."""
-    (rows,) = yield [Query("changes_load", (after_revision, after_revision + revisions_max))]
+    """Load the batches after a revision, oldest first, at most `revisions_max` of them.
+
+    Admission's changes are left out: a batch of nothing else has no changes here.
+    """
+    (rows,) = yield [
+        Query("changes_load", (after_revision, after_revision + revisions_max, key_set(_KINDS)))
+    ]
     batches: dict[int, Changes] = {}
     for _, _, _, revision, kind, key, body in rows:
         if revision is not None:
-            _change_read(batches.setdefault(revision, Changes()), kind, key, body)
+            batch = batches.setdefault(revision, Changes())
+            if kind in _KINDS:
+                _change_read(batch, kind, key, body)
     epoch, newest, compacted = rows[0][:3]
     return Tail(epoch, newest, compacted, list(batches.items()))
 
@@ -127,8 +137,12 @@ def compact(mark: int, revisions_max: int = 25) -> Plan[int]:
 
 
 def wipe() -> Plan[int]:
-    """Empty the ledger (tests only); tokens stay. Returns the new revision: followers load anew."""
+    """Empty ledger and admission (tests only); tokens stay.
+
+    Returns the new revision: followers load anew.
+    """
     tables = [
+        *wipe_writes(),
         Write("holders_wipe", [()]),
         Write("consumers_wipe", [()]),
         Write("tags_wipe", [()]),
@@ -137,6 +151,7 @@ def wipe() -> Plan[int]:
         Write("traits_wipe", [()]),
         Write("changes_wipe", [()]),
     ]
-    revision = int((yield [Query("ledger_lock"), *tables, Query("clock_raise")])[-1][0][0])
+    locks = [Query("ledger_lock"), Query("admission_lock")]
+    revision = int((yield [*locks, *tables, Query("clock_raise")])[-1][0][0])
     yield [Write("clock_compact", [(revision,)])]
     return revision

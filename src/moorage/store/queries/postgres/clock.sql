@@ -17,10 +17,12 @@ SELECT clock.revision, r.n, r.at, r.kind, r.key, r.body
 FROM clock, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
     AS r(n, at, kind, key, body);
 
--- One row at least: the clock, and the change rows after a revision beside it, in one snapshot.
+-- One row at least: the clock, and the change rows after a revision beside it, in one snapshot:
+-- those of some kinds, and the first of each batch.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, change.revision, kind, key, body
 FROM clock LEFT JOIN change ON change.revision > $1 AND change.revision <= $2
+    AND (change.n = 0 OR change.kind = ANY (ARRAY(SELECT json_array_elements_text($3))))
 ORDER BY change.revision, change.n;
 
 -- The newest revision that is old enough; revisions and times rise together.

@@ -14,10 +14,12 @@ UPDATE clock SET compacted = MAX(compacted, ?);
 INSERT INTO change (revision, n, at, kind, key, body)
 VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 
--- One row at least: the clock, and the change rows after a revision beside it, in one snapshot.
+-- One row at least: the clock, and the change rows after a revision beside it, in one snapshot:
+-- those of some kinds, and the first of each batch.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, change.revision, kind, key, body
 FROM clock LEFT JOIN change ON change.revision > ?1 AND change.revision <= ?2
+    AND (change.n = 0 OR change.kind IN (SELECT value FROM json_each(?3)))
 ORDER BY change.revision, change.n;
 
 -- The newest revision that is old enough; revisions and times rise together.

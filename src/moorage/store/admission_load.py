@@ -1,0 +1,124 @@
+"""From keys to admission's facts, under its one lock: one round, a second one only when needed.
+
+The lock is the row of the `Timeline`. It is taken after the ledger's rows and before the revision
+is raised; whoever has it reads what is committed, and nobody else decides until it commits.
+"""
+
+from collections.abc import Sequence
+
+from moorage.core.admission.facts import Facts, Keys, Line
+from moorage.core.admission.model import Lease, Timeline
+from moorage.core.limits import DUE_MAX
+from moorage.store.admission_rows import (
+    RANK_LEAST,
+    counts_from_text,
+    leases_from_rows,
+    pool_from_body,
+    slots_from_bodies,
+)
+from moorage.store.api import Plan, Query, Row
+from moorage.store.rows import encode, key_set
+
+
+def facts_load(keys: Keys) -> Plan[Facts]:
+    """Lock admission and load what the keys name; what does not exist is not in the facts."""
+    leases = _lease_queries(keys)
+    (timeline,), pools, *found = yield [Query("admission_lock"), _pools_query(keys), *leases]
+    facts = Facts(Timeline(*timeline))
+    _pools_take(facts, pools)
+    for query, rows in zip(leases, found, strict=True):
+        loaded = leases_from_rows(rows)
+        for lease in loaded:
+            _lease_take(facts, lease)
+        if query.block == "leases_load_due":
+            facts.due = [lease.id for lease in loaded]
+    yield from _pools_load(facts, keys.pools)
+    return facts
+
+
+def lines_load(facts: Facts, wanted: dict[str, int]) -> Plan[None]:
+    """Let the lines of some pools be at least so long, as they are stored, or whole.
+
+    Tickets that are loaded already stay as the batch has changed them.
+    """
+    queries = []
+    for pool, tickets in wanted.items():
+        known = facts.lines.setdefault(pool, Line()).tickets
+        after = (RANK_LEAST, 0)
+        if known:
+            last = facts.leases[known[-1]]
+            after = (-last.priority, last.arrival)
+        # One more than is wanted tells whether there are more.
+        queries.append(Query("line_load", (pool, *after, tickets - len(known) + 1)))
+    results = yield queries
+    for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
+        line = facts.lines[pool]
+        more = tickets - len(line.tickets)
+        line.whole = len(rows) <= more
+        for ticket in leases_from_rows(rows[:more]):
+            line.tickets.append(ticket.id)
+            if ticket.id not in facts.leases:
+                _ticket_check(facts, ticket)
+                _lease_take(facts, ticket)
+
+
+def _lease_queries(keys: Keys) -> list[Query]:
+    """Return what finds the leases that the keys name, each by another way."""
+    queries = []
+    if keys.leases:
+        queries.append(Query("leases_load", (key_set(keys.leases),)))
+    if keys.asked:
+        queries.append(Query("leases_load_by_key", (encode(sorted(keys.asked)),)))
+    if keys.slots:
+        queries.append(Query("leases_load_by_slot", (encode(sorted(keys.slots)),)))
+    if keys.ends:
+        queries.append(Query("leases_load_by_pool", (key_set(keys.ends),)))
+    if keys.due is not None:
+        queries.append(Query("leases_load_due", (keys.due, DUE_MAX)))
+    return queries
+
+
+def _pools_query(keys: Keys) -> Query:
+    return Query(
+        "pools_load",
+        (
+            key_set(keys.pools | keys.ends),
+            key_set(keys.leases),
+            encode(sorted(keys.slots)),
+            keys.due,
+            DUE_MAX,
+        ),
+    )
+
+
+def _pools_load(facts: Facts, asked: set[str]) -> Plan[None]:
+    """Load the pools of leases that were found by anything but their ids."""
+    needed = {need.pool for lease in facts.leases.values() for need in lease.needs}
+    missing = needed - facts.pools.keys() - asked
+    if missing:
+        (rows,) = yield [_pools_query(Keys(pools=missing))]
+        _pools_take(facts, rows)
+
+
+def _pools_take(facts: Facts, rows: Sequence[Row]) -> None:
+    for body, slots, held in rows:
+        pool = pool_from_body(body)
+        facts.pools[pool.name] = pool
+        facts.slots[pool.name] = slots_from_bodies(slots)
+        for owner, units in counts_from_text(held).items():
+            facts.held[pool.name, owner] = units
+
+
+def _lease_take(facts: Facts, lease: Lease) -> None:
+    facts.leases[lease.id] = lease
+    facts.asked[lease.owner, lease.key] = lease.id
+
+
+def _ticket_check(facts: Facts, ticket: Lease) -> None:
+    """A ticket of a loaded line needs loaded pools only: all with gangs, if one of them has any."""
+    for need in ticket.needs:
+        if need.pool not in facts.pools:
+            raise RuntimeError(
+                f"ticket {ticket.id} needs pool {need.pool}, which was not loaded: "
+                "the gangs of a pool in its line are not counted"
+            )

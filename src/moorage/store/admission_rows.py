@@ -1,0 +1,176 @@
+"""How admission's values stand in rows: a body, which is all of it, and columns to search by."""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from msgspec import json, structs
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Timeline
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+from moorage.store.api import Row
+from moorage.store.rows import encode, key_set
+
+KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
+"""The kinds of admission's change rows, in the order in which a batch writes them: their values."""
+
+RANK_LEAST = -(1 << 62)
+"""Before the first of any line."""
+
+_DECODERS = {kind: json.Decoder(value) for kind, value in KINDS.items()}
+_slot = json.Decoder(Slot)
+_slots = json.Decoder(list[Slot])
+_counts = json.Decoder(dict[str, int])
+_lease = json.Decoder(Lease)
+_pool = json.Decoder(Pool)
+
+
+def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
+    """Yield (kind, key, body) of every change, in one order; a body of None: it is gone.
+
+    To be called after `Changes.stamp`: a lease's body has its token, for owner and operators only.
+    """
+    for name, pool in sorted(changes.pools.items()):
+        yield "pool", name, _body(pool)
+    for (name, slot_name), slot in sorted(changes.slots.items(), key=lambda item: item[0]):
+        yield "slot", f"{name}/{slot_name}", _body(slot)
+    for key, lease in sorted(changes.leases.items()):
+        yield "lease", key, _body(lease)
+    for outcome in changes.outcomes:
+        yield "outcome", outcome.lease, encode(outcome)
+
+
+def value_from_change(kind: str, body: str) -> Any:
+    """Read the value of a change row of one of `KINDS`."""
+    return _DECODERS[kind].decode(body)
+
+
+def lease_from_change(body: str) -> Lease:
+    """Read the value of a lease's change row."""
+    return _lease.decode(body)
+
+
+def slot_key(key: str) -> tuple[str, str]:
+    """Return (pool, slot) of the key of a slot's change row: pools' names have slashes, too."""
+    pool, _, name = key.rpartition("/")
+    return pool, name
+
+
+def _body(value: object) -> str | None:
+    return None if value is None else encode(value)
+
+
+def pool_from_body(body: str) -> Pool:
+    """Read a pool."""
+    return _pool.decode(body)
+
+
+def pool_row(pool: Pool) -> Row:
+    """Write a pool: its key, the columns to search by, its body."""
+    return (pool.name, pool.spec.quota, pool.gangs, pool.wake_at, encode(pool))
+
+
+def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
+    """Read a JSON array of slots, by name; None: there are none."""
+    return {} if bodies is None else {slot.name: slot for slot in _slots.decode(bodies)}
+
+
+def slot_from_body(body: str) -> Slot:
+    """Read a slot."""
+    return _slot.decode(body)
+
+
+def slot_row(slot: Slot) -> Row:
+    """Write a slot."""
+    return (slot.pool, slot.name, slot.state, slot.owner, slot.lease, encode(slot))
+
+
+def counts_from_text(text: str | None) -> dict[str, int]:
+    """Read numbers by name; None: there are none."""
+    return {} if text is None else _counts.decode(text)
+
+
+def lease_from_row(row: Row) -> Lease:
+    """Read (body, heard_until). While it lives, the narrow row is newer than the body."""
+    lease = _lease.decode(row[0])
+    if lease.state == "ended" or lease.heard_until == row[1]:
+        return lease
+    return structs.replace(lease, heard_until=row[1])
+
+
+def leases_from_rows(rows: Iterable[Row]) -> list[Lease]:
+    """Read rows of (body, heard_until), in their order."""
+    return [lease_from_row(row) for row in rows]
+
+
+@lru_cache(maxsize=10_000)
+def _pools(names: tuple[str, ...]) -> str:
+    return key_set(set(names))
+
+
+def lease_row(lease: Lease) -> Row:
+    """Write a lease or ticket; its needs and its deadlines are rows of their own, too."""
+    return (
+        lease.id,
+        lease.owner,
+        lease.key,
+        lease.arrival,
+        _pools(tuple(need.pool for need in lease.needs)),
+        lease.state,
+        lease.ended_at,
+        encode(lease),
+    )
+
+
+def units_by_pool(lease: Lease) -> dict[str, int]:
+    """Sum up what a lease needs of each pool, whatever the slots' states."""
+    units: dict[str, int] = {}
+    for need in lease.needs:
+        units[need.pool] = units.get(need.pool, 0) + need.units
+    return units
+
+
+def need_rows(lease: Lease) -> Iterator[Row]:
+    """Write a lease as each of its pools sees it."""
+    pools = units_by_pool(lease)
+    for pool, units in sorted(pools.items()):
+        yield (
+            pool,
+            lease.arrival,
+            lease.id,
+            -lease.priority,
+            units,
+            len(pools) > 1,
+            lease.pull,
+            lease.owner,
+            lease.state,
+            None if lease.token is None else str(lease.token),
+            lease.asked_at,
+            lease.granted_at,
+            lease.ended_at,
+            lease.cause,
+        )
+
+
+def outcome_row(outcome: Outcome) -> Row:
+    """Write an outcome."""
+    return (
+        outcome.pool,
+        outcome.at,
+        outcome.lease,
+        outcome.result,
+        outcome.limit,
+        encode(outcome),
+    )
+
+
+def timeline_row(timeline: Timeline) -> Row:
+    """Write what `Timeline(*row)` reads."""
+    return structs.astuple(timeline)
+
+
+def due_row(lease: LeaseId, heard_until: Instant | None, due: Instant | None) -> Row:
+    """Write the narrow row of a live lease."""
+    return (lease, heard_until, due)

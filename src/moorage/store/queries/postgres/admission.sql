@@ -1,0 +1,313 @@
+-- Pools, leases and the waiting line for PostgreSQL. Sets arrive as JSON arrays, the rows of a
+-- write as one array per column. Blocks: noun first.
+
+-- Whoever decides anything of admission holds this row, so that nothing else needs a lock.
+-- name: admission_lock --
+SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock FOR UPDATE;
+
+-- name: timeline_load --
+SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock;
+
+-- name: timeline_update --
+UPDATE admission_clock
+SET arrivals = r.arrivals, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
+    outage_ended_at = r.outage_ended_at
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+    AS r(arrivals, skew, downtime, alive_at, outage_ended_at);
+
+-- Pools by name, those of some leases, those with slots of some names, and those to be woken; if
+-- one of them has gangs, all that have. With each its slots, and under a quota what owners hold.
+-- name: pools_load --
+WITH named (name) AS (
+    SELECT value FROM json_array_elements_text($1) AS given(value)
+    UNION SELECT needed.value
+    FROM json_array_elements_text($2) AS one(value) JOIN lease ON lease.id = one.value
+        JOIN json_array_elements_text(lease.pools::json) AS needed(value) ON TRUE
+    UNION SELECT slot.pool FROM json_array_elements($3) AS one(value)
+        JOIN slot ON slot.name = one.value ->> 1
+    WHERE one.value ->> 0 IN ('', slot.pool)
+    UNION SELECT name FROM (
+        SELECT name FROM pool WHERE wake_at <= $4 ORDER BY wake_at LIMIT $5
+    ) AS woken
+), wanted (name) AS (
+    SELECT name FROM named
+    UNION SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
+        SELECT 1 FROM named JOIN pool AS own ON own.name = named.name WHERE own.gangs > 0
+    )
+)
+SELECT pool.body,
+    (SELECT '[' || string_agg(slot.body, ',') || ']' FROM slot WHERE slot.pool = pool.name),
+    CASE WHEN pool.quota IS NOT NULL THEN (
+        SELECT json_object_agg(owner, held)::text FROM (
+            SELECT owner, SUM(units) AS held FROM lease_need
+            WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
+        ) AS sums
+    ) END
+FROM wanted JOIN pool ON pool.name = wanted.name;
+
+-- name: leases_load --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.id = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: leases_load_by_key --
+SELECT lease.body, lease_due.heard_until
+FROM json_array_elements($1) AS asked(value)
+    JOIN lease ON lease.owner = asked.value ->> 0 AND lease.key = asked.value ->> 1
+    LEFT JOIN lease_due ON lease_due.lease = lease.id;
+
+-- name: leases_load_by_slot --
+SELECT lease.body, lease_due.heard_until
+FROM json_array_elements($1) AS one(value) JOIN slot ON slot.name = one.value ->> 1
+    JOIN lease ON lease.id = slot.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE one.value ->> 0 IN ('', slot.pool);
+
+-- name: leases_load_by_pool --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.id IN (
+    SELECT lease_need.lease
+    FROM json_array_elements_text($1) AS one(value) JOIN lease_need
+        ON lease_need.pool = one.value AND lease_need.state = 'waiting'
+    UNION ALL SELECT lease_need.lease
+    FROM json_array_elements_text($1) AS one(value) JOIN lease_need
+        ON lease_need.pool = one.value AND lease_need.state = 'granted'
+);
+
+-- name: leases_load_due --
+SELECT lease.body, lease_due.heard_until
+FROM lease_due JOIN lease ON lease.id = lease_due.lease
+WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
+
+-- A pool's tickets after (rank, arrival), in the order of the line.
+-- name: line_load --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
+    AND (lease_need.rank, lease_need.arrival) > ($2, $3)
+ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
+
+-- name: pool_upsert --
+INSERT INTO pool (name, quota, gangs, wake_at, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
+    wake_at = excluded.wake_at, body = excluded.body;
+
+-- name: pool_delete --
+DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
+-- name: slot_upsert --
+INSERT INTO slot (pool, name, state, owner, lease, body)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.owner,
+    lease = excluded.lease, body = excluded.body;
+
+-- name: slot_delete --
+DELETE FROM slot USING unnest($1::text[], $2::text[]) AS r(pool, name)
+WHERE slot.pool = r.pool AND slot.name = r.name;
+
+-- Owner, key, arrival and needs of a lease never change.
+-- name: lease_upsert --
+INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
+    $7::bigint[], $8::text[])
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at = excluded.ended_at,
+    body = excluded.body;
+
+-- name: lease_delete --
+DELETE FROM lease USING unnest($1::text[]) AS r(gone) WHERE id = r.gone;
+
+-- name: lease_due_upsert --
+INSERT INTO lease_due (lease, heard_until, due)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[])
+ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excluded.due;
+
+-- name: lease_due_delete --
+DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
+
+-- name: lease_need_upsert --
+INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, owner, state, token,
+    asked_at, granted_at, ended_at, cause)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
+    $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
+    $12::bigint[], $13::bigint[], $14::text[])
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET state = excluded.state, token = excluded.token,
+    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
+
+-- While the lease is still there: it tells which pools to look in.
+-- name: lease_need_delete --
+DELETE FROM lease_need USING (
+    SELECT needed.value AS pool, lease.arrival, lease.id
+    FROM unnest($1::text[]) AS r(gone) JOIN lease ON lease.id = r.gone
+        JOIN json_array_elements_text(lease.pools::json) AS needed(value) ON TRUE
+) AS found
+WHERE lease_need.pool = found.pool AND lease_need.arrival = found.arrival
+    AND lease_need.lease = found.id;
+
+-- name: outcome_insert --
+INSERT INTO outcome (pool, at, lease, result, units, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[]);
+
+-- name: outcome_delete_by_pool --
+DELETE FROM outcome USING unnest($1::text[]) AS r(gone) WHERE pool = r.gone;
+
+-- name: outcome_delete_before --
+DELETE FROM outcome USING unnest($1::bigint[]) AS r(mark)
+WHERE pool IN (SELECT name FROM pool) AND at < r.mark;
+
+-- name: leases_ended_before --
+SELECT id FROM lease WHERE ended_at < $1 ORDER BY ended_at LIMIT $2;
+
+-- name: pools_window --
+SELECT pool.body, (
+    SELECT json_object_agg(state, slots)::text FROM (
+        SELECT state, COUNT(*) AS slots FROM slot WHERE slot.pool = pool.name GROUP BY state
+    ) AS counts
+)
+FROM pool WHERE pool.name > $1 ORDER BY pool.name LIMIT $2;
+
+-- name: pool_load --
+SELECT pool.body, (
+    SELECT json_object_agg(state, slots)::text FROM (
+        SELECT state, COUNT(*) AS slots FROM slot WHERE slot.pool = pool.name GROUP BY state
+    ) AS counts
+)
+FROM pool WHERE pool.name = $1;
+
+-- name: pools_load_by_lease --
+SELECT pool.body
+FROM lease JOIN json_array_elements_text(lease.pools::json) AS needed(value) ON TRUE
+    JOIN pool ON pool.name = needed.value
+WHERE lease.id = $1 ORDER BY pool.name;
+
+-- name: lease_load --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;
+
+-- name: leases_window --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE (lease.arrival, lease.id) > ($1, $2) AND ($3::text IS NULL OR lease.state = $3)
+ORDER BY lease.arrival, lease.id LIMIT $4;
+
+-- name: leases_window_live --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.ended_at IS NULL AND (lease.arrival, lease.id) > ($1, $2) AND lease.state = $3
+ORDER BY lease.arrival, lease.id LIMIT $4;
+
+-- name: leases_window_by_owner --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.owner = $1 AND (lease.arrival, lease.id) > ($2, $3)
+    AND ($4::text IS NULL OR lease.state = $4)
+ORDER BY lease.arrival, lease.id LIMIT $5;
+
+-- name: leases_window_by_pool --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
+    AND ($4::text IS NULL OR lease_need.state = $4)
+    AND ($5::text IS NULL OR lease_need.owner = $5)
+ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
+
+-- name: line_window --
+SELECT lease, rank, arrival, units, owner, pull FROM lease_need
+WHERE pool = $1 AND state = 'waiting' AND (rank, arrival) > ($2, $3)
+ORDER BY rank, arrival LIMIT $4;
+
+-- name: pool_holders_load --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND lease_need.state = 'granted'
+ORDER BY lease_need.granted_at DESC LIMIT $2;
+
+-- name: pasts_load --
+SELECT asked_at, granted_at, ended_at FROM lease_need
+WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL
+ORDER BY ended_at DESC LIMIT $2;
+
+-- name: ends_load --
+SELECT asked_at, granted_at, ended_at, cause FROM lease_need
+WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at;
+
+-- Starts per minute: the units that were granted in the same minute.
+-- name: outcomes_count --
+WITH minutes AS (
+    SELECT granted_at / 60000000 AS minute, SUM(units)::bigint AS starts FROM lease_need
+    WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY 1
+), told AS (
+    SELECT outcome.units, outcome.result, (
+        SELECT starts FROM minutes WHERE minute = lease_need.granted_at / 60000000
+    ) AS starts
+    FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
+        LEFT JOIN lease_need ON lease_need.pool = outcome.pool
+            AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
+    WHERE outcome.pool = $1 AND outcome.at >= $2
+)
+SELECT units, COALESCE(starts, 0), COUNT(*) FILTER (WHERE result = 'ok'),
+    COUNT(*) FILTER (WHERE result = 'failed'), COUNT(*) FILTER (WHERE result = 'throttled')
+FROM told GROUP BY units, starts ORDER BY units, starts;
+
+-- name: lease_load_by_token --
+SELECT lease.body, lease_due.heard_until
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease_need.pool = $1 AND lease_need.state = 'granted' AND lease_need.token = $2;
+
+-- name: slots_load --
+SELECT body FROM slot WHERE pool = $1 ORDER BY name;
+
+-- name: slots_count --
+SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER BY 1, 2, 3;
+
+-- name: due_next --
+SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
+    (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1);
+
+-- name: pools_snapshot --
+SELECT body FROM pool ORDER BY name;
+
+-- name: slots_snapshot --
+SELECT body FROM slot ORDER BY pool, name;
+
+-- name: leases_live_snapshot --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.ended_at IS NULL ORDER BY lease.arrival, lease.id;
+
+-- name: lease_dues_snapshot --
+SELECT lease, due FROM lease_due ORDER BY lease;
+
+-- name: lease_needs_snapshot --
+SELECT pool, lease, state, units FROM lease_need
+WHERE state = 'waiting' OR state = 'granted' ORDER BY lease, pool;
+
+-- name: lease_needs_adrift --
+SELECT pool, lease FROM lease_need
+WHERE state = 'ended' AND NOT EXISTS (
+    SELECT 1 FROM lease WHERE id = lease_need.lease AND ended_at IS NOT NULL
+)
+ORDER BY pool, lease;
+
+-- name: pools_wipe --
+DELETE FROM pool;
+
+-- name: slots_wipe --
+DELETE FROM slot;
+
+-- name: leases_wipe --
+DELETE FROM lease;
+
+-- name: lease_dues_wipe --
+DELETE FROM lease_due;
+
+-- name: lease_needs_wipe --
+DELETE FROM lease_need;
+
+-- name: outcomes_wipe --
+DELETE FROM outcome;
