@@ -19,6 +19,7 @@ class Code(StrEnum):
     TOKEN_NOT_FOUND = "token_not_found"
     POOL_NOT_FOUND = "pool_not_found"
     LEASE_NOT_FOUND = "lease_not_found"
+    SLOT_NOT_FOUND = "slot_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -37,6 +38,7 @@ class Code(StrEnum):
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
+    SLOT_STATE = "slot_state"
     # It is somebody else's.
     HOLDER_MISMATCH = "holder_mismatch"
     # It is still in use.
