@@ -68,3 +68,6 @@ QUEUE_MAX_MAX = 1_000_000
 
 DUE_MAX = 512
 """Leases and tickets that one batch ends by itself, and pools that it wakes: the next goes on."""
+
+RESTS_MAX = 64
+"""Times at which freed units of one pool come out of their rest; beyond, neighbours are merged."""

@@ -70,6 +70,9 @@ class Changes:
     outcomes: list[Outcome] = field(default_factory=list)
     heard: dict[LeaseId, Instant] = field(default_factory=dict)
     """New `heard_until` of leases that are otherwise as they were: no change rows, no revision."""
+    postponed: set[LeaseId] = field(default_factory=set)
+    """Leases as they were, of which the stored due time is too early by now (`due_of` with the
+    timeline is right): to be stored anew, likewise without change rows."""
     timeline: Timeline | None = None
     """Likewise without change rows and revision."""
 
@@ -87,10 +90,11 @@ class Changes:
                 self.heard[lease] = until
             else:
                 self.leases[lease] = structs.replace(changed, heard_until=until)
+        self.postponed |= other.postponed
         self.timeline = other.timeline or self.timeline
 
     def __bool__(self) -> bool:
-        return self.told or bool(self.heard) or self.timeline is not None
+        return self.told or bool(self.heard or self.postponed) or self.timeline is not None
 
     @property
     def told(self) -> bool:

@@ -251,7 +251,7 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     if lease.state == "ended":
         return None
     heard = _heard_due(lease, timeline or Timeline())
-    if lease.state == "waiting" or lease.hold_until is None or heard is None:
+    if lease.hold_until is None or heard is None:
         return heard if lease.hold_until is None else lease.hold_until
     return min(heard, lease.hold_until)
 

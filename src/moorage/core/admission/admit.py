@@ -1,0 +1,312 @@
+"""Who may start now: the one function that grants.
+
+**The rule.** Tickets are scanned by (priority, arrival); arrival counts over all pools. A ticket
+that fits everywhere is granted. Otherwise its needs are set aside in each of its pools, as far as
+there is anything free, and later tickets see only the rest. A ticket that is passed over
+(`rules.py`: above the present limit, paused, quota used up, a silent poller; and what does not fit
+into the ledger) sets nothing aside. The scan ends when nothing is free. So no later ticket takes
+what a gang waits for, and no two of them hold parts of what the other needs.
+
+**Why pages of the lines of single pools are enough.** Each page is the beginning of its line, and
+tickets of this batch are added from the facts. Merged by (priority, arrival), a ticket's turn comes
+when everybody before it in each of its pools that have anything free has had its own: a pool whose
+page ends earlier stops the scan there (`LineShort`). Pools with nothing free need no page. Nothing
+is granted in them, and of nothing nothing can be set aside: a gang that also needs a pool which has
+something free stands in that one's page, too.
+"""
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from moorage.core.admission import pacing
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import Lease, Moment, Need, Pool, Slot
+from moorage.core.admission.rules import PULL_SILENCE, bar_of, is_silent, silence_ends
+from moorage.core.admission.units import free_units, units_by_pool
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+
+PAGE = 16
+"""Tickets that are asked for at first, of a line of which none are loaded."""
+
+TryClaim = Callable[[Lease], str | None]
+"""Takes what a ticket wants to hold in the ledger; or says why it does not fit."""
+
+Order = tuple[int, int]
+
+
+class LineShort(Exception):
+    """Lines ended before what is free in their pools did. Whatever was claimed must be undone.
+
+    `wanted`: how many tickets to load of each line, counted from its beginning.
+    """
+
+    def __init__(self, wanted: dict[str, int]) -> None:
+        super().__init__(f"more of the lines is needed: {wanted}")
+        self.wanted = wanted
+
+
+def admit(
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    try_claim: TryClaim | None = None,
+    polled: frozenset[LeaseId] = frozenset(),
+    silence: int | None = PULL_SILENCE,
+) -> Changes:
+    """Grant whoever may start, in every pool that was loaded, and say when to look again.
+
+    Args:
+        facts: after all decisions of the batch.
+        moment: now.
+        wall: the wall clock's time, for what is told of slots.
+        try_claim: for tickets with `allocations`; None: there are none.
+        polled: pull tickets that are asked for in this batch; no others are granted.
+        silence: microseconds after which a pull ticket that nobody asks for sets nothing aside;
+            None: it does as long as it waits.
+
+    Raises LineShort.
+    """
+    scan = _Scan(Draft(facts, moment, wall), try_claim, polled, silence)
+    scan.force()
+    scan.open()
+    scan.run()
+    scan.wake()
+    return scan.draft.changes
+
+
+def order(ticket: Lease) -> Order:
+    """Return a ticket's place in every line: the higher priority first, then who came first."""
+    return (-ticket.priority, ticket.arrival)
+
+
+class _Scan:
+    """One pass. `left`: what is free and not set aside, by pool and state, of all with a line."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        try_claim: TryClaim | None,
+        polled: frozenset[LeaseId],
+        silence: int | None,
+    ) -> None:
+        self.draft = draft
+        self.facts = draft.facts
+        self.moment = draft.moment
+        self.try_claim = try_claim
+        self.polled = polled
+        self.silence = silence
+        self.left: dict[str, dict[str, int]] = {}
+        self.opened: set[str] = set()
+        """Pools in which somebody may be granted yet."""
+        self.owners: dict[tuple[str, str], int] = {}
+        """Units granted in this scan, by pool and owner."""
+        self.idle: dict[tuple[str, str], list[Slot]] = {}
+        """Slots that nobody holds, by pool and state, the next to be granted last."""
+        self.forced: dict[tuple[str, str], int] = {}
+        """Slots that forced tickets have taken in this scan, by pool and state."""
+        self.silent_at: dict[str, Instant] = {}
+        """Service time at which a pull ticket will be passed over that has units set aside."""
+        self.short: dict[str, int] = {}
+
+    def force(self) -> None:
+        """Grant what is forced: it occupies whatever limit, pacing, rest, quota and pause say."""
+        forced = [t for t in self.facts.leases.values() if t.forced and t.state == "waiting"]
+        for ticket in sorted(forced, key=order):
+            if all(self._is_there(ticket, need.pool, need.state) for need in ticket.needs):
+                self._grant(ticket)
+
+    def open(self) -> None:
+        """Find out what is free, where somebody waits."""
+        at = self.moment.at
+        for name in self.facts.pools:
+            pool = self.draft.pool(name)
+            if not pool.waiting:
+                continue
+            if pool.paused or not pacing.is_open(pool, at):
+                self.left[name] = {}
+                continue
+            self.left[name] = left = free_units(self.facts, pool, at)
+            for (where, state), units in self.forced.items():
+                if where == name:
+                    left[state] = left.get(state, 0) - units
+            if any(units > 0 for units in left.values()):
+                self.opened.add(name)
+
+    def run(self) -> None:
+        """Scan the lines of the open pools. Raises LineShort."""
+        if not self.opened:
+            return
+        tickets, ends = self._lines()
+        for ticket in tickets:
+            if not self.opened:
+                break
+            place = order(ticket)
+            while ends and ends[-1][0] < place:
+                self._run_short(ends.pop()[1])
+            if any(need.pool in self.opened for need in ticket.needs):
+                self._judge(ticket)
+        for _, name in ends:
+            self._run_short(name)
+        if self.short:
+            raise LineShort(self.short)
+
+    def wake(self) -> None:
+        """Note for every pool when time alone may let somebody start."""
+        for name in self.facts.pools:
+            pool = self.draft.pool(name)
+            wake_at = self._wake_at(pool) if pool.waiting else None
+            if wake_at != pool.wake_at:
+                rests = tuple(rest for rest in pool.resting if rest.until > self.moment.at)
+                self.draft.changes.pools[name] = structs.replace(
+                    pool, wake_at=wake_at, resting=rests
+                )
+
+    def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
+        """Return the tickets to scan, and where the known part of each open line ends.
+
+        The ends are sorted, the first last; a line of which all is known has none.
+        """
+        known = dict.fromkeys(self.opened, 0)
+        tickets = []
+        for lease in self.facts.leases.values():
+            if lease.state != "waiting" or lease.id in self.draft.changes.leases:
+                continue
+            pools = {need.pool for need in lease.needs} & known.keys()
+            for name in pools:
+                known[name] += 1
+            if pools:
+                tickets.append(lease)
+        ends = []
+        for name, count in known.items():
+            line = self.facts.lines.get(name)
+            if count >= self.draft.pool(name).waiting or (line is not None and line.whole):
+                continue
+            last = line.tickets[-1] if line is not None and line.tickets else None
+            end = (-(1 << 62), 0) if last is None else order(self.facts.leases[last])
+            ends.append((end, name))
+        tickets.sort(key=order)
+        ends.sort(reverse=True)
+        return tickets, ends
+
+    def _run_short(self, name: str) -> None:
+        """Note that a line is known too little of, if that matters."""
+        if name not in self.opened:
+            return
+        self.opened.discard(name)
+        line = self.facts.lines.get(name)
+        loaded = 0 if line is None else len(line.tickets)
+        units = sum(max(0, left) for left in self.left[name].values())
+        self.short[name] = max(PAGE, 4 * loaded, loaded + min(units, self.draft.pool(name).waiting))
+
+    def _judge(self, ticket: Lease) -> None:
+        """Grant a ticket whose turn it is, set its units aside, or pass it over."""
+        if not ticket.forced and self._is_passed_over(ticket):
+            return
+        lacks = any(self._lacks(ticket, n.pool, n.state, n.units) for n in ticket.needs)
+        unasked = ticket.pull and ticket.id not in self.polled
+        # Once a line is short all of this is done again: then nothing more need be claimed.
+        if lacks or unasked or self.short:
+            self._set_aside(ticket)
+            return
+        refusal = self._claim(ticket)
+        if refusal is None:
+            self._grant(ticket)
+        elif refusal != ticket.detail:
+            self.draft.put(structs.replace(ticket, detail=refusal))
+
+    def _is_passed_over(self, ticket: Lease) -> bool:
+        for name, units in units_by_pool(ticket.needs).items():
+            granted = self.owners.get((name, ticket.owner), 0)
+            if bar_of(self.facts, self.draft.pool(name), ticket, units, granted) is not None:
+                return True
+        if not ticket.pull or ticket.id in self.polled:
+            return False
+        return is_silent(ticket, self.moment, self.silence)
+
+    def _lacks(self, ticket: Lease, pool: str, state: str, units: int) -> bool:
+        if ticket.forced and self.draft.pool(pool).spec.limit is not None:
+            return False
+        return self.left[pool].get(state, 0) < units
+
+    def _is_there(self, ticket: Lease, name: str, state: str) -> bool:
+        """Are there slots for a forced ticket? Units without names always are."""
+        if self.draft.pool(name).spec.limit is not None:
+            return True
+        wanted = sum(n.units for n in ticket.needs if (n.pool, n.state) == (name, state))
+        return len(self._slots(name, state)) >= wanted
+
+    def _claim(self, ticket: Lease) -> str | None:
+        if ticket.allocations is None:
+            return None
+        if self.try_claim is None:
+            raise ValueError(f"ticket {ticket.id} has allocations: there must be a way to claim")
+        return self.try_claim(ticket)
+
+    def _set_aside(self, ticket: Lease) -> None:
+        silent_at = None
+        if ticket.pull and ticket.id not in self.polled:
+            ends = silence_ends(ticket, self.silence)
+            if ends is not None:
+                silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+        for need in ticket.needs:
+            left = self.left[need.pool]
+            left[need.state] = max(0, left.get(need.state, 0) - need.units)
+            if silent_at is not None:
+                earlier = self.silent_at.get(need.pool, silent_at)
+                self.silent_at[need.pool] = min(earlier, silent_at)
+            self._close(need.pool)
+
+    def _grant(self, ticket: Lease) -> None:
+        taken = []
+        for need in ticket.needs:
+            if self.draft.pool(need.pool).spec.limit is None:
+                slots = self._slots(need.pool, need.state)
+                taken += [slots.pop() for _ in range(need.units)]
+            self._use(need, forced=ticket.forced)
+            owned = (need.pool, ticket.owner)
+            self.owners[owned] = self.owners.get(owned, 0) + need.units
+        self.draft.grant(ticket, taken)
+        for need in ticket.needs:
+            self._close(need.pool)
+
+    def _use(self, need: Need, *, forced: bool) -> None:
+        left = self.left.get(need.pool)
+        if left is not None:
+            left[need.state] = left.get(need.state, 0) - need.units
+        elif forced and self.draft.pool(need.pool).spec.limit is None:
+            at = (need.pool, need.state)
+            self.forced[at] = self.forced.get(at, 0) + need.units
+
+    def _close(self, name: str) -> None:
+        """Let a pool be open no more if nothing of it is left, or its pacing says so."""
+        if name not in self.opened:
+            return
+        if not pacing.is_open(self.draft.pool(name), self.moment.at):
+            self.left[name] = {}
+        if not any(units > 0 for units in self.left[name].values()):
+            self.opened.discard(name)
+
+    def _slots(self, name: str, state: str) -> list[Slot]:
+        """Return the slots of a state that nobody holds, the next to be granted last."""
+        found = self.idle.get((name, state))
+        if found is None:
+            slots = self.facts.slots.get(name, {}).values()
+            found = [slot for slot in slots if not slot.owner and slot.state == state]
+            found.sort(key=lambda slot: (slot.updated_at, slot.name), reverse=True)
+            self.idle[name, state] = found
+        return found
+
+    def _wake_at(self, pool: Pool) -> Instant | None:
+        if pool.paused:
+            return None
+        at = self.moment.at
+        times = [rest.until for rest in pool.resting if rest.until > at]
+        opens = pacing.opens_at(pool)
+        if opens is not None and opens > at:
+            times.append(opens)
+        if pool.name in self.silent_at:
+            times.append(self.silent_at[pool.name])
+        return min(times, default=None)

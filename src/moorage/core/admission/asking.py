@@ -1,0 +1,213 @@
+"""What is asked of admission: a wish for units, the proof of a holder, and what they may say."""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final, Literal
+
+from msgspec import Struct, structs
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import FREE, LEASED, SECOND, Lease, Need, Pool, Token
+from moorage.core.admission.units import free_units, limit_of, units_by_pool
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import (
+    DURATION_SECONDS_MAX,
+    KEY_LENGTH_MAX,
+    LABEL_NAME_LENGTH_MAX,
+    LABELS_MAX,
+    MAX_INT,
+    NEEDS_MAX,
+    PATIENCE_SECONDS_MAX,
+    PRIORITY_MAX,
+    TTL_SECONDS_MIN,
+)
+
+
+class _Sentinel(Enum):
+    NEVER = "never"
+
+
+NEVER: Final = _Sentinel.NEVER
+"""Of a TTL or hold: none at all, whatever the pools say."""
+
+Term = int | Literal[_Sentinel.NEVER] | None
+"""Microseconds; None: the pools' default, which is the strictest of them."""
+
+
+class Ask(Struct, frozen=True):
+    """A wish to occupy units of one or more pools, all at once or none. Times are microseconds."""
+
+    id: LeaseId
+    """Of the lease that it makes, if it makes one."""
+    owner: str
+    key: str
+    digest: str
+    needs: tuple[Need, ...]
+    priority: int = 0
+    ttl: Term = None
+    hold: Term = None
+    patience: int = 30 * SECOND
+    labels: dict[str, str] = {}
+    forced: bool = False
+    pull: bool = False
+    allocations: str | None = None
+    heard_until: Instant | None = None
+    """Alive time until which its ticket waits unheard; None: for ever."""
+
+    def heard(self, until: Instant) -> "Ask":
+        """Return the same wish, of which somebody will be heard until then."""
+        return structs.replace(self, heard_until=until)
+
+
+class Proof(Struct, frozen=True):
+    """By what right somebody changes a lease."""
+
+    owner: str | None = None
+    """Who it is; None: an operator, who may do it to anybody's."""
+    token: Token | str | None = None
+    """The token that the holder was given, or how it is shown; None: it shows none."""
+
+
+def check_proof(lease: Lease, proof: Proof) -> None:
+    """Raise HOLDER_MISMATCH or TOKEN_STALE unless this proof is the lease's."""
+    if proof.owner is not None and proof.owner != lease.owner:
+        raise Error(Code.HOLDER_MISMATCH, f"lease {lease.id} is somebody else's")
+    if proof.token is not None and str(proof.token) != str(lease.token):
+        raise Error(Code.TOKEN_STALE, f"token {proof.token} is not that of lease {lease.id}")
+
+
+def check_ask(facts: Facts, ask: Ask) -> None:
+    """Raise INVALID or POOL_UNKNOWN if this can be no wish at all."""
+    _check_words(ask)
+    _check_needs(facts, ask.needs)
+    terms = (("ttl", ask.ttl), ("hold", ask.hold))
+    for name, term in terms:
+        if term is not None and term is not NEVER:
+            check_duration(name, term)
+    for pool in pools_of(facts, ask.needs):
+        check_ttl(pool, None if ask.ttl is NEVER else ask.ttl)
+
+
+def check_ttl(pool: Pool, ttl: int | None) -> None:
+    """Raise INVALID if a pool does not permit this TTL."""
+    if ttl is None:
+        return
+    if ttl < TTL_SECONDS_MIN * SECOND:
+        raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s")
+    if ttl > pool.spec.ttl_max:
+        most = pool.spec.ttl_max / SECOND
+        raise Error(Code.INVALID, f"ttl must be at most {most:g} s in pool {pool.name}")
+
+
+def check_duration(name: str, microseconds: int, least: int = 1) -> None:
+    """Raise INVALID unless a duration is within bounds."""
+    if not least <= microseconds <= DURATION_SECONDS_MAX * SECOND:
+        raise Error(
+            Code.INVALID,
+            f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s",
+        )
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raise INVALID if there are too many labels, or one is too long."""
+    if len(labels) > LABELS_MAX:
+        raise Error(Code.INVALID, f"there may be at most {LABELS_MAX} labels")
+    for name, value in labels.items():
+        if not 1 <= len(name) <= LABEL_NAME_LENGTH_MAX or len(value) > KEY_LENGTH_MAX:
+            raise Error(
+                Code.INVALID,
+                f"label '{name}': a name has 1 to {LABEL_NAME_LENGTH_MAX} characters,"
+                f" a value at most {KEY_LENGTH_MAX}",
+            )
+
+
+def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if a wish could never be granted by these pools as they are.
+
+    A forced one is bound by nothing but the slots there are: what has no name cannot be had.
+    """
+    for pool in pools_of(facts, ask.needs):
+        units = units_by_pool(ask.needs)[pool.name]
+        if ask.forced:
+            _check_slots(facts, pool, ask.needs, at)
+        elif units > limit_of(facts, pool):
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{units} units are wanted of pool {pool.name}, which has"
+                f" {limit_of(facts, pool)} in all",
+            )
+        elif pool.spec.quota is not None and units > pool.spec.quota:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{units} units are wanted of pool {pool.name}, of which one owner may hold"
+                f" {pool.spec.quota}",
+            )
+
+
+def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
+    """Return each needed pool once. Raises POOL_UNKNOWN."""
+    found = {}
+    for need in needs:
+        pool = facts.pools.get(need.pool)
+        if pool is None:
+            raise Error(Code.POOL_UNKNOWN, f"there is no pool {need.pool}")
+        found[need.pool] = pool
+    return list(found.values())
+
+
+def ttl_of(pools: list[Pool], term: Term) -> int | None:
+    """Return the TTL of a lease in these pools; None: it need not be renewed."""
+    if term is NEVER:
+        return None
+    return min(pool.spec.ttl for pool in pools) if term is None else term
+
+
+def hold_of(pools: list[Pool], term: Term) -> int | None:
+    """Return the hold of a lease in these pools; None: it does not end by itself."""
+    if term is NEVER:
+        return None
+    holds = [pool.spec.hold for pool in pools if pool.spec.hold is not None]
+    return min(holds, default=None) if term is None else term
+
+
+def _check_words(ask: Ask) -> None:
+    if not 1 <= len(ask.key) <= KEY_LENGTH_MAX:
+        raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters")
+    if abs(ask.priority) > PRIORITY_MAX:
+        raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+    if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:
+        raise Error(Code.INVALID, f"patience must be above 0, at most {PATIENCE_SECONDS_MAX} s")
+    if ask.forced and ask.allocations is not None:
+        raise Error(Code.INVALID, "what is forced cannot have allocations: they might not fit")
+    check_labels(ask.labels)
+
+
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
+    if not 1 <= len(needs) <= NEEDS_MAX:
+        raise Error(Code.INVALID, f"there must be 1 to {NEEDS_MAX} needs")
+    if len({(need.pool, need.state) for need in needs}) < len(needs):
+        raise Error(Code.INVALID, "a pool may be needed once only: add up its units")
+    for need in needs:
+        if not 1 <= need.units <= MAX_INT:
+            raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}")
+    for pool in pools_of(facts, needs):
+        named = pool.spec.limit is None
+        if not named and any(
+            need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
+        ):
+            raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
+
+
+def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+    if pool.spec.limit is not None:
+        return
+    free = free_units(facts, structs.replace(pool, resting=()), at)
+    for need in needs:
+        if need.pool == pool.name and need.units > free.get(need.state, 0):
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{need.units} slots are wanted of pool {pool.name}, which has"
+                f" {free.get(need.state, 0)} {need.state} that nobody holds",
+            )

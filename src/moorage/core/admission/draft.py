@@ -1,0 +1,128 @@
+"""Changes while they are being made: a decision of several steps sees its own earlier ones."""
+
+from msgspec import structs
+
+from moorage.core.admission import pacing
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import FREE, Cause, Lease, Moment, Pool, Slot, Timeline, Token
+from moorage.core.admission.slots import give_back, named, occupied
+from moorage.core.admission.units import is_gang, rested, units_by_pool
+from moorage.core.clock import Instant
+
+
+class Draft:
+    """What one decision has changed so far, and what it sees: `changes` over `facts`.
+
+    The stored sums (`Pool.occupied`, `waiting`, `gangs`) move with the leases here, nowhere else.
+    """
+
+    def __init__(self, facts: Facts, moment: Moment, wall: Instant) -> None:
+        self.facts = facts
+        self.moment = moment
+        self.wall = wall
+        self.changes = Changes()
+        self._grants = facts.grants
+
+    def pool(self, name: str) -> Pool:
+        """Return a pool as it is by now. Raises KeyError if it was not loaded."""
+        changed = self.changes.pools.get(name)
+        return self.facts.pools[name] if changed is None else changed
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline as it is by now."""
+        return self.changes.timeline or self.facts.timeline
+
+    def arrive(self) -> int:
+        """Return the arrival number of one more ticket."""
+        self.changes.timeline = structs.replace(self.timeline, arrivals=self.timeline.arrivals + 1)
+        return self.changes.timeline.arrivals
+
+    def put(self, lease: Lease) -> None:
+        """Let a lease be as given; sums do not move."""
+        self.changes.leases[lease.id] = lease
+
+    def wait(self, ticket: Lease, sign: int = 1) -> None:
+        """Let a ticket stand in its lines, or (-1) leave them."""
+        gang = is_gang(ticket.needs)
+        for name in units_by_pool(ticket.needs):
+            pool = self.pool(name)
+            self.changes.pools[name] = structs.replace(
+                pool, waiting=pool.waiting + sign, gangs=pool.gangs + sign * gang
+            )
+
+    def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
+        """Let a ticket become a lease that occupies its units; the caller has seen that it may."""
+        self.wait(ticket, -1)
+        for name, units in units_by_pool(ticket.needs).items():
+            pool = self.pool(name)
+            self.changes.pools[name] = structs.replace(pool, occupied=pool.occupied + units)
+        return self.start(ticket, taken, paying=not ticket.forced)
+
+    def start(self, ticket: Lease, taken: list[Slot], *, paying: bool) -> Lease:
+        """Let a ticket be granted in units that are counted already."""
+        moment = self.moment
+        if paying:
+            self._pay(ticket)
+        slots = {}
+        dests = {(need.pool, need.state): need.dest for need in ticket.needs}
+        for slot in taken:
+            dest = dests.get((slot.pool, slot.state), slot.state)
+            slots.update(occupied(self.wall, ticket, [slot], dest))
+        self.changes.slots.update(slots)
+        lease = structs.replace(
+            ticket,
+            state="granted",
+            granted_at=moment.at,
+            heard_until=None if ticket.ttl is None else Instant(moment.alive + ticket.ttl),
+            hold_until=None if ticket.hold is None else Instant(moment.at + ticket.hold),
+            token=Token(0, 0, self._grants),
+            slots=named(slots),
+            detail="",
+        )
+        self._grants += 1
+        self.put(lease)
+        return lease
+
+    def end(
+        self, lease: Lease, cause: Cause, detail: str = "", states: dict[str, str] | None = None
+    ) -> Lease:
+        """Let a ticket leave its lines, or a lease give back its units; those rest."""
+        if lease.state == "waiting":
+            self.wait(lease, -1)
+        else:
+            self._free(lease, states)
+        return self.stop(lease, cause, detail)
+
+    def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
+        """Let a lease be ended; what it held is somebody else's matter."""
+        ended = structs.replace(
+            lease, state="ended", ended_at=self.moment.at, cause=cause, detail=detail
+        )
+        self.put(ended)
+        return ended
+
+    def _free(self, lease: Lease, states: dict[str, str] | None) -> None:
+        given = give_back(self.facts, self.wall, lease, states)
+        self.changes.slots.update(given)
+        for name, units in units_by_pool(lease.needs).items():
+            pool = self.pool(name)
+            if pool.spec.limit is None:
+                idle = sum(
+                    slot is not None and slot.pool == name and slot.state == FREE
+                    for slot in given.values()
+                )
+            else:
+                idle = units
+            self.changes.pools[name] = structs.replace(
+                pool,
+                occupied=pool.occupied - units,
+                resting=rested(pool.resting, self.moment.at, pool.spec.cooldown, idle),
+            )
+
+    def _pay(self, ticket: Lease) -> None:
+        for name, units in units_by_pool(ticket.needs).items():
+            pool = self.pool(name)
+            if pool.spec.pacing is not None:
+                paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
+                self.changes.pools[name] = structs.replace(pool, paced_at=paced_at)

@@ -1,0 +1,310 @@
+"""What may be done with tickets and leases: ask, be heard of, give back, try again.
+
+Each decision returns its changes and the id of the lease it is about. Nobody is granted here, but
+for who keeps its place in `retry`: `admit.py` does that, once for all decisions of a batch.
+"""
+
+from typing import Literal
+
+from msgspec import structs
+
+from moorage.core.admission import pacing
+from moorage.core.admission.asking import (
+    NEVER,
+    Ask,
+    Proof,
+    check_ask,
+    check_duration,
+    check_proof,
+    check_ttl,
+    check_units,
+    hold_of,
+    pools_of,
+    ttl_of,
+)
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool
+from moorage.core.admission.units import free_units, limit_of, units_by_pool
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import DETAIL_LENGTH_MAX
+
+__all__ = ["Ask", "Proof", "ask", "hold", "outcome", "poll", "release", "renew", "retry"]
+
+Answer = tuple[Changes, LeaseId]
+
+
+def ask(facts: Facts, moment: Moment, wish: Ask) -> Answer:
+    """Let a ticket stand in its lines; whether it is granted at once says `admit`.
+
+    The same key and digest: the lease that there is, ended or not.
+    Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL.
+    """
+    draft = Draft(facts, moment, moment.at)
+    return draft.changes, _ask(draft, wish)
+
+
+def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
+    """Note that a waiting client is there, and wait for it until then (alive time).
+
+    A ticket that was withdrawn stays so. Raises LEASE_NOT_FOUND.
+    """
+    found, changes = _found(facts, lease), Changes()
+    if found.state == "waiting" and found.heard_until is not None and until > found.heard_until:
+        changes.heard[lease] = until
+    return changes, lease
+
+
+def renew(
+    facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, ttl: int | None = None
+) -> Answer:
+    """Note that a holder is alive; with `ttl` (microseconds) its lease lasts so long from now on.
+
+    A ticket is heard of for its patience.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID.
+    """
+    found, changes = _live(facts, lease, proof), Changes()
+    if ttl is not None and ttl != found.ttl:
+        for pool in pools_of(facts, found.needs):
+            check_ttl(pool, ttl)
+        until = found.heard_until
+        if found.state == "granted":
+            until = Instant(moment.alive + ttl)
+        changes.leases[lease] = structs.replace(found, ttl=ttl, heard_until=until)
+        return changes, lease
+    span = found.ttl if found.state == "granted" else found.patience
+    if span is not None and found.heard_until is not None:
+        changes.heard[lease] = Instant(max(found.heard_until, moment.alive + span))
+    return changes, lease
+
+
+def release(
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    lease: LeaseId,
+    proof: Proof,
+    cause: Cause = "released",
+    detail: str = "",
+    states: dict[str, str] | None = None,
+) -> Answer:
+    """Give a lease back, or withdraw a ticket; once it has ended, that changes nothing.
+
+    Args:
+        facts: with the lease and its pools.
+        moment: now.
+        wall: the wall clock's time, for what is told of slots.
+        lease: which.
+        proof: by what right.
+        cause: why; of a ticket that is `released` it is `withdrawn`.
+        detail: who or what, for people.
+        states: what its slots become, by pool; free where nothing is said.
+
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE.
+    """
+    found = _found(facts, lease)
+    check_proof(found, proof)
+    draft = Draft(facts, moment, wall)
+    if found.state != "ended":
+        if found.state == "waiting" and cause == "released":
+            cause = "withdrawn"
+        draft.end(found, cause, detail[:DETAIL_LENGTH_MAX], states)
+    return draft.changes, lease
+
+
+def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int | None) -> Answer:
+    """Let a lease end by itself so long from now (microseconds); None: not by itself.
+
+    A ticket's hold begins with its grant.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID.
+    """
+    found = _live(facts, lease, proof)
+    if wanted is not None:
+        check_duration("hold", wanted)
+    until = None
+    if wanted is not None and found.state == "granted":
+        until = Instant(moment.at + wanted)
+    return Changes(leases={lease: structs.replace(found, hold=wanted, hold_until=until)}), lease
+
+
+def retry(
+    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, new: Ask
+) -> Answer:
+    """Release and ask anew in one step; the answer is the new lease.
+
+    If every pool says `on_retry: keep`, who retries keeps its place. A ticket: in line. A lease:
+    its units and slots, at once; it does not wait for pacing, but pays. Not so if the new wish
+    differs, a pool is paused, or a limit or quota was lowered below what is held: then, and with
+    `allocations`, it goes back into the line, at its old place if the pools say keep.
+    Raises as `release` and `ask`, and LEASE_ENDED.
+    """
+    old = _found(facts, lease)
+    check_proof(old, proof)
+    draft = Draft(facts, moment, wall)
+    again = _known(facts, new)
+    if again is not None:
+        return draft.changes, again
+    old = _live(facts, lease, proof)
+    check_ask(facts, new)
+    pools = pools_of(facts, new.needs)
+    keeps = old.needs == new.needs and all(pool.spec.on_retry == "keep" for pool in pools)
+    if keeps and old.state == "granted" and _may_keep(facts, old, new, pools):
+        draft.stop(old, "retried")
+        ticket = _ticket(draft, new, draft.arrive())
+        held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
+        draft.start(ticket, held, paying=True)
+        return draft.changes, new.id
+    draft.end(old, "retried")
+    _ask(draft, new, old.arrival if keeps else None)
+    return draft.changes, new.id
+
+
+def outcome(
+    facts: Facts,
+    moment: Moment,
+    lease: LeaseId,
+    proof: Proof,
+    result: Literal["ok", "failed", "throttled"],
+    detail: str,
+) -> Answer:
+    """Note what became of a start, in each of its pools; also after its end.
+
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: it was never granted.
+    """
+    found = _found(facts, lease)
+    check_proof(found, proof)
+    if found.granted_at is None:
+        raise Error(Code.INVALID, f"lease {lease} was never granted, so nothing can be its outcome")
+    told = [
+        Outcome(
+            lease=lease,
+            pool=pool.name,
+            at=moment.at,
+            result=result,
+            detail=detail[:DETAIL_LENGTH_MAX],
+            limit=limit_of(facts, pool),
+            occupied=pool.occupied,
+        )
+        for name in units_by_pool(found.needs)
+        if (pool := facts.pools.get(name)) is not None
+    ]
+    return Changes(outcomes=told), lease
+
+
+def anew(lease: Lease, fresh: LeaseId, key: str) -> Ask:
+    """Return what a lease was asked for with, as the wish of a new attempt."""
+    return Ask(
+        id=fresh,
+        owner=lease.owner,
+        key=key,
+        digest=lease.digest,
+        needs=lease.needs,
+        priority=lease.priority,
+        ttl=NEVER if lease.ttl is None else lease.ttl,
+        hold=NEVER if lease.hold is None else lease.hold,
+        patience=lease.patience,
+        labels=lease.labels,
+        forced=lease.forced,
+        pull=lease.pull,
+        allocations=lease.allocations,
+    )
+
+
+def _ask(draft: Draft, wish: Ask, arrival: int | None = None) -> LeaseId:
+    known = _known(draft.facts, wish)
+    if known is not None:
+        return known
+    check_ask(draft.facts, wish)
+    check_units(draft.facts, wish, draft.moment.at)
+    if not wish.forced:
+        for name in units_by_pool(wish.needs):
+            _check_queue(draft, draft.pool(name))
+    ticket = _ticket(draft, wish, draft.arrive() if arrival is None else arrival)
+    draft.put(ticket)
+    draft.wait(ticket)
+    return wish.id
+
+
+def _known(facts: Facts, wish: Ask) -> LeaseId | None:
+    """Return the lease that the same wish made before. Raises KEY_REUSED."""
+    known = facts.asked.get((wish.owner, wish.key))
+    if known is not None and facts.leases[known].digest != wish.digest:
+        raise Error(
+            Code.KEY_REUSED,
+            f"key '{wish.key}' was used for another request; a new attempt needs a new key",
+        )
+    return known
+
+
+def _ticket(draft: Draft, wish: Ask, arrival: int) -> Lease:
+    pools = pools_of(draft.facts, wish.needs)
+    return Lease(
+        id=wish.id,
+        owner=wish.owner,
+        key=wish.key,
+        digest=wish.digest,
+        needs=tuple(sorted(wish.needs, key=lambda need: (need.pool, need.state))),
+        state="waiting",
+        priority=wish.priority,
+        arrival=arrival,
+        ttl=ttl_of(pools, wish.ttl),
+        hold=hold_of(pools, wish.hold),
+        patience=wish.patience,
+        labels=wish.labels,
+        forced=wish.forced,
+        pull=wish.pull,
+        keep=any(pool.spec.expire == "keep" for pool in pools),
+        asked_at=draft.moment.at,
+        heard_until=wish.heard_until,
+        allocations=wish.allocations,
+    )
+
+
+def _check_queue(draft: Draft, pool: Pool) -> None:
+    """Raise QUEUE_FULL if as many wait as may, not counting those who need not wait any more."""
+    at = draft.moment.at
+    starting = 0
+    if pool.waiting >= pool.spec.queue_max and not pool.paused:
+        free = sum(max(0, units) for units in free_units(draft.facts, pool, at).values())
+        starting = min(free, pacing.permitted(pool, at, free))
+    if pool.waiting - starting >= pool.spec.queue_max:
+        raise Error(
+            Code.QUEUE_FULL, f"{pool.waiting} wait for pool {pool.name}, and no more may wait"
+        )
+
+
+def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
+    if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
+        return False
+    for pool in pools:
+        if pool.paused or pool.occupied > limit_of(facts, pool):
+            return False
+        quota = pool.spec.quota
+        if quota is not None and facts.held.get((pool.name, old.owner), 0) > quota:
+            return False
+    return True
+
+
+def _found(facts: Facts, lease: LeaseId) -> Lease:
+    found = facts.leases.get(lease)
+    if found is None:
+        raise Error(Code.LEASE_NOT_FOUND, f"there is no lease {lease}")
+    return found
+
+
+def _live(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
+    """Return a lease or ticket that this proof is for. Raises LEASE_ENDED and as `check_proof`."""
+    found = _found(facts, lease)
+    check_proof(found, proof)
+    if found.state == "ended":
+        raise Error(Code.LEASE_ENDED, ended_message(found))
+    return found
+
+
+def ended_message(lease: Lease) -> str:
+    """Say that a lease has ended, and why."""
+    why = (lease.cause or "").replace("_", " ")
+    more = f" ({lease.detail})" if lease.detail else ""
+    return f"lease {lease.id} has ended: {why}{more}"

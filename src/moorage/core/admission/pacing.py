@@ -1,0 +1,56 @@
+"""The least time between grants: a GCRA (a leaky bucket that is one number) per pool.
+
+`Pool.paced_at` is when the units granted so far are paid for. A grant may come when that is at most
+`burst - 1` intervals ahead, and each of its units pays an interval and its jitter. Pacing never
+keeps anything from being given back.
+"""
+
+from hashlib import blake2b
+
+from moorage.core.admission.model import SECOND, Pool
+from moorage.core.clock import Instant
+from moorage.core.limits import DURATION_SECONDS_MAX
+
+AHEAD_MAX = 10 * DURATION_SECONDS_MAX * SECOND
+"""Microseconds that a pool may be paid for ahead: ten years."""
+
+
+def opens_at(pool: Pool) -> Instant | None:
+    """Return the service time from which pacing permits a grant; None: the pool is not paced."""
+    pacing = pool.spec.pacing
+    if pacing is None:
+        return None
+    return Instant(pool.paced_at - (pacing.burst - 1) * pacing.interval)
+
+
+def is_open(pool: Pool, at: Instant) -> bool:
+    """Does pacing permit a grant now?"""
+    opens = opens_at(pool)
+    return opens is None or opens <= at
+
+
+def permitted(pool: Pool, at: Instant, units: int) -> int:
+    """Return how many of so many grants of one unit pacing permits at once."""
+    pacing, opens = pool.spec.pacing, opens_at(pool)
+    if pacing is None or opens is None:
+        return units
+    if opens > at:
+        return 0
+    return min(units, pacing.burst, 1 + (at - opens) // pacing.interval)
+
+
+def paid(pool: Pool, units: int, at: Instant, arrival: int) -> Instant:
+    """Return the pool's `paced_at` after a grant of so many units to the ticket that arrived so."""
+    pacing = pool.spec.pacing
+    if pacing is None:
+        return pool.paced_at
+    step = pacing.interval + jitter(pool.name, arrival, pacing.jitter)
+    return Instant(min(max(at, pool.paced_at) + units * step, at + AHEAD_MAX))
+
+
+def jitter(pool: str, arrival: int, most: int) -> int:
+    """Return 0 to `most` microseconds, evenly spread, the same for the same pool and arrival."""
+    if most <= 0:
+        return 0
+    seed = blake2b(f"{arrival}/{pool}".encode(), digest_size=8).digest()
+    return int.from_bytes(seed) % (most + 1)

@@ -1,0 +1,188 @@
+"""Making, changing, pausing and deleting pools. A lowered limit never revokes."""
+
+import re
+
+from msgspec import structs
+
+from moorage.core.admission.asking import check_duration, check_labels
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import SECOND, Moment, Pacing, Pool, PoolSpec, Rest
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.limits import (
+    MAX_INT,
+    POOL_NAME_LENGTH_MAX,
+    QUEUE_MAX_MAX,
+    TTL_SECONDS_MIN,
+)
+
+NAME = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
+
+
+def put(
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    name: str,
+    spec: PoolSpec,
+    generation: int | None = None,
+    slotted: bool = False,
+) -> tuple[Changes, Pool]:
+    """Let a pool be as described; if it is, nothing changes, its generation neither.
+
+    Args:
+        facts: with the pool, if there is one.
+        moment: now.
+        wall: the wall clock's time, for what is told of the pool.
+        name: path-like, of a-z, 0-9, `.`, `_`, `-`.
+        spec: all of what it shall be.
+        generation: the one the caller has seen; 0: there must be none; None: whatever is.
+        slotted: it has slots instead of a limit. A pool stays what it is.
+
+    Raises INVALID, POOL_EXISTS, POOL_GENERATION, POOL_NOT_FOUND.
+    """
+    before = facts.pools.get(name)
+    _check_generation(name, before, generation)
+    _check_name(name)
+    _check_kind(name, before, spec, slotted)
+    check_spec(spec)
+    if before is None:
+        pool = new_pool(name, spec, wall)
+    elif before.spec == spec:
+        return Changes(), before
+    else:
+        pool = _changed(before, spec, moment, wall)
+    return Changes(pools={name: pool}), pool
+
+
+def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
+    """Remove a pool and its slots. Raises POOL_NOT_FOUND, POOL_IN_USE."""
+    pool = _found(facts, name)
+    if pool.occupied or pool.waiting:
+        raise Error(
+            Code.POOL_IN_USE,
+            f"pool {name} is in use: {pool.occupied} units are held, {pool.waiting} wait",
+        )
+    slots = {(name, slot): None for slot in facts.slots.get(name, {})}
+    return Changes(pools={name: None}, slots=dict(slots)), None
+
+
+def pause(
+    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool
+) -> tuple[Changes, Pool]:
+    """Stop granting, or go on; everything else goes on meanwhile. Raises POOL_NOT_FOUND."""
+    pool = _found(facts, name)
+    if pool.paused == paused:
+        return Changes(), pool
+    pool = structs.replace(pool, paused=paused, generation=pool.generation + 1, updated_at=wall)
+    return Changes(pools={name: pool}), pool
+
+
+def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
+    """Return a pool that nobody holds or waits for."""
+    return Pool(
+        name=name,
+        spec=spec,
+        paused=False,
+        generation=1,
+        occupied=0,
+        waiting=0,
+        gangs=0,
+        resting=(),
+        paced_at=Instant(0),
+        wake_at=None,
+        created_at=wall,
+        updated_at=wall,
+    )
+
+
+def check_spec(spec: PoolSpec) -> None:
+    """Raise INVALID if a pool cannot be so."""
+    least_ttl = TTL_SECONDS_MIN * SECOND
+    _check_number("limit", spec.limit, 0, MAX_INT)
+    check_duration("ttl_max", spec.ttl_max, least_ttl)
+    check_duration("ttl", spec.ttl, least_ttl)
+    if spec.ttl > spec.ttl_max:
+        raise Error(Code.INVALID, "ttl must not be above ttl_max")
+    if spec.hold is not None:
+        check_duration("hold", spec.hold)
+    check_duration("cooldown", spec.cooldown, 0)
+    if spec.pacing is not None:
+        _check_pacing(spec.pacing)
+    _check_number("quota", spec.quota, 1, MAX_INT)
+    _check_number("queue_max", spec.queue_max, 1, QUEUE_MAX_MAX)
+    check_labels(spec.labels)
+
+
+def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Pool:
+    """Return a pool by a new description; what still rests or is paid for is cut to size."""
+    rests = tuple(
+        Rest(Instant(min(rest.until, moment.at + spec.cooldown)), rest.units)
+        for rest in before.resting
+        if rest.until > moment.at and spec.cooldown
+    )
+    paced_at = before.paced_at
+    if spec.pacing is not None and spec.pacing != before.spec.pacing:
+        latest = moment.at + spec.pacing.burst * spec.pacing.interval
+        paced_at = Instant(min(paced_at, latest))
+    return structs.replace(
+        before,
+        spec=spec,
+        resting=rests,
+        paced_at=paced_at,
+        generation=before.generation + 1,
+        updated_at=wall,
+    )
+
+
+def _found(facts: Facts, name: str) -> Pool:
+    pool = facts.pools.get(name)
+    if pool is None:
+        raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+    return pool
+
+
+def _check_generation(name: str, before: Pool | None, generation: int | None) -> None:
+    if generation is None:
+        return
+    if before is None:
+        if generation:
+            raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+    elif generation == 0:
+        raise Error(Code.POOL_EXISTS, f"there is a pool {name} already")
+    elif generation != before.generation:
+        raise Error(
+            Code.POOL_GENERATION,
+            f"pool {name} has generation {before.generation}, not {generation}",
+        )
+
+
+def _check_name(name: str) -> None:
+    dots = any(part in (".", "..") for part in name.split("/"))
+    if len(name) > POOL_NAME_LENGTH_MAX or not NAME.fullmatch(name) or dots:
+        raise Error(
+            Code.INVALID,
+            f"a pool's name is at most {POOL_NAME_LENGTH_MAX} characters of a-z, 0-9, '.', '_' and"
+            " '-', in parts joined by '/'",
+        )
+
+
+def _check_kind(name: str, before: Pool | None, spec: PoolSpec, slotted: bool) -> None:
+    has_slots = slotted if before is None else before.spec.limit is None
+    if slotted and not has_slots:
+        raise Error(Code.INVALID, f"pool {name} has a limit; it cannot have slots")
+    if has_slots and spec.limit is not None:
+        raise Error(Code.INVALID, f"pool {name} has slots; they are its limit")
+    if not has_slots and spec.limit is None:
+        raise Error(Code.INVALID, f"pool {name} has no slots, so it needs a limit")
+
+
+def _check_pacing(pacing: Pacing) -> None:
+    check_duration("pacing interval", pacing.interval)
+    _check_number("pacing burst", pacing.burst, 1, MAX_INT)
+    check_duration("pacing jitter", pacing.jitter, 0)
+
+
+def _check_number(name: str, number: int | None, least: int, most: int) -> None:
+    if number is not None and not least <= number <= most:
+        raise Error(Code.INVALID, f"{name} must be from {least} to {most}")

@@ -1,0 +1,54 @@
+"""When a ticket is passed over: then it sets nothing aside. Each rule stands here once."""
+
+from typing import Literal
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import SECOND, Lease, Moment, Pool
+from moorage.core.admission.units import limit_of
+
+PULL_SILENCE = 10 * SECOND
+"""A polling client that was not heard of for so long (alive time) keeps nobody else waiting."""
+
+Bar = Literal["above_limit", "paused", "quota"]
+"""Why a ticket is passed over: it cannot be granted until somebody changes something."""
+
+
+def bar_of(facts: Facts, pool: Pool, ticket: Lease, units: int, granted: int = 0) -> Bar | None:
+    """Return why a ticket is passed over for what it needs of this pool; None: it is not.
+
+    Whoever is passed over sets nothing aside: what bars it may last for days, and is no matter of
+    those behind it. Its rank stays; no later ticket is ever before it once the bar is gone.
+
+    Args:
+        facts: as before this scan.
+        pool: one of those that the ticket needs.
+        ticket: not a forced one; that is never passed over.
+        units: that it needs of the pool.
+        granted: units of the pool that its owner was granted in this scan.
+    """
+    if pool.paused:
+        return "paused"
+    if units > limit_of(facts, pool):
+        return "above_limit"
+    quota = pool.spec.quota
+    if quota is not None:
+        held = facts.held.get((pool.name, ticket.owner), 0) + granted
+        if held + units > quota:
+            return "quota"
+    return None
+
+
+def silence_ends(ticket: Lease, silence: int | None) -> int | None:
+    """Return the alive time from which an unpolled pull ticket is passed over; None: never.
+
+    It was last heard of, or to be heard of until, `patience` before its `heard_until`.
+    """
+    if silence is None or ticket.heard_until is None:
+        return None
+    return ticket.heard_until - ticket.patience + silence
+
+
+def is_silent(ticket: Lease, moment: Moment, silence: int | None) -> bool:
+    """Is this pull ticket passed over, because its client does not ask any more?"""
+    ends = silence_ends(ticket, silence)
+    return ends is not None and moment.alive > ends

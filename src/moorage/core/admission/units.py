@@ -1,0 +1,70 @@
+"""How many units of a pool there are, are free, rest. Each rule stands here once."""
+
+from collections.abc import Iterable
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import FREE, Need, Pool, Rest
+from moorage.core.clock import Instant
+from moorage.core.limits import RESTS_MAX
+
+
+def limit_of(facts: Facts, pool: Pool) -> int:
+    """Return the units of a pool: its limit, or how many slots it has."""
+    if pool.spec.limit is not None:
+        return pool.spec.limit
+    return len(facts.slots.get(pool.name, {}))
+
+
+def resting(pool: Pool, at: Instant) -> int:
+    """Return how many freed units may not be granted yet."""
+    return sum(rest.units for rest in pool.resting if rest.until > at)
+
+
+def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
+    """Return the units that limit and cooldown leave, by the state that a need asks for.
+
+    A pool without slots has only units in `FREE`; below 0 it is over its limit. Of a pool with
+    slots those rest that were given back as `FREE`: in another state somebody is to work on them.
+    """
+    idle = resting(pool, at) if pool.resting else 0
+    if pool.spec.limit is not None:
+        return {FREE: pool.spec.limit - pool.occupied - idle}
+    found: dict[str, int] = {}
+    for slot in facts.slots.get(pool.name, {}).values():
+        if not slot.owner:
+            found[slot.state] = found.get(slot.state, 0) + 1
+    if idle:
+        found[FREE] = max(0, found.get(FREE, 0) - idle)
+    return found
+
+
+def units_by_pool(needs: Iterable[Need]) -> dict[str, int]:
+    """Return the units needed of each pool, whatever their state."""
+    found: dict[str, int] = {}
+    for need in needs:
+        found[need.pool] = found.get(need.pool, 0) + need.units
+    return found
+
+
+def is_gang(needs: tuple[Need, ...]) -> bool:
+    """Does a ticket need more than one pool?"""
+    return len(needs) > 1 and any(need.pool != needs[0].pool for need in needs)
+
+
+def rested(rests: tuple[Rest, ...], at: Instant, cooldown: int, units: int) -> tuple[Rest, ...]:
+    """Let units rest for a cooldown; what has rested enough is dropped.
+
+    At most `RESTS_MAX` entries. Where there would be more, all times go up to the next of a grid
+    with `RESTS_MAX / 2` lines per cooldown: so a unit rests up to 1/32 longer, never shorter.
+    """
+    found = [rest for rest in rests if rest.until > at]
+    if cooldown > 0 and units > 0:
+        found.append(Rest(Instant(at + cooldown), units))
+    if len(found) <= RESTS_MAX:
+        return tuple(sorted(found, key=lambda rest: rest.until))
+    step = max(1, -(-cooldown // (RESTS_MAX // 2)))
+    grid: dict[int, int] = {}
+    for rest in found:
+        line = -(-rest.until // step) * step
+        grid[line] = grid.get(line, 0) + rest.units
+    return tuple(Rest(Instant(line), grid[line]) for line in sorted(grid))

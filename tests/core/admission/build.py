@@ -1,0 +1,230 @@
+"""A small world of pools and leases for tests of the rules: each command is one batch."""
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.core.admission import ending, leases, pools
+from moorage.core.admission.admit import LineShort, admit, order
+from moorage.core.admission.asking import Ask, Proof
+from moorage.core.admission.facts import Changes, Facts, Line
+from moorage.core.admission.model import (
+    FREE,
+    LEASED,
+    SECOND,
+    Lease,
+    Moment,
+    Need,
+    Pool,
+    PoolSpec,
+    Slot,
+    Timeline,
+    due_of,
+)
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+
+START = 1_000_000 * SECOND
+
+OPERATOR = Proof()
+
+
+class Refused:
+    """`with Refused(code):` what is inside is refused with this code."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self.message = ""
+
+    def __enter__(self) -> "Refused":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        assert isinstance(error, Error), f"nothing was refused: {error!r}"
+        assert error.code == self._code, error
+        self.message = error.message
+        return True
+
+
+def spec(limit: int | None = 1, **more: Any) -> PoolSpec:
+    """Return a pool's description; times are microseconds."""
+    return PoolSpec(**({"limit": limit, "ttl": 60 * SECOND, "ttl_max": 3_600 * SECOND} | more))
+
+
+def wish(key: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
+    """Return a wish whose lease has an id like its key."""
+    if isinstance(needs, dict):
+        needs = tuple(Need(pool, units) for pool, units in needs.items())
+    known = {"id": LeaseId(key), "owner": "me", "key": key, "digest": "d", "needs": needs}
+    return Ask(**(known | more))
+
+
+class World:
+    """Facts that are all that is stored, a clock, and the batches that change them.
+
+    Lines are handed to `admit` in pages of `page` tickets, the rest of them hidden, so that a scan
+    that reads on where nothing was loaded is found out.
+    """
+
+    def __init__(self, page: int = 1) -> None:
+        self.facts = Facts(timeline=Timeline(alive_at=Instant(START)))
+        self.now = START
+        self.page = page
+        self.revision = 0
+        self.claim: Callable[[Lease], str | None] | None = None
+        self.loads = 0
+        """Pages that `admit` has asked for."""
+
+    @property
+    def moment(self) -> Moment:
+        """Now."""
+        line = self.facts.timeline
+        return Moment(Instant(self.now), Instant(self.now - line.downtime), line.outage_ended_at)
+
+    @property
+    def wall(self) -> Instant:
+        """The wall clock, which is another one."""
+        return Instant(self.now + 5 * SECOND)
+
+    def pool(self, name: str, limit: int | None = 1, slotted: bool = False, **more: Any) -> Pool:
+        """Make or change a pool."""
+        described = spec(limit, **more)
+        return self.do(
+            pools.put(self.facts, self.moment, self.wall, name, described, None, slotted)
+        )
+
+    def slots(self, pool: str, *names: str, state: str = FREE) -> None:
+        """Let a pool have slots; without a pool, make it."""
+        if pool not in self.facts.pools:
+            self.pool(pool, None, slotted=True)
+        changes = Changes()
+        for n, name in enumerate(names):
+            changes.slots[pool, name] = Slot(pool, name, state, "", None, {}, Instant(n))
+        self.do((changes, None))
+
+    def ask(self, key: str, needs: dict[str, int] | None = None, **more: Any) -> LeaseId:
+        """Ask for units, of pool `p` unless told; who asks is heard of for ever unless told."""
+        polls = frozenset({LeaseId(key)}) if more.get("pull") else frozenset()
+        wanted = wish(key, needs if needs is not None else {"p": 1}, **more)
+        return self.do(leases.ask(self.facts, self.moment, wanted), polls)
+
+    def poll(self, key: str, seconds: float = 30) -> LeaseId:
+        """Be heard of, for so long."""
+        until = Instant(self.moment.alive + round(seconds * SECOND))
+        return self.do(
+            leases.poll(self.facts, self.moment, LeaseId(key), until), frozenset({LeaseId(key)})
+        )
+
+    def release(self, key: str, proof: Proof = OPERATOR, **more: Any) -> LeaseId:
+        """Give back."""
+        return self.do(
+            leases.release(self.facts, self.moment, self.wall, LeaseId(key), proof, **more)
+        )
+
+    def renew(self, key: str, proof: Proof = OPERATOR, ttl: int | None = None) -> LeaseId:
+        """Live on."""
+        return self.do(leases.renew(self.facts, self.moment, LeaseId(key), proof, ttl))
+
+    def hold(self, key: str, wanted: int | None, proof: Proof = OPERATOR) -> LeaseId:
+        """Move the end of a hold."""
+        return self.do(leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted))
+
+    def retry(self, key: str, new: Ask, proof: Proof = OPERATOR) -> LeaseId:
+        """Release and ask anew."""
+        return self.do(leases.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, new))
+
+    def pause(self, name: str, paused: bool = True) -> Pool:
+        """Pause a pool, or let it go on."""
+        return self.do(pools.pause(self.facts, self.moment, self.wall, name, paused))
+
+    def wait(self, seconds: float) -> list[LeaseId]:
+        """Let time pass; then end what is over. Whatever is due in between is done at its time."""
+        until = self.now + round(seconds * SECOND)
+        ended = []
+        while (due := self.due()) is not None and due < until:
+            self.now = max(self.now, due)
+            ended += self.sweep()
+            if self.due() == due:
+                raise AssertionError(f"what was due at {due} is still due after a sweep")
+        self.now = until
+        return ended + self.sweep()
+
+    def sweep(self) -> list[LeaseId]:
+        """End what is over, and grant what time permits."""
+        timeline = self.facts.timeline
+        dues = {key: due_of(lease, timeline) for key, lease in self.facts.leases.items()}
+        self.facts.due = [key for key, due in dues.items() if due is not None and due <= self.now]
+        return self.do(ending.sweep(self.facts, self.moment, self.wall))
+
+    def due(self) -> int | None:
+        """Return when time itself will change something."""
+        timeline = self.facts.timeline
+        dues = [due_of(lease, timeline) for lease in self.facts.leases.values()]
+        dues += [pool.wake_at for pool in self.facts.pools.values()]
+        return min((due for due in dues if due is not None), default=None)
+
+    def do(self, made: tuple[Changes, Any], polled: frozenset[LeaseId] = frozenset()) -> Any:
+        """Apply a decision, grant, and return its answer."""
+        changes, answer = made
+        stored = {key for key, lease in self.facts.leases.items() if lease.state == "waiting"}
+        self.facts.apply(changes)
+        granted = self.admit(polled, stored)
+        self.facts.apply(granted)
+        changes.update(granted)
+        if changes.told:
+            self.revision += 1
+        changes.stamp(1, self.revision)
+        for key, lease in changes.leases.items():
+            assert lease is not None
+            self.facts.leases[key] = lease
+        self.facts.grants = 0
+        return answer
+
+    def admit(self, polled: frozenset[LeaseId], stored: set[LeaseId]) -> Changes:
+        """Grant, on facts that hide every stored ticket until its page is asked for."""
+        facts, hidden = self.facts, {key: self.facts.leases[key] for key in stored}
+        seen = Facts(
+            timeline=facts.timeline,
+            pools=facts.pools,
+            leases={key: lease for key, lease in facts.leases.items() if key not in hidden},
+            slots=facts.slots,
+            held=facts.held,
+            grants=facts.grants,
+        )
+        lines: dict[str, list[Lease]] = {}
+        for lease in sorted(hidden.values(), key=order):
+            for name in {need.pool for need in lease.needs}:
+                lines.setdefault(name, []).append(lease)
+        while True:
+            try:
+                return admit(seen, self.moment, self.wall, self.claim, polled)
+            except LineShort as short:
+                self.loads += 1
+                for name, wanted in short.wanted.items():
+                    line = seen.lines.setdefault(name, Line())
+                    had = len(line.tickets)
+                    assert wanted > had, "more is wanted than there is"
+                    for lease in lines.get(name, [])[had : had + self.page]:
+                        line.tickets.append(lease.id)
+                        seen.leases[lease.id] = lease
+                    line.whole = len(line.tickets) == len(lines.get(name, []))
+
+    def lease(self, key: str) -> Lease:
+        """Return a lease as it is."""
+        return self.facts.leases[LeaseId(key)]
+
+    def states(self) -> dict[str, str]:
+        """Return the state of every lease, shortly: w, g, or the cause of its end."""
+        short = {"waiting": "w", "granted": "g"}
+        return {key: short.get(x.state, str(x.cause)) for key, x in self.facts.leases.items()}
+
+    def holders(self, pool: str = "p") -> list[str]:
+        """Return who holds units of a pool."""
+        return [
+            key
+            for key, lease in self.facts.leases.items()
+            if lease.state == "granted" and any(need.pool == pool for need in lease.needs)
+        ]
+
+
+__all__ = ["FREE", "LEASED", "OPERATOR", "START", "Refused", "World", "spec", "wish"]
