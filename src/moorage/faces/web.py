@@ -6,8 +6,8 @@ strings that are too long or not UTF-8.
 """
 
 import json
+import os
 import re
-import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
@@ -83,7 +83,9 @@ class Limits(Struct, frozen=True):
 
 def request_id_new() -> str:
     """Return a fresh request id in OpenStack's form: `req-` and a random UUID."""
-    return f"req-{uuid.uuid4()}"
+    text = os.urandom(16).hex()
+    # Version 4, variant 1; uuid.UUID would take three times as long.
+    return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

@@ -25,13 +25,13 @@ class _Watch:
         self.status = 0
         self.request_id = "-"
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             for name, value in message.get("headers", ()):
                 if name == REQUEST_ID:
                     self.request_id = value.decode("latin-1")
-        await self.send_on(message)
+        return self.send_on(message)
 
 
 class Application:

@@ -7,6 +7,7 @@ are not: a page that was loaded from an address of ours came from here.
 
 import ipaddress
 import re
+from functools import lru_cache
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 """Always ours."""
@@ -24,9 +25,10 @@ class Hosts:
         names = {name.lower() for name in (*LOOPBACK_NAMES, listen_host, *allowed)}
         self._any = "*" in names
         self._names = frozenset(names)
-
-    def allows(self, host: bytes) -> bool:
+        self.allows = lru_cache(maxsize=64)(self._allows)
         """Does a Host header's value name this service? False as well when it is malformed."""
+
+    def _allows(self, host: bytes) -> bool:
         found = _HOST.fullmatch(host)
         if found is None:
             return False

@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, TextIO
 
 import msgspec
@@ -21,7 +22,12 @@ Format = Literal["line", "json"]
 
 def time_text(seconds: float) -> str:
     """Return an instant as it stands in log lines: RFC 3339, UTC, milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return f"{_second_text(int(seconds))}.{int(seconds * 1_000) % 1_000:03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second_text(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat()[:-6]
 
 
 class LineFormatter(logging.Formatter):

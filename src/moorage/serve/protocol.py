@@ -19,10 +19,11 @@ import httptools
 from msgspec import Struct
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
+from moorage.serve.connection import LeanProtocol
 from moorage.serve.hosts import Hosts
 
 LENGTH_UNREADABLE = "moorage.length_unreadable"
@@ -49,7 +50,7 @@ class _RefusedError(Exception):
     """Raised in a parser callback to stop the parser at once."""
 
 
-class GuardedProtocol(HttpToolsProtocol):
+class GuardedProtocol(LeanProtocol):
     """One connection. `bounds` and `hosts` are set on a subclass by `protocol_for`."""
 
     bounds: Bounds
@@ -130,10 +131,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _idle_again(self) -> None:
         """Wait for the next request; an answer that came before the whole request is over now."""
-        if self.timeout_keep_alive_task is None and not self.transport.is_closing():
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+        if self._idle_until is None and not self.transport.is_closing():
+            self._idle_begin()
 
     # Parser callbacks
 

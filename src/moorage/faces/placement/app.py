@@ -6,6 +6,7 @@ this order is the dialect's and the path is hot.
 """
 
 import logging
+from functools import lru_cache
 from http import HTTPStatus
 
 from moorage.core.errors import Error
@@ -234,17 +235,18 @@ def _check_content_type(headers: dict[str, str]) -> None:
         )
 
 
-def _version_headers(version: int | None) -> Headers:
+@lru_cache(maxsize=64)
+def _version_headers(version: int | None) -> tuple[tuple[bytes, bytes], ...]:
     if version is None:
-        return []
-    return [
+        return ()
+    return (
         (microversion.HEADER.encode(), f"{microversion.SERVICE} 1.{version}".encode()),
         (b"vary", microversion.HEADER.encode()),
-    ]
+    )
 
 
 def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, bytes]:
-    headers = _version_headers(exchange.version)
+    headers = [*_version_headers(exchange.version)]
     if answer.body is not None:
         headers.append((b"content-type", b"application/json"))
     if answer.location is not None:
@@ -266,7 +268,6 @@ def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, b
     else:
         body = problems.body_json(problem, exchange.request_id, exchange.version)
     shown = kind if kind == negotiation.JSON else f"{kind}; charset=UTF-8"
-    headers = _version_headers(exchange.version)
-    headers.extend(problem.headers)
+    headers = [*_version_headers(exchange.version), *problem.headers]
     headers.append((b"content-type", shown.encode()))
     return problem.status, headers, body

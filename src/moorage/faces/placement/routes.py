@@ -222,7 +222,8 @@ def routes() -> tuple[Route, ...]:
     )
 
 
-Key = tuple[str | None, ...]
+Key = tuple[int, tuple[str, ...]]
+"""How many parts an address has, and the names among them."""
 
 
 class Match(NamedTuple):
@@ -252,5 +253,5 @@ class Table:
 
 def _key(path: str) -> tuple[Key, tuple[str, ...]]:
     """Return an address without its variables, and the variables."""
-    parts = path.split("/")[1:]
-    return tuple(None if at % 2 else part for at, part in enumerate(parts)), tuple(parts[1::2])
+    parts = path.split("/")
+    return (len(parts), tuple(parts[1::2])), tuple(parts[2::2])
