@@ -1,0 +1,148 @@
+"""What whoever knows a slot's name and owner may do with it: give it back, keep it fresh, reset it.
+
+These are Boskos' own checks: who names the owner is believed, be it the owner of a Boskos lease or
+of a native one. A lease that holds several slots goes on with the others.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, structs
+
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import FREE, SECOND, Cause, Lease, Moment, Need, Slot
+from moorage.core.admission.slots import freed
+from moorage.core.admission.units import rested
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+
+
+def slot_named(facts: Facts, name: str) -> Slot | None:
+    """Return the slot of that name, whatever its pool; names are unique among them."""
+    for slots in facts.slots.values():
+        if name in slots:
+            return slots[name]
+    return None
+
+
+def release(
+    facts: Facts, moment: Moment, wall: Instant, name: str, dest: str, owner: str
+) -> Changes:
+    """Let a holder give back one slot; it is then in the state `dest`.
+
+    Raises SLOT_NOT_FOUND, HOLDER_MISMATCH.
+    """
+    slot = _owned(facts, name, owner)
+    draft = Draft(facts, moment, wall)
+    let_go(draft, [slot], dest, "released")
+    return draft.changes
+
+
+def update(
+    facts: Facts, wall: Instant, name: str, owner: str, state: str, user_data: Mapping[str, str]
+) -> Changes:
+    """Note that a holder is alive; merge its user data, in which an empty value removes a key.
+
+    Raises SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE.
+    """
+    slot = _owned(facts, name, owner)
+    if slot.state != state:
+        raise Error(Code.SLOT_STATE, f"state mismatch - expected {slot.state}, current {state}")
+    merged = {**slot.user_data, **user_data}
+    kept = {key: value for key, value in merged.items() if value or key not in user_data}
+    touched = structs.replace(slot, user_data=kept, updated_at=wall)
+    return Changes(slots={(slot.pool, slot.name): touched})
+
+
+def reset(
+    facts: Facts, moment: Moment, wall: Instant, pool: str, state: str, expire: int, dest: str
+) -> tuple[Changes, dict[str, str]]:
+    """Take every slot of a type and state whose holder was not heard of for `expire` nanoseconds.
+
+    The answer are their names, with those who held them. Times count in whole seconds, as they are
+    shown.
+    """
+    stale = [
+        slot
+        for slot in facts.slots.get(pool, {}).values()
+        if slot.owner
+        and slot.state == state
+        and wall * 1_000 - slot.updated_at // SECOND * SECOND * 1_000 >= expire
+    ]
+    draft = Draft(facts, moment, wall)
+    let_go(draft, stale, dest, "revoked", "reset: not heard of for too long")
+    return draft.changes, {slot.name: slot.owner for slot in stale}
+
+
+class Counts(Struct, frozen=True):
+    """How many slots of a type are in which state, and whose they are ("" holds the free ones)."""
+
+    states: dict[str, int]
+    owners: dict[str, int]
+
+
+def counts(slots: Iterable[Slot]) -> Counts:
+    """Count slots by state and by owner."""
+    found = Counts({}, {})
+    for slot in slots:
+        found.states[slot.state] = found.states.get(slot.state, 0) + 1
+        found.owners[slot.owner] = found.owners.get(slot.owner, 0) + 1
+    return found
+
+
+def let_go(draft: Draft, slots: Iterable[Slot], state: str, cause: Cause, detail: str = "") -> None:
+    """Take slots from those who hold them; a lease that has nothing left ends."""
+    by_lease: dict[LeaseId, list[Slot]] = {}
+    for slot in slots:
+        if slot.lease is not None:
+            by_lease.setdefault(slot.lease, []).append(slot)
+    for key, given in by_lease.items():
+        lease = draft.facts.leases[key]
+        if len(given) < sum(map(len, lease.slots.values())):
+            _part(draft, lease, given, state)
+        else:
+            draft.end(lease, cause, detail, {slot.pool: state for slot in given})
+
+
+def _owned(facts: Facts, name: str, owner: str) -> Slot:
+    slot = slot_named(facts, name)
+    if slot is None:
+        raise Error(Code.SLOT_NOT_FOUND, f"no available resource {name}, try again later.")
+    if slot.owner != owner:
+        raise Error(
+            Code.HOLDER_MISMATCH,
+            f"owner mismatch request by {owner}, currently owned by {slot.owner}",
+        )
+    return slot
+
+
+def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str) -> None:
+    """Let a lease go on with fewer slots."""
+    needs, names = list(lease.needs), dict(lease.slots)
+    for slot in slots:
+        pool = draft.pool(slot.pool)
+        draft.changes.slots[slot.pool, slot.name] = freed(slot, pool, draft.wall, state)
+        idle = int(state == FREE)
+        draft.changes.pools[slot.pool] = structs.replace(
+            pool,
+            occupied=pool.occupied - 1,
+            resting=rested(pool.resting, draft.moment.at, pool.spec.cooldown, idle),
+        )
+        names[slot.pool] = tuple(name for name in names[slot.pool] if name != slot.name)
+        needs = _one_less(needs, slot)
+    draft.put(
+        structs.replace(
+            lease,
+            needs=tuple(needs),
+            slots={pool: held for pool, held in names.items() if held},
+        )
+    )
+
+
+def _one_less(needs: list[Need], slot: Slot) -> list[Need]:
+    """Take one unit from what a lease says it needs: from a need of that pool, and state if any."""
+    own = [need for need in needs if need.pool == slot.pool]
+    one = next((need for need in own if need.dest == slot.state), own[0])
+    left = structs.replace(one, units=one.units - 1)
+    return [left if need is one else need for need in needs if need is not one or left.units]

@@ -1,0 +1,375 @@
+"""Acquiring by polls: who gets which slot, with a clock that moves by hand."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from msgspec import structs
+
+from moorage.core.admission import boskos, holding
+from moorage.core.admission.admit import admit
+from moorage.core.admission.boskos import Wish
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import SECOND, Moment, Pacing, Slot
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from tests.core.admission.ranch import NOW, grows, ranch, slot
+
+MINUTE = 60 * SECOND
+
+
+class Ranch:
+    """Facts that are changed by one call after the other, each a batch of its own."""
+
+    def __init__(self, facts: Facts, *, strict: bool) -> None:
+        self.facts = facts
+        self.strict = strict
+        self.now = NOW
+        self._ids: Iterator[int] = count(1)
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now = Instant(self.now + round(seconds * SECOND))
+
+    @property
+    def moment(self) -> Moment:
+        """Now; the service was never away."""
+        return Moment(self.now, self.now)
+
+    def acquire(
+        self,
+        request_id: str = "",
+        owner: str = "me",
+        pool: str = "t",
+        state: str = "free",
+        dest: str = "leased",
+    ) -> str | None:
+        """Poll once; the name of the slot, or None when there is nothing yet."""
+        n = next(self._ids)
+        wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
+        decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
+        changes, ticket = decide(self.facts, self.moment, self.now, wish)
+        self.facts.apply(changes)
+        polled = frozenset() if self.strict or ticket is None else frozenset({ticket})
+        self.facts.apply(admit(self.facts, self.moment, self.now, polled=polled))
+        try:
+            return boskos.acquired(self.facts, wish, ticket, strict=self.strict).slot.name
+        except Error as error:
+            if error.code is not Code.NO_CAPACITY:
+                raise
+            return None
+
+    def take(self, *names: str, state: str = "free") -> list[str] | None:
+        """Take slots by name; None: not all could be had."""
+        wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
+        ids = [LeaseId(f"lease-{next(self._ids)}") for _ in names]
+        changes, taken = boskos.acquire_named(
+            self.facts, self.moment, self.now, wish, names, ids, strict=self.strict
+        )
+        self.facts.apply(changes)
+        return None if taken is None else [name for _, name in taken]
+
+    def release(self, name: str, dest: str = "free", owner: str = "me") -> None:
+        """Give a slot back."""
+        self.apply(holding.release(self.facts, self.moment, self.now, name, dest, owner))
+
+    def apply(self, changes: Changes) -> None:
+        """Let a decision stand, and grant whom it lets start."""
+        self.facts.apply(changes)
+        self.facts.apply(admit(self.facts, self.moment, self.now))
+
+    def slot(self, name: str) -> Slot:
+        """A slot as it is."""
+        found = holding.slot_named(self.facts, name)
+        assert found is not None
+        return found
+
+    def check(self) -> None:
+        """Every owned slot belongs to a live lease, and the sums are those of the leases."""
+        granted = [one for one in self.facts.leases.values() if one.state == "granted"]
+        held = {
+            (pool, name) for one in granted for pool, names in one.slots.items() for name in names
+        }
+        owned = {(one.pool, one.name) for one in self.facts.slots_of(self.facts.slots) if one.owner}
+        assert owned == held
+        for name, pool in self.facts.pools.items():
+            units = [
+                (lease.state, need.units)
+                for lease in self.facts.leases.values()
+                for need in lease.needs
+                if need.pool == name
+            ]
+            assert pool.occupied == sum(n for state, n in units if state == "granted")
+            waiting = [one for one in self.facts.leases.values() if one.state == "waiting"]
+            assert pool.waiting == sum(one.needs[0].pool == name for one in waiting)
+
+
+@pytest.fixture(params=[True, False], ids=["strict", "safe"])
+def strict(request: pytest.FixtureRequest) -> bool:
+    """Both ways."""
+    return bool(request.param)
+
+
+def some(strict: bool, *slots: Slot, **growths: object) -> Ranch:
+    """A ranch with these slots."""
+    return Ranch(ranch(*slots, **growths), strict=strict)  # type: ignore[arg-type] # passed on
+
+
+def test_no_such_type(strict: bool) -> None:
+    """A type that has no slots, or that there is not, does not exist."""
+    for there in (some(strict), some(strict, slot("a", "other")), some(strict, slot("a", "t"))):
+        with pytest.raises(Error) as refusal:
+            there.acquire(pool="t2", request_id="id")
+        assert refusal.value.code is Code.POOL_UNKNOWN
+
+
+def test_none_to_be_had(strict: bool) -> None:
+    """A slot in another state, or somebody's, cannot be had, and stays as it is."""
+    there = some(strict, slot("a", "t", "dirty"), slot("b", "t", "free", "him"))
+    before = there.slot("a"), there.slot("b")
+    assert there.acquire() is None
+    assert there.acquire("id") is None
+    assert (there.slot("a"), there.slot("b")) == before
+    there.check()
+
+
+def test_one_to_be_had(strict: bool) -> None:
+    """A slot becomes the caller's, in the state that it asked for, at this time."""
+    there = some(strict, slot("a", "t"))
+    assert there.acquire("id", owner="o", dest="d") == "a"
+    taken = there.slot("a")
+    assert (taken.owner, taken.state, taken.updated_at) == ("o", "d", NOW)
+    there.check()
+
+
+def test_the_longest_rested_first(strict: bool) -> None:
+    """Four rounds over four slots give four slots."""
+    there = some(strict, *(slot(name, "t") for name in "abcd"))
+    names = []
+    for n in range(4):
+        there.pass_seconds(1)
+        name = there.acquire(f"id-{n}")
+        assert name is not None
+        names.append(name)
+        there.release(name)
+    assert sorted(names) == ["a", "b", "c", "d"]
+    there.check()
+
+
+def test_priority(strict: bool) -> None:
+    """Who waits with a request id is before others; once served it is behind them."""
+    there = some(strict, slot("a", "t", "free", "him"))
+    assert there.acquire("id-1") is None
+    there.release("a", owner="him")
+    assert there.acquire("") is None
+    assert there.acquire("id-2") is None
+    assert there.acquire("id-1") == "a"
+    there.release("a")
+    assert there.acquire("id-1") is None
+    assert there.acquire("") is None
+    there.pass_seconds(121)
+    assert there.acquire("") == "a"
+    there.check()
+
+
+def test_on_demand(strict: bool) -> None:
+    """A growing type makes one slot for each new request id, up to its most, in its first state."""
+    there = some(strict, slot("z", "other"), t=grows(0, 2, "dirty"))
+
+    def made() -> list[str]:
+        return [one.state for one in there.facts.slots["t"].values()]
+
+    for request_id, expected in (("", 0), ("id-1", 1), ("id-1", 1), ("id-2", 2), ("id-3", 2)):
+        try:
+            assert there.acquire(request_id) is None
+        except Error as refusal:
+            assert (refusal.code, expected) == (Code.POOL_UNKNOWN, 1 if request_id else 0)
+        assert made() == ["dirty"] * expected
+    there.check()
+
+
+def test_on_demand_served_at_once() -> None:
+    """Unless strict, a slot that was made for a request serves it in the same poll."""
+    there = some(False, t=grows(0, 1))
+    assert there.acquire("id-1") == "made-1"
+    strictly = some(True, t=grows(0, 1))
+    with pytest.raises(Error):
+        strictly.acquire("id-1")
+    assert strictly.acquire("id-1") == "made-1"
+
+
+def test_ranks() -> None:
+    """Strict: rank k takes the k-th free slot, so a later one may be served, never with the share
+    of an earlier one; without an id one is behind all.
+    """
+    there = some(True, *(slot(name, "t", "dirty", "him") for name in "abc"))
+    for n in (1, 2, 3):
+        assert there.acquire(f"id-{n}") is None
+    there.release("a", owner="him")
+    assert there.acquire("id-2") is None
+    there.pass_seconds(1)
+    there.release("b", owner="him")
+    assert there.acquire("id-3") is None
+    assert there.acquire("") is None
+    assert there.acquire("id-2") == "b"
+    assert there.acquire("id-3") is None
+    assert there.acquire("id-1") == "a"
+    there.check()
+
+
+def test_an_id_is_no_key_when_strict() -> None:
+    """Strict: two calls with one id get two slots; the second one is a new request."""
+    there = some(True, slot("a", "t"), slot("b", "t"))
+    assert {there.acquire("id"), there.acquire("id")} == {"a", "b"}
+    there.check()
+
+
+def two_waiting() -> Ranch:
+    """Strict, on the minute: id-1 waits before id-2, for the only slot."""
+    there = some(True, slot("a", "t", "busy", "him"))
+    there.now = Instant(MINUTE * 1_000)
+    assert there.acquire("id-1") is None
+    assert there.acquire("id-2") is None
+    return there
+
+
+def test_a_dead_waiter_blocks_for_thirty_seconds() -> None:
+    """Strict: an abandoned request has its rank until 30 s after its last poll."""
+    there = two_waiting()
+    there.release("a", owner="him")
+    there.pass_seconds(30)
+    assert there.acquire("id-2") is None
+    there.pass_seconds(0.001)
+    assert there.acquire("id-2") == "a"
+
+
+def test_an_expired_request_keeps_its_place() -> None:
+    """Strict: who polls again after 30 s, and before the collection, is where it was."""
+    there = two_waiting()
+    there.pass_seconds(31)
+    assert there.acquire("id-2") is None
+    assert there.acquire("id-1") is None
+    there.release("a", owner="him")
+    assert there.acquire("id-2") is None
+    assert there.acquire("id-1") == "a"
+    there.check()
+
+
+def test_a_collected_request_is_a_new_one() -> None:
+    """Strict: at every full minute expired requests are forgotten; then they are at the tail."""
+    there = two_waiting()
+    for _ in range(2):
+        there.pass_seconds(25)
+        assert there.acquire("id-2") is None
+    there.pass_seconds(10.001)
+    assert there.acquire("id-1") is None
+    there.release("a", owner="him")
+    assert there.acquire("id-1") is None
+    assert there.acquire("id-2") == "a"
+    there.check()
+
+
+def test_owner_and_destination_are_no_part_of_a_request() -> None:
+    """Strict: the place belongs to the id; slot and lease to whoever has asked last."""
+    there = some(True, slot("a", "t", "busy", "him"))
+    assert there.acquire("id-1", owner="one") is None
+    assert there.acquire("id-2", owner="two") is None
+    assert there.acquire("id-1", owner="three") is None
+    there.release("a", owner="him")
+    assert there.acquire("id-2", owner="two") is None
+    assert there.acquire("id-1", owner="four", dest="d") == "a"
+    assert (there.slot("a").owner, there.slot("a").state) == ("four", "d")
+    there.check()
+
+
+def test_states_are_queues_of_their_own(strict: bool) -> None:
+    """Who waits for dirty slots is in nobody's way who wants free ones."""
+    there = some(strict, slot("a", "t"), slot("b", "t", "dirty", "him"))
+    assert there.acquire("janitor", state="dirty") is None
+    assert there.acquire("user") == "a"
+    there.release("b", "dirty", owner="him")
+    assert there.acquire("other", state="dirty") is None
+    assert there.acquire("janitor", state="dirty", dest="cleaning") == "b"
+    there.check()
+
+
+def test_a_lost_answer_is_given_again() -> None:
+    """Safe: the same owner and id are told the same slot for a minute, another one after."""
+    there = some(False, slot("a", "t"), slot("b", "t"))
+    first = there.acquire("id")
+    there.pass_seconds(59)
+    assert there.acquire("id") == first
+    assert there.acquire("id", owner="him") != first
+    there.release({"a": "b", "b": "a"}[str(first)], owner="him")
+    there.pass_seconds(2)
+    assert there.acquire("id") not in (None, first)
+    there.check()
+
+
+def test_a_released_slot_is_not_given_again() -> None:
+    """Safe: what was given back is gone; the same id asks anew, at the end of the line."""
+    there = some(False, slot("a", "t"))
+    assert there.acquire("id") == "a"
+    there.release("a", "dirty")
+    assert there.acquire("id") is None
+    there.check()
+
+
+def test_a_silent_client_is_passed_over() -> None:
+    """Safe: after 10 s without a poll nobody waits for it; it keeps its place if it comes back."""
+    there = some(False, slot("a", "t", "busy", "him"))
+    assert there.acquire("id-1") is None
+    there.pass_seconds(5)
+    assert there.acquire("id-2") is None
+    there.release("a", owner="him")
+    assert there.acquire("id-2") is None
+    there.pass_seconds(5.1)
+    assert there.acquire("id-2") == "a"
+    there.release("a")
+    assert there.acquire("id-1") == "a"
+    there.check()
+
+
+def test_limits_of_the_pool_hold(strict: bool) -> None:
+    """Paused, paced, resting or beyond a quota: there is nothing to be had, and it is no error."""
+    for change in (
+        {"paused": True},
+        {"quota": 0},
+        {"pacing": Pacing(interval=MINUTE)},
+    ):
+        there = some(strict, slot("a", "t"), slot("b", "t", "free", "me"))
+        pool = there.facts.pools["t"]
+        if "paused" in change:
+            pool = structs.replace(pool, paused=True)
+        else:
+            spec = structs.replace(pool.spec, **change)
+            pool = structs.replace(pool, spec=spec, paced_at=Instant(NOW + 1))
+        there.facts.pools["t"] = pool
+        there.facts.held["t", "boskos:me"] = 1
+        assert there.acquire("id") is None
+        assert there.acquire("") is None
+
+
+def test_by_name(strict: bool) -> None:
+    """Slots are taken by their names, whatever their type, each by a lease of its own."""
+    there = some(strict, slot("a", "t"), slot("b", "u"), slot("c", "t"))
+    taken = there.take("a", "b")
+    assert taken is not None and set(taken) == {"a", "b"}
+    there.release("a")
+    assert (there.slot("a").owner, there.slot("b").owner) == ("", "me")
+    there.check()
+
+
+def test_by_name_and_one_missing() -> None:
+    """Strict keeps what could be had and says nothing of it; safe takes all or nothing."""
+    strictly = some(True, slot("a", "t"), slot("b", "t", "dirty"))
+    assert strictly.take("a", "b") is None
+    assert strictly.slot("a").owner == "me"
+    strictly.check()
+    safely = some(False, slot("a", "t"), slot("b", "t", "dirty"))
+    with pytest.raises(Error) as refusal:
+        safely.take("a", "b")
+    assert refusal.value.message == "no available resource free, try again later."
+    assert safely.slot("a").owner == ""
+    safely.check()
