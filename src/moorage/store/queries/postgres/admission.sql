@@ -16,7 +16,8 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]
     AS r(arrivals, skew, downtime, alive_at, outage_ended_at);
 
 -- Pools by name, those of some leases, those with slots of some names, and those to be woken; if
--- one of them has gangs, all that have. With each its slots, and under a quota what owners hold.
+-- one of them has gangs, all that have. With each its slots, and what owners hold under a
+-- quota that it has or is to have.
 -- name: pools_load --
 WITH named (name) AS (
     SELECT value FROM json_array_elements_text($1) AS given(value)
@@ -37,7 +38,9 @@ WITH named (name) AS (
 )
 SELECT pool.body,
     (SELECT '[' || string_agg(slot.body, ',') || ']' FROM slot WHERE slot.pool = pool.name),
-    CASE WHEN pool.quota IS NOT NULL THEN (
+    CASE WHEN pool.quota IS NOT NULL OR pool.name IN (
+        SELECT json_array_elements_text($6)
+    ) THEN (
         SELECT json_object_agg(owner, held)::text FROM (
             SELECT owner, SUM(units) AS held FROM lease_need
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
@@ -108,7 +111,7 @@ ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.
 DELETE FROM slot USING unnest($1::text[], $2::text[]) AS r(pool, name)
 WHERE slot.pool = r.pool AND slot.name = r.name;
 
--- Owner, key, arrival and needs of a lease never change.
+-- Owner, key, arrival and pools of a lease never change; of a pool it may come to hold fewer units.
 -- name: lease_upsert --
 INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
@@ -133,8 +136,9 @@ INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, owner, st
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
     $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
     $12::bigint[], $13::bigint[], $14::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET state = excluded.state, token = excluded.token,
-    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
+    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
+    cause = excluded.cause;
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --

@@ -12,7 +12,8 @@ UPDATE admission_clock
 SET arrivals = ?, skew = ?, downtime = ?, alive_at = ?, outage_ended_at = ?;
 
 -- Pools by name, those of some leases, those with slots of some names, and those to be woken; if
--- one of them has gangs, all that have. With each its slots, and under a quota what owners hold.
+-- one of them has gangs, all that have. With each its slots, and what owners hold under a
+-- quota that it has or is to have.
 -- name: pools_load --
 WITH named (name) AS (
     SELECT value FROM json_each(?1)
@@ -32,7 +33,9 @@ WITH named (name) AS (
 )
 SELECT pool.body,
     (SELECT '[' || group_concat(slot.body, ',') || ']' FROM slot WHERE slot.pool = pool.name),
-    CASE WHEN pool.quota IS NOT NULL THEN (
+    CASE WHEN pool.quota IS NOT NULL OR pool.name IN (
+        SELECT value FROM json_each(?6)
+    ) THEN (
         SELECT json_group_object(owner, held) FROM (
             SELECT owner, SUM(units) AS held FROM lease_need
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
@@ -98,7 +101,7 @@ ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.
 -- name: slot_delete --
 DELETE FROM slot WHERE pool = ? AND name = ?;
 
--- Owner, key, arrival and needs of a lease never change.
+-- Owner, key, arrival and pools of a lease never change; of a pool it may come to hold fewer units.
 -- name: lease_upsert --
 INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -119,8 +122,9 @@ DELETE FROM lease_due WHERE lease = ?;
 INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, owner, state, token,
     asked_at, granted_at, ended_at, cause)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET state = excluded.state, token = excluded.token,
-    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
+    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
+    cause = excluded.cause;
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --
