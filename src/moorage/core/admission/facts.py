@@ -31,6 +31,8 @@ class Keys:
     """(pool, slot) whose holders' leases are needed; pool "" stands for any pool."""
     ends: set[str] = field(default_factory=set)
     """Pools of which every live lease and ticket is needed (to delete them)."""
+    quotas: set[str] = field(default_factory=set)
+    """Pools that are to have a quota, whether or not they have one: what each owner holds."""
     due: Instant | None = None
     """Also leases and tickets that are due at this service time, and pools to be woken: the
     first `DUE_MAX` of each."""
@@ -42,13 +44,15 @@ class Keys:
         self.asked |= other.asked
         self.slots |= other.slots
         self.ends |= other.ends
+        self.quotas |= other.quotas
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
 
     def __len__(self) -> int:
         """Return how many things are asked for."""
         named = len(self.pools) + len(self.leases) + len(self.asked)
-        return named + len(self.slots) + len(self.ends) + (self.due is not None)
+        named += len(self.slots) + len(self.ends) + len(self.quotas)
+        return named + (self.due is not None)
 
 
 @dataclass(slots=True)
@@ -121,7 +125,7 @@ class Facts:
     slots: dict[str, dict[str, Slot]] = field(default_factory=dict)
     """All slots of every loaded pool, by pool and name; an empty dict: the pool has none."""
     held: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Units that an owner holds, by (pool, owner), of pools with a quota."""
+    """Units that an owner holds, by (pool, owner), of pools with a quota and of `Keys.quotas`."""
     lines: dict[str, Line] = field(default_factory=dict)
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
