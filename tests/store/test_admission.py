@@ -105,7 +105,9 @@ def test_values_are_replaced_and_removed(engine: Engine) -> None:
         assert facts.held == {}
         gone = Changes({"a": None}, {lease_id(1): None}, {("a", "s"): None})
         await run(engine, Keys(), lambda _: gone)
-        everything = Keys({"a"}, {lease_id(1)}, {("owner", "key-1")}, {("a", "s")}, {"a"}, AT)
+        everything = Keys(
+            {"a"}, {lease_id(1)}, {("owner", "key-1")}, {("a", "s")}, {"a"}, {"a"}, AT
+        )
         assert await facts_of(engine, everything) == Facts()
 
     asyncio.run(scenario())
@@ -189,6 +191,12 @@ def test_held_units_are_summed_under_a_quota(engine: Engine) -> None:
         await saved(engine, pool("a", quota=9), pool("b"), *leases)
         facts = await facts_of(engine, Keys(pools={"a", "b"}))
         assert facts.held == {("a", "owner"): 4, ("a", 'o"ther'): 1}
+        facts = await facts_of(engine, Keys(quotas={"b"}))
+        assert facts.held == {("b", "owner"): 1}  # it is to have one
+        fewer = structs.replace(leases[0], needs=(Need("a", 1),))
+        await saved(engine, fewer)
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        assert facts.held["a", "owner"] == 3
 
     asyncio.run(scenario())
 
@@ -248,5 +256,23 @@ def test_what_comes_next(engine: Engine) -> None:
         assert await engine.read(admission.next_due_load()) == AT + 3
         await saved(engine, ended(ticket(1, "a", heard_until=Instant(AT + 3))))
         assert await engine.read(admission.next_due_load()) == AT + 5
+
+    asyncio.run(scenario())
+
+
+def test_an_outage_postpones(engine: Engine) -> None:
+    """What an outage has made later is due later once it was looked at, and is as it was."""
+
+    async def scenario() -> None:
+        lease = ticket(1, "a", ttl=None, heard_until=Instant(AT + 5))
+        await saved(engine, pool("a"), lease)
+        timeline = Timeline(downtime=MINUTE)
+        looked = Changes(postponed={lease.id}, timeline=timeline)
+        keys = Keys(due=Instant(AT + 5))
+        assert (await run(engine, keys, lambda _: looked))[0] == 0
+        assert (await facts_of(engine, keys)).due == []
+        facts = await facts_of(engine, Keys(due=Instant(AT + 5 + MINUTE)))
+        assert facts.leases == {lease.id: lease}
+        assert facts.timeline == timeline
 
     asyncio.run(scenario())

@@ -103,7 +103,10 @@ def _dues(timeline: Timeline, leases: Iterable[Lease], rows: Iterable[Row]) -> I
     """No live lease is looked at later than it is over; what has ended is not looked at."""
     stored: dict[str, int | None] = dict(rows)
     for lease in leases:
-        due, over = stored.pop(lease.id, None), due_of(lease, timeline)
+        if lease.id not in stored:
+            yield f"lease {lease.id}: nobody looks whether it is over"
+            continue
+        due, over = stored.pop(lease.id), due_of(lease, timeline)
         if over is not None and (due is None or due > over):
             yield f"lease {lease.id}: it is over at {over}, due at {due}"
     for lease_id, due in stored.items():

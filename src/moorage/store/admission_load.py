@@ -25,7 +25,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     leases = _lease_queries(keys)
     (timeline,), pools, *found = yield [Query("admission_lock"), _pools_query(keys), *leases]
     facts = Facts(Timeline(*timeline))
-    _pools_take(facts, pools)
+    pools_take(facts, pools)
     for query, rows in zip(leases, found, strict=True):
         loaded = leases_from_rows(rows)
         for lease in loaded:
@@ -82,11 +82,12 @@ def _pools_query(keys: Keys) -> Query:
     return Query(
         "pools_load",
         (
-            key_set(keys.pools | keys.ends),
+            key_set(keys.pools | keys.ends | keys.quotas),
             key_set(keys.leases),
             encode(sorted(keys.slots)),
             keys.due,
             DUE_MAX,
+            key_set(keys.quotas),
         ),
     )
 
@@ -97,10 +98,11 @@ def _pools_load(facts: Facts, asked: set[str]) -> Plan[None]:
     missing = needed - facts.pools.keys() - asked
     if missing:
         (rows,) = yield [_pools_query(Keys(pools=missing))]
-        _pools_take(facts, rows)
+        pools_take(facts, rows)
 
 
-def _pools_take(facts: Facts, rows: Sequence[Row]) -> None:
+def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
+    """Put the rows of `pools_load` into the facts."""
     for body, slots, held in rows:
         pool = pool_from_body(body)
         facts.pools[pool.name] = pool

@@ -53,7 +53,7 @@ def _pool_writes(changes: Changes) -> list[Write]:
 def _due_rows(facts: Facts, changes: Changes) -> list[Row]:
     """Return the narrow rows of all that live and have changed, were heard of, or are postponed."""
     rows = []
-    for key in sorted(changes.leases.keys() | changes.heard.keys()):
+    for key in sorted(changes.leases.keys() | changes.heard.keys() | changes.postponed):
         lease = facts.leases.get(key)
         if lease is not None and lease.state != "ended":
             rows.append(due_row(key, lease.heard_until, due_of(lease, facts.timeline)))

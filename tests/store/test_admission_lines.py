@@ -1,0 +1,182 @@
+"""Lines in rows: in order, page by page, beside what the batch has changed already."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from moorage.core.admission.facts import Changes, Facts, Keys, Line
+from moorage.core.admission.model import Lease, Need
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+from moorage.store import admission
+from moorage.store.admission import Ticket
+from moorage.store.api import Engine
+from tests.store.grants import (
+    AT,
+    ended,
+    facts_of,
+    granted,
+    lease_id,
+    pool,
+    run,
+    saved,
+    ticket,
+)
+
+
+def crowd(seed: int, count: int) -> list[Lease]:
+    """Return tickets for pool `a` in no order, of few priorities, among them some for `b`, too."""
+    random = Random(seed)
+    tickets = []
+    for n in range(count):
+        needs = ("a", "b") if n % 5 == 0 else ("a",)
+        tickets.append(ticket(n, *needs, priority=random.randint(-2, 2), arrival=1_000 - n))
+    random.shuffle(tickets)
+    return tickets
+
+
+def in_order(tickets: list[Lease]) -> list[Lease]:
+    """Return tickets as they stand in a line."""
+    return sorted(tickets, key=lambda one: (-one.priority, one.arrival))
+
+
+async def lengthened(engine: Engine, facts: Facts, wanted: dict[str, int]) -> None:
+    """Load more of some lines."""
+    async with engine.transaction() as transaction:
+        await transaction.run(admission.lines_load(facts, wanted))
+
+
+def test_a_line_in_pages(engine: Engine) -> None:
+    """Whatever the pages, the line is that of all waiting tickets by priority and arrival."""
+
+    async def scenario() -> None:
+        tickets = crowd(1, 40)
+        others = [ticket(100, "c"), granted(ticket(101, "a")), ended(ticket(102, "a"))]
+        gangs = {"gangs": 8}
+        await saved(engine, pool("a", **gangs), pool("b", **gangs), pool("c"), *tickets, *others)
+        ids = [one.id for one in in_order(tickets)]
+        for pages in ([40], [39, 41], [1, 2, 40, 50], [7, 14, 21, 28, 35, 42]):
+            facts = await facts_of(engine, Keys(pools={"a"}))
+            for upto in pages:
+                await lengthened(engine, facts, {"a": upto})
+                assert facts.lines["a"] == Line(ids[:upto], whole=upto >= 40)
+            assert facts.leases == {one.id: one for one in tickets if one.id in ids[:upto]}
+
+    asyncio.run(scenario())
+
+
+def test_lines_of_many_pools_at_once(engine: Engine) -> None:
+    """Each pool gets the tickets that it wants; an empty line is whole."""
+
+    async def scenario() -> None:
+        tickets = crowd(2, 10)
+        gangs = {"gangs": 2}
+        await saved(engine, pool("a", **gangs), pool("b", **gangs), pool("c"), *tickets)
+        facts = await facts_of(engine, Keys(pools={"a", "b", "c"}))
+        await lengthened(engine, facts, {"a": 3, "c": 5, "b": 2})
+        both = [one for one in tickets if len(one.needs) == 2]
+        assert facts.lines == {
+            "a": Line([one.id for one in in_order(tickets)[:3]]),
+            "b": Line([one.id for one in in_order(both)], whole=True),
+            "c": Line(whole=True),
+        }
+
+    asyncio.run(scenario())
+
+
+def test_what_the_batch_has_changed_stays(engine: Engine) -> None:
+    """A line is as stored, but a ticket that the batch has changed is not loaded over it."""
+
+    async def scenario() -> None:
+        tickets = [ticket(n, "a") for n in range(4)]
+        await saved(engine, pool("a"), *tickets)
+        facts = await facts_of(engine, Keys(leases={lease_id(0), lease_id(2)}))
+        withdrawn = ended(tickets[0])
+        heard = Changes(heard={lease_id(2): Instant(AT + 9)})
+        facts.apply(Changes(leases={withdrawn.id: withdrawn}))
+        facts.apply(heard)
+        for upto in (1, 3, 9):
+            await lengthened(engine, facts, {"a": upto})
+        assert facts.lines["a"] == Line([one.id for one in tickets], whole=True)
+        assert facts.leases[lease_id(0)] == withdrawn
+        assert facts.leases[lease_id(1)] == tickets[1]
+        assert facts.leases[lease_id(2)].heard_until == AT + 9
+
+    asyncio.run(scenario())
+
+
+def test_tickets_bring_their_newest_deadline(engine: Engine) -> None:
+    """A ticket of a line was heard of when its last poll came."""
+
+    async def scenario() -> None:
+        await saved(engine, pool("a"), ticket(1, "a"))
+        heard = Changes(heard={lease_id(1): Instant(AT + 77)})
+        await run(engine, Keys(leases={lease_id(1)}), lambda _: heard)
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        await lengthened(engine, facts, {"a": 1})
+        assert facts.leases[lease_id(1)].heard_until == AT + 77
+        assert facts.asked == {("owner", "key-1"): lease_id(1)}
+
+    asyncio.run(scenario())
+
+
+def test_gangs_that_are_not_counted_stop_the_batch(engine: Engine) -> None:
+    """A ticket for a pool that was not loaded is never decided upon by halves."""
+
+    async def scenario() -> None:
+        await saved(engine, pool("a"), pool("b"), ticket(1, "a", "b"))
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        with pytest.raises(RuntimeError, match="needs pool b, which was not loaded"):
+            await lengthened(engine, facts, {"a": 1})
+
+    asyncio.run(scenario())
+
+
+def test_the_line_for_positions(engine: Engine) -> None:
+    """The pass over a line that tells positions sees all of it, in windows of any size."""
+
+    async def scenario() -> None:
+        tickets = [*crowd(3, 30), ticket(99, Need("a", 2, "x", "y"), Need("a", 3), pull=True)]
+        await saved(engine, pool("a"), pool("b"), *tickets, granted(ticket(100, "a")))
+        expected = [
+            Ticket(
+                one.id,
+                one.priority,
+                one.arrival,
+                sum(need.units for need in one.needs if need.pool == "a"),
+                one.owner,
+                one.pull,
+            )
+            for one in in_order(tickets)
+        ]
+        for size in (1, 7, 31, 50):
+            found: list[Ticket] = []
+            place: tuple[int, int] | None = None
+            while more := await engine.read(admission.line_window("a", place, size)):
+                assert len(more) <= size
+                found += more
+                place = (more[-1].priority, more[-1].arrival)
+            assert found == expected
+        assert await engine.read(admission.line_window("none", None, 9)) == []
+
+    asyncio.run(scenario())
+
+
+def test_lines_leave_and_enter(engine: Engine) -> None:
+    """Who is granted, withdrawn or asks is in the line, or not, from the next batch on."""
+
+    async def scenario() -> None:
+        tickets = [ticket(n, "a") for n in range(3)]
+        await saved(engine, pool("a"), *tickets)
+
+        async def line() -> list[LeaseId]:
+            return [one.lease for one in await engine.read(admission.line_window("a", None, 9))]
+
+        assert await line() == [lease_id(0), lease_id(1), lease_id(2)]
+        await saved(engine, granted(tickets[0]), ended(tickets[1]))
+        assert await line() == [lease_id(2)]
+        await saved(engine, ticket(3, "a", priority=1), ended(granted(tickets[0])))
+        assert await line() == [lease_id(3), lease_id(2)]
+
+    asyncio.run(scenario())
