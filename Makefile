@@ -18,7 +18,7 @@ CLUSTER := $(BIN)/python -m tests.cluster
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test check bench soak conformance client format lock openapi clean
+.PHONY: help run run-postgres test check bench soak conformance client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -60,6 +60,9 @@ soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+zipapp: ## Build dist/moorage.pyz: `moorage run` in one file for any Python from 3.9 on
+	scripts/zipapp
 
 lock: ## Pin the dependencies of pyproject.toml anew (needs uv)
 	scripts/lock

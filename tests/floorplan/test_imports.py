@@ -17,6 +17,7 @@ PLANTED = {
     "faces": ("faces/testing.py", "import moorage.faces.placement"),
     "client-alone": ("client/__init__.py", "import msgspec"),
     "faces-see-no-store": ("faces/web.py", "import moorage.store.api"),
+    "run-alone": ("client/run/terms.py", "import moorage.wire"),
     "wire-alone": ("wire/problems.py", "import msgspec"),
     "acyclic": ("core/clock.py", "import moorage.core.ledger.model"),
 }

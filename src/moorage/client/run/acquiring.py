@@ -1,0 +1,198 @@
+"""Gets a lease: asks, waits in line, tries again whatever is lost on the way, gives up in time."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
+from moorage.client.run.calls import WAIT_SECONDS_MAX, Leases
+from moorage.client.run.keys import Keys
+from moorage.client.run.terms import Term, elapsed
+from moorage.client.transport import RefusedError, UnreachableError
+
+PAUSE_SECONDS = 0.25
+"""The first pause before something lost is tried again; each further one is twice as long."""
+
+PAUSE_SECONDS_MAX = 5.0
+QUEUE_FULL_STATUS = 429
+TROUBLE_STATUS = 500
+"""From here on the server itself is in trouble, and another try may help."""
+
+CONFIRM_PART = 10
+"""An answer that took longer than this part of the TTL says too little of when it began."""
+
+
+class NotGrantedError(Exception):
+    """There is no lease. `why` is refused, pool_unknown, unreachable, timed_out or withdrawn."""
+
+    def __init__(self, why: str, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class Grant(NamedTuple):
+    """A lease, and how long it is ours; None: until we give it back."""
+
+    lease: Lease
+    term: Term | None
+
+
+class Patience(NamedTuple):
+    """How long to go on, in seconds."""
+
+    wait: float
+    unreachable_after: float
+    poll: float = WAIT_SECONDS_MAX
+    jitter: float = 0.0
+
+
+class Acquiring:
+    """One attempt. `get` runs in a thread; everything else is read or called from others.
+
+    `lease` is the newest answer, `trouble` what keeps us from getting one.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        wish: Wish,
+        keys: Keys,
+        patience: Patience,
+        first: Callable[[], Lease] | None = None,
+    ) -> None:
+        """Prepare to ask; `first` is how to ask for the first time, if not by the key alone."""
+        self.wish = wish
+        self.began = elapsed()
+        self.lease: Lease | None = None
+        self.trouble: str | None = None
+        self.leases = leases
+        self._keys = keys
+        self._patience = patience
+        self._first = first
+        self._stopped = threading.Event()
+        self._sent = self.began
+
+    def stop(self) -> None:
+        """Give up at the next opportunity."""
+        self._stopped.set()
+
+    def poll_within(self, seconds: float) -> None:
+        """Ask at least this often where we stand."""
+        self._patience = self._patience._replace(poll=seconds)
+
+    @property
+    def waited(self) -> float:
+        """Seconds since it began."""
+        return elapsed() - self.began
+
+    def get(self) -> Grant:
+        """Return the lease when it is granted. Raises NotGrantedError, OSError (of the key)."""
+        if self._patience.jitter:
+            self._stopped.wait(random.uniform(0, self._patience.jitter))
+        lease = self._attempt(self._ask if self._first is None else self._first)
+        while True:
+            if lease.state == "granted":
+                grant = self._confirmed(lease)
+                if grant is not None:
+                    return grant
+                lease = self._look(lease, 0.0)
+            elif lease.state == "waiting":
+                lease = self._look(lease, self._left(lease))
+            else:
+                lease = self._again(lease)
+
+    def _look(self, lease: Lease, wait: float) -> Lease:
+        try:
+            return self._attempt(lambda: self.leases.look(lease.id, wait))
+        except _EndedError as ended:
+            return lease._replace(state="ended", cause="forgotten", detail=str(ended))
+
+    def _again(self, ended: Lease) -> Lease:
+        """Ask anew, as the attempt has come to nothing. Raises NotGrantedError."""
+        if ended.cause == "revoked":
+            raise NotGrantedError("refused", f"taken out of the line: {ended.end}")
+        if not self._keys.renew():
+            raise NotGrantedError(
+                "refused",
+                f"the lease of this key has ended ({ended.end}): a new attempt needs a new key",
+            )
+        self.lease = None
+        return self._attempt(self._ask)
+
+    def _ask(self) -> Lease:
+        return self.leases.ask(self.wish, self._keys.current())
+
+    def _left(self, lease: Lease) -> float:
+        left = self._patience.wait - self.waited
+        if left <= 0:
+            place = "" if lease.waiting is None else f": {lease.waiting.reason}"
+            raise NotGrantedError("timed_out", f"not granted in time{place}")
+        return min(left, self._patience.poll)
+
+    def _confirmed(self, lease: Lease) -> Grant | None:
+        """Return the grant with a term that is surely right; None: it is not ours any more."""
+        received = elapsed()
+        hold_by = None if lease.hold is None else received + lease.hold
+        ttl = lease.ttl
+        if ttl is None:
+            return Grant(lease, None)
+        if received - self._sent > ttl / CONFIRM_PART:
+            try:
+                lease = self._attempt(
+                    lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)
+                )
+            except _EndedError:
+                return None
+        return Grant(lease, Term(ttl, self._sent, hold_by))
+
+    def _attempt(self, call: Callable[[], Lease]) -> Lease:
+        """Call until there is an answer. Raises NotGrantedError, _EndedError."""
+        pause, since = PAUSE_SECONDS, elapsed()
+        while True:
+            if self._stopped.is_set():
+                raise NotGrantedError("withdrawn", "withdrawn")
+            self._sent = elapsed()
+            try:
+                self.lease = call()
+                self.trouble = None
+                return self.lease
+            except StrangeAnswerError as strange:
+                raise NotGrantedError("refused", str(strange)) from None
+            except UnreachableError as lost:
+                self.trouble = str(lost)
+                self._bear(since)
+            except RefusedError as refusal:
+                pause = self._judge(refusal, since) or pause
+            self._rest(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _judge(self, refusal: RefusedError, since: float) -> float | None:
+        """Return how long to pause, if the refusal says so. Raises what cannot be mended."""
+        if refusal.code in ("lease_ended", "lease_not_found") and self.lease is not None:
+            raise _EndedError(str(refusal))
+        if refusal.status == QUEUE_FULL_STATUS:
+            self.trouble = str(refusal)
+        elif refusal.status >= TROUBLE_STATUS:
+            self.trouble = str(refusal)
+            self._bear(since)
+        else:
+            why = "pool_unknown" if refusal.code == "pool_unknown" else "refused"
+            raise NotGrantedError(why, str(refusal))
+        return refusal.retry_after
+
+    def _bear(self, since: float) -> None:
+        if elapsed() - since >= min(self._patience.unreachable_after, self._patience.wait):
+            raise NotGrantedError("unreachable", str(self.trouble))
+
+    def _rest(self, seconds: float) -> None:
+        left = self._patience.wait - self.waited
+        if left <= 0:
+            raise NotGrantedError("timed_out", f"not granted in time: {self.trouble}")
+        self._stopped.wait(min(seconds, left))
+
+
+class _EndedError(Exception):
+    """The lease that was spoken of is not there any more."""

@@ -1,0 +1,66 @@
+"""The calls of the native API that a command with a lease makes."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from moorage.client.run.answers import Lease, Wish, lease_of
+from moorage.client.transport import Transport
+
+ANSWER_SECONDS = 10.0
+"""How long to wait for an answer, beyond what the server was asked to wait."""
+
+WAIT_SECONDS_MAX = 20.0
+"""The longest poll: shorter than the 30 seconds after which many proxies cut a quiet connection."""
+
+
+class Leases:
+    """Leases at one server.
+
+    Every call raises UnreachableError, RefusedError and StrangeAnswerError.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def ask(self, wish: Wish, key: str) -> Lease:
+        """Ask for units; the same key and wish give the same lease again."""
+        return self._lease("POST", "/v1/leases", wish.body(key))
+
+    def look(self, lease_id: str, wait: float = 0.0) -> Lease:
+        """Return a lease; as long as it waits in line, wait for what becomes of it."""
+        return self._lease("GET", f"{_path(lease_id)}?wait={wait:g}", None, wait + ANSWER_SECONDS)
+
+    def renew(self, lease_id: str, token: str | None, seconds_max: float) -> Lease:
+        """Say that the holder is alive."""
+        return self._lease("POST", f"{_path(lease_id)}/renew", {"token": token}, seconds_max)
+
+    def release(self, lease_id: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
+        """Give a lease back, or leave the line; a second time is harmless."""
+        return self._lease("DELETE", _path(lease_id), None, seconds_max)
+
+    def hold(self, lease_id: str, token: str | None, hold: float) -> Lease:
+        """Let the server end a lease so many seconds from now."""
+        return self._lease("PATCH", _path(lease_id), {"token": token, "hold": hold})
+
+    def retry(self, lease_id: str, token: str | None, key: str) -> Lease:
+        """Release a lease and ask for the same anew, in one step."""
+        return self._lease("POST", f"{_path(lease_id)}/retry", {"token": token, "key": key})
+
+    def outcome(
+        self, lease_id: str, token: str | None, result: str, detail: str, seconds_max: float
+    ) -> None:
+        """Tell what became of what was started: `ok` or `failed`."""
+        body = {"token": token, "result": result, "detail": detail}
+        path = f"{_path(lease_id)}/outcome"
+        self._transport.request("POST", path, body, seconds_max=seconds_max)
+
+    def _lease(
+        self, method: str, path: str, body: Any = None, seconds_max: float = ANSWER_SECONDS
+    ) -> Lease:
+        return lease_of(self._transport.request(method, path, body, seconds_max=seconds_max))
+
+
+def _path(lease_id: str) -> str:
+    return f"/v1/leases/{quote(lease_id, safe='')}"

@@ -1,0 +1,38 @@
+# Functions that acquire and release leases at a lease proxy. Needs bash and python3.
+#
+#   lease__acquire --type=T [--count=N] [--scope=step|test] [--jitter=10s|15m]
+#       Prints the name of a file with the names of the leases (the handle). With the scope test,
+#       which is the default, they are also added to $SHARED_DIR/leases.
+#   lease__release --handle=F | --names=A,B | --scope=test [--delay=20m]
+#       A second release by the same handle does nothing.
+#   lease__cat --handle=F [--format=plain|csv]
+#   lease__install_lease_eligible
+#       Is $CLUSTER_PROFILE_SET_NAME one whose installations are limited?
+#
+# Exit codes: 0 done, 1 failed, 2 there is no such type. Messages go to standard error. Without
+# $LEASE_PROXY_SERVER_URL nothing is done, and that is a success.
+
+function _lease__python() {
+    python3 -c @PYTHON@ "$@"
+}
+export -f _lease__python
+
+function lease__acquire() {
+    _lease__python acquire "$@"
+}
+export -f lease__acquire
+
+function lease__release() {
+    _lease__python release "$@"
+}
+export -f lease__release
+
+function lease__cat() {
+    _lease__python cat "$@"
+}
+export -f lease__cat
+
+function lease__install_lease_eligible() {
+    [[ "${CLUSTER_PROFILE_SET_NAME:-}" =~ ^openshift-org-.+$ ]]
+}
+export -f lease__install_lease_eligible

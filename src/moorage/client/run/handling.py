@@ -1,0 +1,333 @@
+"""The commands on handle files: `moorage lease acquire|renew|retry|release|status|cat`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from moorage.client.run.acquiring import Acquiring, Grant, NotGrantedError
+from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
+from moorage.client.run.calls import ANSWER_SECONDS, Leases
+from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
+from moorage.client.run.keeping import FAILURES, GONE, give_back
+from moorage.client.run.notices import Notices
+from moorage.client.run.orders import UsageError, duration_of, patience_of, server_of, wish_of
+from moorage.client.run.signals import ENDING, Signals
+from moorage.client.run.terms import elapsed
+from moorage.client.run.waiting import InterruptedWaitError, await_grant
+from moorage.client.transport import RefusedError, UnreachableError
+
+FAILED = 1
+USAGE = 2
+NOT_GRANTED = 3
+CONFLICT = 4
+UNREACHABLE = 5
+WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
+STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
+
+TTL_SECONDS = 3600.0
+"""Of a lease in a file, which nobody renews by itself; with a hold it is as long as that."""
+
+TRY_AGAIN_SECONDS = 10.0
+"""After a renewal that was not answered."""
+
+Words = Mapping[str, Any]
+
+
+def handle_command(name: str, words: Words, notices: Notices) -> int:
+    """Carry out one of the commands; return its exit code."""
+    try:
+        return COMMANDS[name](words, notices)
+    except InterruptedWaitError as interrupted:
+        notices.say(f"{interrupted} while waiting: withdrawn")
+        return 128 + interrupted.number
+    except UsageError as error:
+        notices.say(str(error))
+        return USAGE
+    except NotGrantedError as failure:
+        notices.say(f"no lease: {failure}")
+        return WHY_CODES.get(failure.why, NOT_GRANTED)
+    except (HandleError, OSError, StrangeAnswerError, RefusedError, UnreachableError) as error:
+        notices.say(str(error))
+        return _code_of(error)
+
+
+def _code_of(error: Exception) -> int:
+    if isinstance(error, UnreachableError):
+        return UNREACHABLE
+    return STATUS_CODES.get(error.status, FAILED) if isinstance(error, RefusedError) else FAILED
+
+
+def _acquire(words: Words, notices: Notices) -> int:
+    wish = wish_of(words)
+    if wish.ttl is None:
+        wish = wish._replace(ttl=TTL_SECONDS if wish.hold is None else wish.hold)
+    leases = server_of(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is acquired")
+        _print(words["handle"] or "", {"leases": []}, words)
+        return 0
+    handle = Handle(words["handle"] or _temporary())
+    with handle.locked():
+        entry = None if words["another"] else _like(handle.entries(), wish)
+        if entry is None:
+            entry = Entry(str(uuid4()), wish)
+            handle.put(entry)
+    _get(handle, EntryKey(handle, entry), leases, words, notices)
+    _print(handle.path, _told(handle), words)
+    return 0
+
+
+def _get(
+    handle: Handle,
+    keys: EntryKey,
+    leases: Leases,
+    words: Words,
+    notices: Notices,
+    old: bool = False,
+) -> None:
+    """Wait until the lease of an entry is granted, and keep it there. Raises NotGrantedError."""
+    before = keys.entry
+
+    def retry() -> Lease:
+        try:
+            return leases.retry(str(before.id), before.token, keys.current())
+        except RefusedError as refusal:
+            if refusal.code not in GONE:
+                raise
+            return leases.ask(before.wish, keys.current())
+
+    patience, timeout = patience_of(words), duration_of(words, "release_timeout", 5.0)
+    acquiring = Acquiring(leases, before.wish, keys, patience, retry if old else None)
+    try:
+        with Signals() as signals:
+            grant = await_grant(acquiring, notices, signals, timeout)
+    except (NotGrantedError, InterruptedWaitError) as failure:
+        # Of what the server may have granted unheard the key is kept, for the next try.
+        if getattr(failure, "why", "") != "unreachable":
+            with handle.locked():
+                handle.drop(keys.entry)
+        raise
+    _keep(handle, keys.entry, grant)
+
+
+def _keep(handle: Handle, entry: Entry, grant: Grant) -> None:
+    with handle.locked():
+        handle.put(entry.granted(grant.lease), entry)
+
+
+def _retry(words: Words, notices: Notices) -> int:
+    leases = server_of(words)
+    handle = _handle(words)
+    if leases is None or not handle.entries():
+        notices.say("there is nothing to retry")
+        return 0 if leases is None else NOT_GRANTED
+    for entry in handle.entries():
+        fresh = entry._replace(key=str(uuid4()))
+        with handle.locked():
+            handle.put(fresh, entry)
+        _get(handle, EntryKey(handle, fresh), leases, words, notices, old=entry.id is not None)
+    _print("", _told(handle), words)
+    return 0
+
+
+def _renew(words: Words, notices: Notices) -> int:
+    leases, handle = server_of(words), _handle(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is renewed")
+        return 0
+    if not handle.entries() and not words["loop"]:
+        notices.say(f"{handle.path} has no lease")
+        return NOT_GRANTED
+    renewals = _Renewals(handle, leases, notices)
+    with Signals() as signals:
+        pause = renewals.round(patient=words["loop"])
+        while words["loop"] and pause is not None:
+            if any(number in ENDING for number in signals.wait(pause)):
+                return 0
+            pause = renewals.round(patient=True)
+    _print("", _told(handle), words)
+    return CONFLICT if renewals.gone else 0
+
+
+class _Renewals:
+    """Renews what is in a file, again and again."""
+
+    def __init__(self, handle: Handle, leases: Leases, notices: Notices) -> None:
+        self._handle = handle
+        self._leases = leases
+        self._notices = notices
+        self.gone: set[str] = set()
+        """Leases that have ended, although the file has them."""
+
+    def round(self, patient: bool) -> float | None:
+        """Renew each once; return when to do so again, in seconds, None if there is none left.
+
+        Raises what keeps us from it, unless we are `patient`.
+        """
+        pauses = []
+        for entry in self._handle.entries():
+            if entry.id is None or entry.id in self.gone:
+                continue
+            ttl = entry.wish.ttl
+            try:
+                lease = self._leases.renew(entry.id, entry.token, ANSWER_SECONDS)
+            except FAILURES as failure:
+                self._notices.say(f"lease {entry.id}: {failure}")
+                if isinstance(failure, RefusedError) and failure.code in GONE:
+                    self.gone.add(entry.id)
+                    continue
+                if not patient:
+                    raise
+                pauses.append(min(TRY_AGAIN_SECONDS, ttl or TTL_SECONDS))
+            else:
+                _refresh(self._handle, entry, lease)
+                pauses.append((lease.ttl or TTL_SECONDS) / 3)
+        return min(pauses, default=None)
+
+
+def _refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
+    """Keep a renewed lease, unless somebody has released it meanwhile."""
+    with handle.locked():
+        if any(one.key == entry.key for one in handle.entries()):
+            handle.put(entry.granted(lease), entry)
+
+
+def _release(words: Words, notices: Notices) -> int:
+    leases, delay = server_of(words), duration_of(words, "delay", None)
+    if not words["handle"]:
+        notices.say("no handle: there is nothing to release")
+        return 0
+    handle = Handle(words["handle"])
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is released")
+        return 0
+    entries = handle.entries()
+    if not entries:
+        notices.say(f"{handle.path} has no lease: there is nothing to release")
+        return 0
+    until = elapsed() + duration_of(words, "release_timeout", 5.0)
+    codes = []
+    for entry in entries:
+        try:
+            if delay is None:
+                _give_back(handle, entry, leases, max(0.1, until - elapsed()))
+            else:
+                _hold(handle, entry, leases, delay)
+        except FAILURES as failure:
+            notices.say(f"lease {entry.id or entry.key} is not released ({failure})")
+            codes.append(_code_of(failure))
+    _print("", _told(handle), words)
+    return max(codes, default=0)
+
+
+def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> None:
+    """Release one lease and forget it. Raises what keeps the server from it."""
+    # Of what was never answered nobody knows the name: the key tells it.
+    lease_id = entry.id or leases.ask(entry.wish, entry.key).id
+    trouble = give_back(leases, lease_id, seconds)
+    if trouble is not None and getattr(trouble, "code", "") != "lease_not_found":
+        raise trouble
+    with handle.locked():
+        handle.drop(entry)
+
+
+def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> None:
+    """Let the server end one lease later; it stays in the file, to be released before."""
+    lease_id = entry.id or leases.ask(entry.wish, entry.key).id
+    try:
+        leases.hold(lease_id, entry.token, delay)
+        _refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
+    except RefusedError as refusal:
+        if refusal.code not in GONE:
+            raise
+        with handle.locked():
+            handle.drop(entry)
+
+
+def _status(words: Words, notices: Notices) -> int:
+    handle, leases = _handle(words), server_of(words)
+    entries = handle.entries()
+    if leases is None or not entries:
+        why = "no server is named" if leases is None else f"{handle.path} has no lease"
+        notices.say(why)
+        return 0 if leases is None else NOT_GRANTED
+    found = [leases.look(entry.id) if entry.id else None for entry in entries]
+    if words["json"]:
+        told = [None if lease is None else lease._asdict() for lease in found]
+        _write(json.dumps({"leases": told}, indent=2))
+    else:
+        _write("id\tstate\tpools\tslots\texpires\tremark")
+        for entry, lease in zip(entries, found):
+            _write("\t".join(_row(entry, lease)))
+    held = all(lease is not None and lease.state == "granted" for lease in found)
+    return 0 if held else NOT_GRANTED
+
+
+def _row(entry: Entry, lease: Lease | None) -> list[str]:
+    if lease is None:
+        return ["-", "asked", entry.wish.pools, "-", "-", "no answer was heard"]
+    slots = " ".join(lease.slot_names) or "-"
+    remark = "-" if lease.waiting is None else lease.waiting.reason
+    remark = lease.end if lease.cause is not None else remark
+    return [lease.id, lease.state, entry.wish.pools, slots, lease.expires_at or "-", remark]
+
+
+def _cat(words: Words, notices: Notices) -> int:
+    if words["handle"]:
+        slots = [name for entry in Handle(words["handle"]).entries() for name in entry.slots]
+        if slots:
+            _write(",".join(slots) if words["format"] == "csv" else "\n".join(slots))
+    return 0
+
+
+COMMANDS = {
+    "lease acquire": _acquire,
+    "lease renew": _renew,
+    "lease retry": _retry,
+    "lease release": _release,
+    "lease status": _status,
+    "lease cat": _cat,
+}
+
+
+def _handle(words: Words) -> Handle:
+    if not words["handle"]:
+        raise UsageError("which leases? Name their file with --handle")
+    return Handle(words["handle"])
+
+
+def _temporary() -> str:
+    descriptor, path = tempfile.mkstemp(prefix="moorage-lease-")
+    os.close(descriptor)
+    return path
+
+
+def _like(entries: Iterable[Entry], wish: Wish) -> Entry | None:
+    return next((entry for entry in entries if entry.wish == wish), None)
+
+
+def _told(handle: Handle) -> dict[str, Any]:
+    leases = [
+        {name: value for name, value in entry._asdict().items() if name not in ("key", "wish")}
+        for entry in handle.entries()
+    ]
+    return {"handle": handle.path, "leases": leases}
+
+
+def _print(text: str, told: dict[str, Any], words: Words) -> None:
+    """Print what the command is asked for: only that is on standard output."""
+    if words["json"]:
+        _write(json.dumps(told, indent=2))
+    elif text:
+        _write(text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

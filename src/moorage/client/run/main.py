@@ -1,0 +1,123 @@
+"""The command line of the single file; `moorage` itself is made from the same table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage import __version__
+from moorage.client.run.handling import handle_command
+from moorage.client.run.notices import Notices
+from moorage.client.run.options import COMMANDS, Option
+from moorage.client.run.orders import UsageError, order_of
+from moorage.client.run.running import FAILED, run
+from moorage.client.run.shell import client_text, trap_text
+
+USAGE = 2
+PROGRAM = "moorage"
+
+
+def main(arguments: Sequence[str], us: Sequence[str]) -> int:
+    """Carry out a command line; return the exit code.
+
+    Args:
+        arguments: without the program's name.
+        us: the command that runs this program, for the code that `trap` prints.
+    """
+    words, command = _split(arguments)
+    try:
+        given = vars(_parser().parse_args(words))
+    except UsageError as error:
+        Notices().say(str(error))
+        return FAILED if words[:1] == ["run"] else USAGE
+    name = given.pop("name", None)
+    if name is None:
+        _parser().print_help()
+        return USAGE
+    return carry_out(name, given, command, us)
+
+
+def carry_out(
+    name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
+) -> int:
+    """Carry out one of `options.COMMANDS`; return the exit code."""
+    notices = Notices()
+    try:
+        if name == "run":
+            return run(order_of(words, tuple(command)), notices)
+        if name == "client.sh":
+            sys.stdout.write(client_text())
+        elif name == "trap":
+            if not words["handle"]:
+                raise UsageError("which leases? Name their file with --handle")
+            sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
+        else:
+            return handle_command(name, words, notices)
+        return 0
+    except UsageError as error:
+        notices.say(str(error))
+        return FAILED if name == "run" else USAGE
+    except OSError as error:
+        notices.say(str(error))
+        return FAILED if name == "run" else 1
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part our words from the command after `--`."""
+    words = [*arguments]
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong, and leaves it to others to end the process."""
+
+    def error(self, message: str) -> Any:
+        """Raise UsageError."""
+        raise UsageError(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Moorage: may it start now? Leases for commands, in one file.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"moorage {__version__}")
+    groups = {"": parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)}
+    for name, (options, meaning) in COMMANDS.items():
+        group, _, last = name.rpartition(" ")
+        if group not in groups:
+            one = groups[""].add_parser(group, help="Leases kept in files.", allow_abbrev=False)
+            groups[group] = one.add_subparsers(
+                metavar="COMMAND", required=True, parser_class=_Parser
+            )
+        command = groups[group].add_parser(
+            last, help=meaning, description=meaning, allow_abbrev=False
+        )
+        command.set_defaults(name=name)
+        for option in options:
+            _add(command, option)
+        if name == "run":
+            command.usage = "moorage run --pool POOL[=UNITS] [OPTIONS] -- COMMAND [ARGUMENTS]"
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+    meaning = option.meaning.replace("%", "%%")
+    if option.metavar is None and not option.choices:
+        parser.add_argument(*option.names, action="store_true", dest=option.word, help=meaning)
+        return
+    parser.add_argument(
+        *option.names,
+        dest=option.word,
+        metavar=option.metavar,
+        choices=option.choices or None,
+        action="append" if option.many else "store",
+        default=[] if option.many else None,
+        help=meaning,
+    )

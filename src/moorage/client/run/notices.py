@@ -1,0 +1,74 @@
+"""What people are told while a command waits and runs: lines on standard error, never elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from typing import IO
+
+from moorage.client.run.answers import Waiting
+from moorage.client.run.durations import spoken
+
+LIVE_SECONDS = 1.0
+LOG_SECONDS = 60.0
+CLEAR_LINE = "\r\x1b[K"
+
+
+class Notices:
+    """Says things in lines; where it stands in line on one live line, if that is a terminal."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self.live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = False
+        self._next = 0.0
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self.clear()
+        self._write(f"moorage: {' '.join(text.split())}\n")
+
+    def standing(self, text: str, now: float) -> None:
+        """Print where it stands, as often as is useful: every second, in a log every minute."""
+        if now < self._next:
+            return
+        self._next = now + (LIVE_SECONDS if self.live else LOG_SECONDS)
+        if not self.live:
+            self.say(text)
+            return
+        width = shutil.get_terminal_size().columns - 1
+        self._write(CLEAR_LINE + f"moorage: {text}"[:width])
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the live line away."""
+        if self._shown:
+            self._write(CLEAR_LINE)
+            self._shown = False
+
+    def _write(self, text: str) -> None:
+        # If nobody reads it any more that is no reason to lose a command or a lease.
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def standing_of(pools: str, waiting: Waiting | None, waited: float, trouble: str | None) -> str:
+    """Return where a ticket stands, for people: place, time to go, and what binds."""
+    if trouble is not None:
+        return f"waiting for {pools}: {trouble} ({spoken(waited)} so far)"
+    if waiting is None:
+        return f"waiting for {pools} ({spoken(waited)} so far)"
+    parts = [f"place {waiting.position}"]
+    if waiting.eta_seconds is not None:
+        parts.append(_eta(*waiting.eta_seconds))
+    if waiting.reason:
+        parts.append(waiting.reason)
+    return f"waiting for {pools}: {'; '.join(parts)} ({spoken(waited)} so far)"
+
+
+def _eta(earliest: float, latest: float) -> str:
+    low, high = spoken(earliest), spoken(latest)
+    return f"about {low} to go" if low == high else f"{low} to {high} to go"

@@ -1,0 +1,115 @@
+"""The table of all options: the single file and the command `moorage` are both made from it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Option(NamedTuple):
+    """One option: without metavar and choices it is a switch; `many`: it may be repeated."""
+
+    name: str
+    meaning: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    many: bool = False
+    short: str | None = None
+
+    @property
+    def word(self) -> str:
+        """The name under which its value is handed on."""
+        return self.name[2:].replace("-", "_")
+
+    @property
+    def names(self) -> list[str]:
+        """All spellings."""
+        return [self.name] if self.short is None else [self.short, self.name]
+
+
+POOL = Option(
+    "--pool", "Ask for units of this pool, 1 by default.", "POOL[=UNITS]", many=True, short="-p"
+)
+WISH = (
+    POOL,
+    Option("--hold", "The server ends the lease so long after its grant.", "TIME"),
+    Option("--ttl", "How long the lease lasts without a renewal.", "TIME"),
+    Option("--priority", "Higher goes first; 0 by default.", "NUMBER"),
+    Option("--label", "A label of the lease, for people.", "NAME=VALUE", many=True),
+)
+PATIENCE = (
+    Option("--wait", "The longest wait for the lease; 2h by default.", "TIME"),
+    Option("--unreachable-after", "Give up on a silent server after this; 1m by default.", "TIME"),
+    Option("--jitter", "Wait up to this long, at random, before asking; 0 by default.", "TIME"),
+)
+SERVER = (
+    Option("--url", "The server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
+    Option("--token", "The token to ask with; also MOORAGE_TOKEN.", "TOKEN"),
+    Option("--token-file", "A file with that token.", "FILE"),
+    Option("--certificate", "Believe exactly this certificate (PEM) of the server.", "FILE"),
+)
+RELEASE_TIMEOUT = Option(
+    "--release-timeout", "The longest try to give the lease back; 5s by default.", "TIME"
+)
+HANDLE = Option("--handle", "The file that keeps the lease.", "FILE")
+JSON = Option("--json", "Print JSON.")
+
+RUN = (
+    *WISH,
+    *PATIENCE,
+    Option("--key", "The idempotency key of this attempt; by default a random one.", "KEY"),
+    Option("--key-file", "Keep the key there: a second start gets the same lease.", "FILE"),
+    Option("--best-effort", "Run the command even if there is no lease, whatever the reason."),
+    Option(
+        "--on-lost",
+        "What the command gets if its lease is lost; term by default, warn with --best-effort.",
+        choices=("warn", "term", "kill"),
+    ),
+    Option("--kill-after", "KILL a command that does not heed --on-lost term; 30s.", "TIME"),
+    RELEASE_TIMEOUT,
+    Option("--outcome", "Report ok or failed, by the exit code, as evidence for the limit."),
+    *SERVER,
+)
+ACQUIRE = (
+    HANDLE,
+    *WISH,
+    *PATIENCE,
+    Option("--another", "One more lease in the same file, even if it has one like this."),
+    RELEASE_TIMEOUT,
+    JSON,
+    *SERVER,
+)
+RENEW = (
+    HANDLE,
+    Option("--loop", "Go on renewing until a signal comes or the file has gone."),
+    JSON,
+    *SERVER,
+)
+RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
+RELEASE = (
+    HANDLE,
+    Option("--delay", "Let the server end the lease so long from now, and return at once.", "TIME"),
+    RELEASE_TIMEOUT,
+    JSON,
+    *SERVER,
+)
+STATUS = (HANDLE, JSON, *SERVER)
+CAT = (
+    HANDLE,
+    Option("--format", "One slot per line, or with commas.", choices=("plain", "csv")),
+)
+TRAP = (
+    HANDLE,
+    Option("--signal", "Chain this trap; EXIT by default.", "NAME", many=True),
+)
+COMMANDS = {
+    "run": (RUN, "Run a command with a lease: acquire, renew, release, on every path."),
+    "lease acquire": (ACQUIRE, "Acquire a lease and keep it in a file; print the file's name."),
+    "lease renew": (RENEW, "Renew the leases in a file."),
+    "lease retry": (RETRY, "Release the leases in a file and ask for the same, in one step."),
+    "lease release": (RELEASE, "Release the leases in a file; a second time is harmless."),
+    "lease status": (STATUS, "Tell what has become of the leases in a file; 3 if one is not held."),
+    "lease cat": (CAT, "Print the slots that the leases in a file hold, without asking anybody."),
+    "client.sh": ((), "Print bash functions for lease proxies: lease__acquire and others."),
+    "trap": (TRAP, "Print bash code that releases a file's leases at exit, after what is trapped."),
+}
+"""Every command of the single file, with its options and what it does."""

@@ -1,0 +1,138 @@
+"""What `moorage run` and the handle commands are asked to do, from the words of a command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from moorage.client.run.acquiring import Patience
+from moorage.client.run.answers import Wish
+from moorage.client.run.calls import Leases
+from moorage.client.run.durations import seconds_of
+from moorage.client.transport import Transport
+
+URL_VARIABLE = "MOORAGE_URL"
+TOKEN_VARIABLE = "MOORAGE_TOKEN"
+
+
+class UsageError(Exception):
+    """The words make no sense; the message is one line and says what to change."""
+
+
+class Order(NamedTuple):
+    """One `moorage run`. Durations are in seconds.
+
+    `leases` is None without a server: then nothing is asked for, and the command just runs.
+    `trouble` says why there is none although one is named.
+    """
+
+    command: tuple[str, ...]
+    wish: Wish
+    leases: Leases | None
+    trouble: str | None
+    key: str | None
+    key_file: str | None
+    patience: Patience
+    best_effort: bool
+    on_lost: str
+    kill_after: float
+    release_timeout: float
+    outcome: bool
+
+
+def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
+    """Return what the words say. Raises UsageError."""
+    if not command:
+        raise UsageError("no command: put it after --, as in: run --pool NAME -- COMMAND ARGUMENTS")
+    if words["key"] and words["key_file"]:
+        raise UsageError("--key and --key-file are two ways to say the same: name one")
+    best_effort, leases, trouble = bool(words["best_effort"]), None, None
+    try:
+        leases = server_of(words)
+    except UsageError as error:
+        if not best_effort:
+            raise
+        trouble = str(error)
+    return Order(
+        command=command,
+        wish=wish_of(words),
+        leases=leases,
+        trouble=trouble,
+        key=words["key"],
+        key_file=words["key_file"],
+        patience=patience_of(words),
+        best_effort=best_effort,
+        on_lost=words["on_lost"] or ("warn" if best_effort else "term"),
+        kill_after=duration_of(words, "kill_after", 30.0),
+        release_timeout=duration_of(words, "release_timeout", 5.0),
+        outcome=bool(words["outcome"]),
+    )
+
+
+def wish_of(words: Mapping[str, Any]) -> Wish:
+    """Return what to ask for. Raises UsageError."""
+    needs: dict[str, int] = {}
+    for text in words["pool"]:
+        pool, _, units = text.partition("=")
+        if not pool or (units and not (units.isascii() and units.isdigit() and int(units) > 0)):
+            raise UsageError(f"{text!r} is not POOL or POOL=UNITS (for example install/azure=2)")
+        needs[pool] = needs.get(pool, 0) + int(units or 1)
+    if not needs:
+        raise UsageError("which pool? Name one with --pool")
+    labels: dict[str, str] = {}
+    for text in words["label"]:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{text!r} is not NAME=VALUE")
+        labels[name] = value
+    try:
+        priority = int(words["priority"] or 0)
+    except ValueError:
+        raise UsageError(f"--priority: {words['priority']!r} is no whole number") from None
+    return Wish(
+        needs=tuple(sorted(needs.items())),
+        ttl=duration_of(words, "ttl", None),
+        hold=duration_of(words, "hold", None),
+        priority=priority,
+        labels=tuple(sorted(labels.items())),
+    )
+
+
+def patience_of(words: Mapping[str, Any]) -> Patience:
+    """Return how long to wait for what. Raises UsageError."""
+    return Patience(
+        wait=duration_of(words, "wait", 7200.0),
+        unreachable_after=duration_of(words, "unreachable_after", 60.0),
+        jitter=duration_of(words, "jitter", 0.0),
+    )
+
+
+def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
+    """Return one of the words as seconds. Raises UsageError."""
+    text = words[name]
+    if text is None:
+        return default
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise UsageError(f"--{name.replace('_', '-')}: {error}") from None
+
+
+def server_of(words: Mapping[str, Any]) -> Leases | None:
+    """Return the way to the server; None: none is named. Raises UsageError."""
+    url = words["url"] or os.environ.get(URL_VARIABLE)
+    if not url:
+        return None
+    try:
+        return Leases(Transport(url, _token(words), certificate=words["certificate"]))
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
+def _token(words: Mapping[str, Any]) -> str | None:
+    if words["token_file"]:
+        with open(words["token_file"], encoding="utf-8") as file:
+            return file.read().strip()
+    token: str | None = words["token"] or os.environ.get(TOKEN_VARIABLE)
+    return token

@@ -1,0 +1,237 @@
+"""What the bash functions of `moorage client.sh` do; their text carries this file as a whole.
+
+It speaks to a lease proxy (`/lease/acquire`, `/lease/release`), with the options and exit codes of
+the functions that CI scripts have sourced so far: 0 done, 1 failed, 2 the type is unknown. Only
+what is asked for is on standard output. Needs nothing but Python 3.9.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
+TRIES = 6
+PAUSE_SECONDS = 10.0
+BUSY = (429, 502, 503, 504)
+"""What a later try may mend; a 500 says that the proxy has tried for long enough itself."""
+
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class FailedError(Exception):
+    """The function fails; `code` is its exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out one function; return its exit code."""
+    function, *rest = arguments
+    try:
+        FUNCTIONS[function](_options(rest))
+    except FailedError as failure:
+        sys.stderr.write(f"{failure}\n")
+        return failure.code
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    """Return options by name; what is none is ignored, as ever."""
+    found: dict[str, str] = {}
+    short = {"-t": "--type", "-c": "--count", "-n": "--names"}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        name = short.get(name, name)
+        if name.startswith("--"):
+            found[name[2:]] = value if equals else next(rest, "")
+    return found
+
+
+def acquire(options: dict[str, str]) -> None:
+    """Acquire leases of a type; print the file that names them."""
+    kind, count = options.get("type", ""), options.get("count", "1")
+    scope, jitter = options.get("scope", "test"), options.get("jitter", "0s")
+    if not kind:
+        raise FailedError("resource type parameter is invalid")
+    if not (count.isascii() and count.isdigit()):
+        raise FailedError("count parameter is invalid")
+    if not re.fullmatch(r"0s|[1-9][0-9]*[ms]", jitter):
+        raise FailedError("jitter parameter is invalid")
+    if scope not in ("step", "test"):
+        raise FailedError("scope parameter is invalid")
+    if not URL:
+        sys.stdout.write("LEASE_PROXY_SERVER_URL-not-set-dry-run-mode\n")
+        return
+    shared = _shared() if scope == "test" else None
+    _pause(random.uniform(0, _seconds(jitter)))
+    query = urlencode({"type": kind, "count": count, "key": uuid4()})
+    status, answer = _post(f"/lease/acquire?{query}", None)
+    if status == 404:
+        raise FailedError(f'Failed to acquire "{kind}": it does not exist', 2)
+    if status // 100 != 2:
+        raise FailedError(f'Failed to acquire "{kind}": {status} {answer}')
+    names = [str(name) for name in json.loads(answer)["names"]]
+    if not names:
+        return
+    try:
+        handle = _kept(kind, names, shared)
+    except OSError:
+        _released(names)
+        raise
+    sys.stdout.write(handle)
+
+
+def release(options: dict[str, str]) -> None:
+    """Release leases by name, by handle, or all that this test has acquired."""
+    ways = [name for name in ("names", "scope") if options.get(name)]
+    ways += ["handle"] if "handle" in options else []
+    if len(ways) > 1:
+        raise FailedError("Parameters --names, --handle, and --scope are mutually exclusive")
+    if not ways:
+        raise FailedError("One of --names, --handle, or --scope is required")
+    names = options.get("names", "")
+    if not URL:
+        sys.stdout.write(
+            f'LEASE_PROXY_SERVER_URL not set, dry run mode: it would release "{names}"\n'
+        )
+        return
+    _pause(_seconds(options.get("delay") or "0s"))
+    if ways == ["names"]:
+        _released([name for name in names.split(",") if name])
+    elif ways == ["handle"]:
+        _release_handle(options["handle"])
+    elif options["scope"] == "test":
+        _release_file(_shared(), remove=False)
+    else:
+        raise FailedError("lease names are required")
+
+
+def cat(options: dict[str, str]) -> None:
+    """Print the names in a handle."""
+    handle = options.get("handle", "")
+    pretty = "pretty-format" in options
+    wanted = options["pretty-format"] if pretty else options.get("format", "plain")
+    if not os.path.isfile(handle):
+        return
+    with open(handle, encoding="utf-8") as file:
+        text = file.read()
+    if wanted == "csv":
+        sys.stdout.write(",".join(text.split()) + ("\n" if pretty else ""))
+    elif wanted == "plain":
+        sys.stdout.write(text)
+    else:
+        raise FailedError(f"Invalid format {wanted}")
+
+
+FUNCTIONS = {"acquire": acquire, "release": release, "cat": cat}
+
+
+def _shared() -> str:
+    folder = os.environ.get("SHARED_DIR", "")
+    if not folder:
+        raise FailedError("$SHARED_DIR is empty")
+    return os.path.join(folder, "leases")
+
+
+def _kept(kind: str, names: list[str], shared: str | None) -> str:
+    """Write the names down; return the handle."""
+    if shared is not None:
+        with open(shared, "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write("".join(f"{name}\n" for name in names))
+    descriptor, handle = tempfile.mkstemp(prefix=f"{quote(kind, safe='')}-")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write("\n".join(names))
+    with open(f"{handle}.lock", "w", encoding="utf-8"):
+        return handle
+
+
+def _release_handle(handle: str) -> None:
+    """Release what is in a handle and remove it; whoever comes second finds nothing to do."""
+    if not handle:
+        return
+    with open(f"{handle}.lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _release_file(handle, remove=True)
+
+
+def _release_file(path: str, remove: bool) -> None:
+    if not os.path.isfile(path):
+        return
+    with open(path, "r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        names = file.read().split()
+        if not names:
+            return
+        _released(names)
+        if remove:
+            os.unlink(path)
+        else:
+            file.truncate(0)
+
+
+def _released(names: list[str]) -> None:
+    status, answer = _post("/lease/release", json.dumps({"names": names}).encode())
+    if status // 100 != 2:
+        raise FailedError(f'Failed to release "{",".join(names)}": {status} {answer}')
+    sys.stderr.write(f"{','.join(names)} released\n")
+
+
+def _post(path: str, body: bytes | None) -> tuple[int, str]:
+    """Return status and body of the answer; what is lost or busy is tried again."""
+    headers = {} if body is None else {"Content-Type": "application/json"}
+    said = ""
+    for attempt in range(TRIES):
+        if attempt:
+            sys.stderr.write(f"lease proxy: {said}; trying again\n")
+            _pause(PAUSE_SECONDS)
+        request = urllib.request.Request(f"{URL}{path}", body or b"", headers, method="POST")
+        try:
+            with urllib.request.urlopen(request) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as refused:
+            said = f"{refused.code} {refused.read().decode(errors='replace').strip()}"
+            if refused.code not in BUSY:
+                return refused.code, said
+        except (OSError, http.client.HTTPException) as error:
+            said = str(error)
+    raise FailedError(f"no answer from the lease proxy: {said}")
+
+
+def _pause(seconds: float) -> None:
+    """Wait; if the shell that called us goes away meanwhile, so do we, with nothing done."""
+    parent, left = os.getppid(), seconds
+    while left > 0:
+        threading.Event().wait(min(left, 1.0))
+        left -= 1.0
+        if os.getppid() != parent:
+            raise FailedError("the calling shell has gone")
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?)([smhd]?)", text)
+    if found is None:
+        raise FailedError(f"invalid time interval: {text}")
+    return float(found[1]) * UNITS[found[2]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,214 @@
+"""`moorage run` from end to end: a lease, the command, and the lease given back, on every path."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moorage.client.run.acquiring import Acquiring, Grant
+from moorage.client.run.answers import Lease
+from moorage.client.run.calls import Leases
+from moorage.client.run.children import Child, CommandError
+from moorage.client.run.durations import spoken
+from moorage.client.run.keeping import Keeper, give_back
+from moorage.client.run.keys import FileKey, GivenKey, Keys, OwnKey
+from moorage.client.run.notices import Notices
+from moorage.client.run.orders import Order
+from moorage.client.run.signals import FORWARDED, Signals
+from moorage.client.run.terms import elapsed
+from moorage.client.run.waiting import InterruptedWaitError, await_grant
+
+LOST = 120
+REFUSED = 121
+POOL_UNKNOWN = 122
+UNREACHABLE = 123
+TIMED_OUT = 124
+FAILED = 125
+"""Wrong usage, or we cannot do what we must. 126 and 127 are as in shells."""
+
+EXIT_CODES = {
+    "refused": REFUSED,
+    "pool_unknown": POOL_UNKNOWN,
+    "unreachable": UNREACHABLE,
+    "timed_out": TIMED_OUT,
+}
+
+DRY_RUN = "no server is named (MOORAGE_URL, --url): dry run, the command runs without a lease"
+VARIABLES = "MOORAGE_LEASE_"
+LOOK_SECONDS = 5.0
+"""The longest time until a clock is looked at again."""
+
+SIGNALS_IF_LOST = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
+
+
+class Run(NamedTuple):
+    """One run: what is asked for, where to say things, and what signals come."""
+
+    order: Order
+    notices: Notices
+    signals: Signals
+
+
+def run(order: Order, notices: Notices) -> int:
+    """Carry the command; return the exit code, its own or one of ours."""
+    with Signals() as signals:
+        this = Run(order, notices, signals)
+        if order.leases is None:
+            notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
+            return _carry(this, None, None)
+        keys = _keys(order)
+        try:
+            acquiring = Acquiring(order.leases, order.wish, keys, order.patience)
+            grant = await_grant(acquiring, notices, signals, order.release_timeout)
+        except InterruptedWaitError as interrupted:
+            notices.say(f"{interrupted} while waiting: withdrawn, the command was not run")
+            return 128 + interrupted.number
+        except Exception as failure:  # whatever it is: with best effort the command runs
+            if not order.best_effort:
+                notices.say(f"no lease of {order.wish.pools}: {failure}")
+                return EXIT_CODES.get(getattr(failure, "why", ""), FAILED)
+            notices.say(_without(str(failure)))
+            return _carry(this, None, None)
+        return _held(this, order.leases, keys, grant)
+
+
+def _without(trouble: str) -> str:
+    return f"no lease: {trouble}; best effort, the command runs without one"
+
+
+def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> int:
+    """Run the command with the lease, and give that back."""
+    order, notices, signals = this
+    keeper = None if grant.term is None else Keeper(leases, grant, grant.term, signals.wake)
+    notices.say(_granted(grant.lease, order))
+    code: int | None = None
+    try:
+        code = _carry(this, grant.lease, keeper)
+        return code
+    finally:
+        if keeper is not None:
+            keeper.close()
+        if keeper is None or not keeper.over:
+            _release(this, leases, keys, grant.lease, code)
+
+
+def _release(this: Run, leases: Leases, keys: Keys, lease: Lease, code: int | None) -> None:
+    order, notices, _ = this
+
+    def outcome(seconds: float) -> None:
+        result = "ok" if code == 0 else "failed"
+        leases.outcome(lease.id, lease.token, result, f"exit code {code}", seconds)
+
+    first = outcome if order.outcome and code is not None else None
+    trouble = give_back(leases, lease.id, order.release_timeout, first)
+    if trouble is not None:
+        notices.say(f"lease {lease.id} is not released ({trouble}): it ends by its TTL")
+        return
+    try:
+        keys.spend()
+    except OSError as error:
+        notices.say(f"the key file stays: {error}")
+
+
+def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> int:
+    """Run the command to its end, with or without a lease; return the exit code."""
+    order, notices, signals = this
+    tied = None if keeper is None else SIGNALS_IF_LOST.get(order.on_lost)
+    try:
+        child = Child(order.command, environment_of(os.environ, lease), tied)
+    except CommandError as error:
+        notices.say(str(error))
+        return error.code
+    if keeper is not None:
+        keeper.start()
+    watch = _Watch(this, child, keeper)
+    while (code := child.look()) is None:
+        for number in signals.wait(watch.seconds()):
+            if number in FORWARDED:
+                child.signal(number)
+            elif number == signal.SIGCONT:
+                child.resume()
+        watch.look()
+    return LOST if watch.ended_it else code
+
+
+class _Watch:
+    """Looks after the lease while the command runs, and acts if it is lost."""
+
+    def __init__(self, this: Run, child: Child, keeper: Keeper | None) -> None:
+        self._on_lost = this.order.on_lost
+        self._kill_after = this.order.kill_after
+        self._notices = this.notices
+        self._child = child
+        self._keeper = keeper
+        self._kill_at: float | None = None
+        self.ended_it = False
+
+    def seconds(self) -> float:
+        """Return how long there is nothing to look at."""
+        left = LOOK_SECONDS
+        if self._keeper is not None:
+            left = min(left, self._keeper.seconds_left)
+        if self._kill_at is not None:
+            left = min(left, self._kill_at - elapsed())
+        return left
+
+    def look(self) -> None:
+        """Act on what has become of the lease."""
+        if self._kill_at is not None and elapsed() >= self._kill_at:
+            self._kill_at = None
+            self._child.signal(signal.SIGKILL)
+        if self._keeper is None or self._child.look() is not None:
+            return
+        lost = self._keeper.lost
+        if lost is not None:
+            self._keeper.close()
+            self._keeper = None
+            self._act(lost)
+        elif self._keeper.over:
+            self._keeper.close()
+            self._keeper = None
+            self._notices.say("the hold is over: the lease has ended, the command goes on")
+
+    def _act(self, lost: str) -> None:
+        number = SIGNALS_IF_LOST.get(self._on_lost)
+        if number is None:
+            self._notices.say(f"the lease is lost: {lost}; the command goes on without it")
+            return
+        self._notices.say(f"the lease is lost: {lost}; the command gets {number.name}")
+        self.ended_it = True
+        self._child.signal(number)
+        self._child.signal(signal.SIGCONT)
+        if number == signal.SIGTERM:
+            self._kill_at = elapsed() + self._kill_after
+
+
+def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
+    """Return the command's variables: those there are, and what it may know of its lease."""
+    kept = {name: value for name, value in inherited.items() if not name.startswith(VARIABLES)}
+    if lease is None:
+        return kept
+    told = {
+        "ID": lease.id,
+        "TOKEN": lease.token or "",
+        "SLOTS": " ".join(lease.slot_names),
+        "SLOTS_CSV": ",".join(lease.slot_names),
+        "POOL": " ".join(lease.pools),
+        "EXPIRES_AT": lease.expires_at or "",
+        "HOLD_UNTIL": lease.hold_until or "",
+    }
+    return {**kept, **{f"{VARIABLES}{name}": value for name, value in told.items()}}
+
+
+def _keys(order: Order) -> Keys:
+    if order.key is not None:
+        return GivenKey(order.key)
+    return OwnKey() if order.key_file is None else FileKey(order.key_file)
+
+
+def _granted(lease: Lease, order: Order) -> str:
+    slots = f" ({' '.join(lease.slot_names)})" if lease.slot_names else ""
+    hold = "" if lease.hold is None else f", held for {spoken(lease.hold)}"
+    return f"lease {lease.id} of {order.wish.pools}{slots}{hold}"

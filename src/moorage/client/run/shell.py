@@ -1,0 +1,37 @@
+"""Code for bash: the functions that CI scripts source, and a trap that keeps the ones before."""
+
+from __future__ import annotations
+
+import pkgutil
+import shlex
+from collections.abc import Sequence
+
+PACKAGE = "moorage.client.run"
+PYTHON_MARK = "@PYTHON@"
+COMMAND_MARK = "@COMMAND@"
+SIGNALS_MARK = "@SIGNALS@"
+
+
+def client_text() -> str:
+    """Return the functions for lease proxies; they need bash and python3, and no other file."""
+    python = shlex.quote(_file("proxied.py"))
+    return _file("client.sh").replace(PYTHON_MARK, python)
+
+
+def trap_text(us: Sequence[str], handle: str, signals: Sequence[str]) -> str:
+    """Return code that releases the leases in a file when the shell ends.
+
+    Args:
+        us: the command that we are, with its first arguments.
+        handle: the file.
+        signals: of the traps to chain.
+    """
+    command = shlex.join([*us, "lease", "release", "--handle", handle])
+    text = _file("trap.sh").replace(COMMAND_MARK, shlex.quote(command))
+    return text.replace(SIGNALS_MARK, shlex.join(signals))
+
+
+def _file(name: str) -> str:
+    data = pkgutil.get_data(PACKAGE, name)
+    assert data is not None
+    return data.decode()

@@ -1,0 +1,81 @@
+"""Signals as a queue: nothing is interrupted by them, somebody asks what has come."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any
+
+FORWARDED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+"""What is sent to the command when it is sent to us."""
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""What ends the wait in line."""
+
+WAKING = (signal.SIGCHLD, signal.SIGCONT)
+
+Handler = Callable[[int, "FrameType | None"], Any]
+
+
+class Signals:
+    """Collects signals while it is entered, in the main thread.
+
+    What is ignored already (by nohup, say) stays so, for us and for the command.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = -1, -1
+        self._before: dict[int, Any] = {}
+        self._wakeup_before = -1
+
+    def __enter__(self) -> Signals:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, _noted)
+        for number in WAKING:
+            self._before[number] = signal.signal(number, _noted)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._read)
+        os.close(self._write)
+
+    def wake(self) -> None:
+        """End a `wait` of the main thread; callable from any thread."""
+        with suppress(OSError):  # full: it is awake anyway; closed: nobody waits any more
+            os.write(self._write, b"\0")
+
+    def wait(self, seconds: float) -> list[int]:
+        """Return the signals that have come, in order, after at most so many seconds."""
+        select.select([self._read], [], [], max(0.0, seconds))
+        try:
+            return [number for number in os.read(self._read, 4096) if number]
+        except BlockingIOError:
+            return []
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """Do nothing: the number is in the pipe."""

@@ -1,0 +1,62 @@
+"""Until when a lease is ours, by our own clock: pure arithmetic, in seconds.
+
+The server counts a TTL from when it hears a request, we count it from when we sent that request,
+and stop a margin before. So whatever happens to answers, networks and processes, we know that a
+lease is lost before anybody else can be granted it.
+"""
+
+from __future__ import annotations
+
+import time
+
+MARGIN_PART = 6
+MARGIN_SECONDS_MAX = 30.0
+
+
+def elapsed() -> float:
+    """Return a time that never jumps and goes on while the machine is suspended, if it can."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+def margin_of(ttl: float) -> float:
+    """Return how long before the server's TTL the client stops believing."""
+    return min(ttl / MARGIN_PART, MARGIN_SECONDS_MAX)
+
+
+class Term:
+    """How long a granted lease is ours. All times are those of `elapsed`.
+
+    `hold_by` is when a hold is over by the latest; None: there is none.
+    """
+
+    def __init__(self, ttl: float, sent: float, hold_by: float | None = None) -> None:
+        self.ttl = ttl
+        self.hold_by = hold_by
+        self._sent = sent
+
+    @property
+    def deadline(self) -> float:
+        """From then on it is lost, unless it is renewed before."""
+        return self._sent + self.ttl - margin_of(self.ttl)
+
+    @property
+    def renew_at(self) -> float:
+        """When to renew it the next time."""
+        return self._sent + self.ttl / 3
+
+    def over(self, now: float) -> bool:
+        """Is its hold certainly over? Then the server has ended it, as was wished."""
+        return self.hold_by is not None and now >= self.hold_by
+
+    def lost(self, now: float) -> bool:
+        """Is it lost? A hold that is over is no loss."""
+        return now >= self.deadline and not self.over(now)
+
+    def renewed(self, sent: float, now: float) -> bool:
+        """Take a renewal that was sent and answered then; False: it came too late to count."""
+        if self.lost(now):
+            return False
+        self._sent = max(self._sent, sent)
+        return True

@@ -1,0 +1,78 @@
+"""Waits for a lease in the main thread, telling where it stands; a signal ends the wait at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+from moorage.client.run.acquiring import Acquiring, Grant
+from moorage.client.run.keeping import give_back
+from moorage.client.run.notices import Notices, standing_of
+from moorage.client.run.signals import ENDING, Signals
+from moorage.client.run.terms import elapsed
+
+LIVE_POLL_SECONDS = 5.0
+"""On a terminal somebody watches: ask more often where we stand."""
+
+
+class InterruptedWaitError(Exception):
+    """A signal came while we waited; `number` is which."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def await_grant(
+    acquiring: Acquiring, notices: Notices, signals: Signals, release_timeout: float
+) -> Grant:
+    """Return the lease when it is granted.
+
+    Raises NotGrantedError, InterruptedWaitError, and OSError of a key's file. Then nothing is held
+    or waited for, unless the server could not be told within `release_timeout` seconds.
+    """
+    if notices.live:
+        acquiring.poll_within(LIVE_POLL_SECONDS)
+    results: list[Grant | Exception] = []
+
+    def work() -> None:
+        try:
+            results.append(acquiring.get())
+        except Exception as failure:
+            results.append(failure)
+        signals.wake()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while not results:
+            for number in signals.wait(1.0):
+                if number in ENDING:
+                    raise InterruptedWaitError(number)
+            if not results:
+                notices.standing(_standing(acquiring), elapsed())
+        if isinstance(results[0], Exception):
+            raise results[0]
+        thread.join()
+        return results[0]
+    except BaseException:
+        notices.clear()
+        _withdraw(acquiring, thread, release_timeout)
+        raise
+    finally:
+        notices.clear()
+
+
+def _standing(acquiring: Acquiring) -> str:
+    waiting = None if acquiring.lease is None else acquiring.lease.waiting
+    return standing_of(acquiring.wish.pools, waiting, acquiring.waited, acquiring.trouble)
+
+
+def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) -> None:
+    """Leave the line. Who has just asked must hear under which name, to be able to leave."""
+    until = elapsed() + seconds
+    acquiring.stop()
+    if acquiring.lease is None:
+        thread.join(seconds)
+    if acquiring.lease is not None and acquiring.lease.state != "ended":
+        give_back(acquiring.leases, acquiring.lease.id, max(0.0, until - elapsed()))

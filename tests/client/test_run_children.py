@@ -1,0 +1,172 @@
+"""The command that is carried: its output, its exit code, signals, descriptors, the terminal."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.client.single import BARE, SECONDS, command, finished, started
+
+RUN = ("run", "--pool", "p", "--")
+"""Without a server: what is told here is about the command alone."""
+
+
+def python(code: str) -> tuple[str, ...]:
+    """A command that runs some Python."""
+    return (*RUN, sys.executable, "-c", code)
+
+
+def test_output_and_exit_code_are_the_commands() -> None:
+    """Standard output has nothing but the command's, and every exit code passes unchanged."""
+    for code in (0, 1, 42, 120, 255):
+        done = finished(*RUN, "sh", "-c", f"echo out; echo err >&2; exit {code}")
+        assert (done.returncode, done.stdout) == (code, "out\n")
+        assert done.stderr.endswith("err\n")
+        assert len(done.stderr.splitlines()) == 2
+
+
+def test_death_by_a_signal_is_told_as_shells_do() -> None:
+    """128 and the number of the signal."""
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        assert finished(*RUN, "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
+
+
+def test_what_cannot_be_run(tmp_path: Path) -> None:
+    """As in shells: 127 if there is no such command, 126 if it cannot be executed."""
+    assert finished(*RUN, "no-such-command-anywhere").returncode == 127
+    plain = tmp_path / "plain"
+    plain.write_text("no program\n")
+    assert finished(*RUN, str(plain)).returncode == 126
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
+def test_signals_reach_the_whole_group(name: str) -> None:
+    """What is sent to us is sent to the command and to all that it has started."""
+    inner = f"trap 'echo inner' {name}; echo ready; read wait"
+    outer = f"trap 'echo outer' {name}; bash -c \"{inner}\"; exit 9"
+    with started(*RUN, "bash", "-c", outer) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        assert process.stdout.readline() == "inner\n"
+        said, _ = process.communicate("\n", SECONDS)
+    assert (said, process.returncode) == ("outer\n", 9)
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """Under nohup neither we nor the command end by SIGHUP."""
+    code = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)"
+    script = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command(*python(code))]
+    said = subprocess.run(script, env=BARE, capture_output=True, text=True, check=True).stdout
+    assert said == "True\n"
+
+
+def test_default_signals_are_default_in_the_command() -> None:
+    """Nothing of our own handling is left in the command, nor of Python's."""
+    names = "SIGTERM SIGINT SIGHUP SIGQUIT SIGCHLD SIGCONT SIGPIPE SIGTTOU"
+    done = finished(*RUN, "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status")
+    masks = {line.split()[0]: int(line.split()[1], 16) for line in done.stdout.splitlines()}
+    for name in names.split():
+        bit = 1 << (getattr(signal, name) - 1)
+        assert not masks["SigIgn:"] & bit, name
+        assert not masks["SigBlk:"] & bit, name
+
+
+def test_descriptors_are_handed_on() -> None:
+    """What the caller has opened for the command, it finds open; ours it does not see."""
+    read, write = os.pipe()
+    listing = f'ls /proc/self/fd | wc -l; echo "through" >&{write}'
+    bare = subprocess.run(
+        ["bash", "-c", listing],
+        env=BARE,
+        pass_fds=[write],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    carried = subprocess.run(
+        command(*RUN, "bash", "-c", listing),
+        env=BARE,
+        pass_fds=[write],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert os.read(read, 100) == b"through\n" * 2
+    assert carried.stdout == bare.stdout
+    os.close(read)
+    os.close(write)
+
+
+def test_nothing_of_another_lease_is_handed_on() -> None:
+    """Variables of an outer lease are not the command's; all others are."""
+    done = finished(*RUN, "env", MOORAGE_LEASE_ID="outer", MOORAGE_LEASE_TOKEN="t", OTHER="kept")
+    assert "OTHER=kept" in done.stdout.splitlines()
+    assert "MOORAGE_LEASE" not in done.stdout
+
+
+class Screen:
+    """A terminal with a session of its own, in which a shell runs the command."""
+
+    def __init__(self, script: str) -> None:
+        self._seen = ""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.execve("/bin/bash", ["bash", "--norc", "-c", f"set -m; {script}"], BARE)
+
+    def until(self, text: str) -> str:
+        """Read until this appears; return all that came before it."""
+        while text not in self._seen:
+            ready, _, _ = select.select([self._fd], [], [], SECONDS)
+            assert ready, f"{text!r} does not come: {self._seen!r}"
+            self._seen += os.read(self._fd, 4096).decode()
+        before, _, self._seen = self._seen.partition(text)
+        return before
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._fd, text.encode())
+
+    def ended(self) -> int:
+        """Return the exit code of the shell."""
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+def quoted(*arguments: str) -> str:
+    """Return the command line of the single file for a shell."""
+    return " ".join(f"'{word}'" for word in command(*arguments))
+
+
+def test_the_command_has_the_terminal() -> None:
+    """It reads what is typed, Ctrl-C is its own, and the shell has the terminal again after."""
+    inner = 'read line; echo "got $line"; trap "echo interrupted; exit 5" INT; echo now; read more'
+    screen = Screen(f"{quoted(*RUN, 'bash', '-c', inner)}; echo code $?; read last; exit 3")
+    screen.until("dry run")
+    screen.type("hello\n")
+    screen.until("got hello")
+    screen.until("now")
+    screen.type("\x03")
+    assert "interrupted" in screen.until("code 5")
+    screen.type("x\n")
+    assert screen.ended() == 3
+
+
+def test_the_command_can_be_stopped_at_the_terminal() -> None:
+    """Ctrl-Z stops the command and us, so that the shell goes on; `fg` lets it go on."""
+    inner = 'echo up; read line; echo "got $line"'
+    screen = Screen(f"{quoted(*RUN, 'bash', '-c', inner)}; echo stopped $?; fg; echo code $?")
+    screen.until("up")
+    screen.type("\x1a")
+    screen.until("stopped 147")
+    screen.type("again\n")
+    screen.until("got again")
+    screen.until("code 0")
+    assert screen.ended() == 0

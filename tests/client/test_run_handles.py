@@ -1,0 +1,167 @@
+"""Handle files and key files: private, whole or unchanged, and one process at a time."""
+
+import json
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from moorage.client.run.answers import Wish
+from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
+from moorage.client.run.keys import FileKey, GivenKey, OwnKey, write_private
+from tests.client.single import finished
+
+WISH = Wish((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
+
+
+def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
+    """Every field comes back as it was, in order; only its owner may read the file."""
+    handle = Handle(str(tmp_path / "handle"))
+    assert handle.entries() == []
+    entries = [
+        Entry("k1", WISH),
+        Entry("k2", Wish((("c", 1),)), "id2", "1.2.3", ("s1", "s2"), "soon", "later"),
+    ]
+    with handle.locked():
+        for entry in entries:
+            handle.put(entry)
+    assert handle.entries() == entries
+    assert stat.S_IMODE(Path(handle.path).stat().st_mode) == 0o600
+    newer = entries[0]._replace(id="id1")
+    with handle.locked():
+        handle.put(newer, entries[0])
+    assert handle.entries() == [newer, entries[1]]
+
+
+def test_the_last_lease_takes_the_file_with_it(tmp_path: Path) -> None:
+    """A file without leases is none; nothing is left in the folder."""
+    handle = Handle(str(tmp_path / "handle"))
+    for key in ("k1", "k2"):
+        with handle.locked():
+            handle.put(Entry(key, WISH))
+    for entry in handle.entries():
+        with handle.locked():
+            handle.drop(entry)
+    assert list(tmp_path.iterdir()) == []
+    with handle.locked():
+        handle.drop(Entry("k1", WISH))
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "no json", '{"leases": [{}]}', "\xff"])
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
+    """It is neither believed nor overwritten."""
+    path = tmp_path / "handle"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(HandleError, match="no handle"):
+        Handle(str(path)).entries()
+    with pytest.raises(HandleError):
+        Handle(str(path)).put(Entry("k", WISH))
+    assert path.read_text(encoding="latin-1") == text
+    refused = finished("lease", "cat", "--handle", str(path))
+    assert (refused.returncode, refused.stdout) == (1, "")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """Many that put and drop at once lose nothing, also while the file comes and goes."""
+    handle = Handle(str(tmp_path / "handle"))
+
+    def work(name: str) -> None:
+        for number in range(20):
+            entry = Entry(f"{name}-{number}", WISH)
+            with handle.locked():
+                handle.put(entry)
+            if number % 2:
+                with handle.locked():
+                    handle.drop(entry)
+
+    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = {f"t{n}-{number}" for n in range(4) for number in range(0, 20, 2)}
+    assert {entry.key for entry in handle.entries()} == expected
+
+
+def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
+    """What was there before is still there, whole, and no half-written file beside it."""
+    path = tmp_path / "key"
+    write_private(str(path), "before")
+    with pytest.raises(UnicodeEncodeError):
+        write_private(str(path), "after \ud800")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_key_file_outlives_us(tmp_path: Path) -> None:
+    """The key is there before it is used, the same for the next process, and gone once spent."""
+    path = tmp_path / "key"
+    key = FileKey(str(path)).current()
+    assert path.read_text() == f"{key}\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = FileKey(str(path))
+    assert again.current() == key
+    assert again.renew()
+    assert again.current() != key
+    assert path.read_text() == f"{again.current()}\n"
+    again.spend()
+    again.spend()
+    assert not path.exists()
+
+
+def test_keys_of_an_attempt() -> None:
+    """Our own can be taken anew, one that was given cannot."""
+    own = OwnKey()
+    first = own.current()
+    assert own.current() == first
+    assert own.renew()
+    assert own.current() != first
+    given = GivenKey("host-1+deploy+1")
+    assert not given.renew()
+    assert given.current() == "host-1+deploy+1"
+
+
+def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> None:
+    """The new key takes the place of the old one in the file."""
+    handle = Handle(str(tmp_path / "handle"))
+    handle.put(Entry("k1", WISH, "id1"))
+    keys = EntryKey(handle, handle.entries()[0])
+    assert keys.renew()
+    (entry,) = handle.entries()
+    assert (entry.key, entry.id, entry.wish) == (keys.current(), None, WISH)
+    keys.spend()
+    assert handle.entries() == []
+
+
+def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
+    """One per line, or with commas; of no handle nothing, and that is no failure."""
+    handle = Handle(str(tmp_path / "handle"))
+    handle.put(Entry("k1", WISH, "id1", "t", ("s1", "s2")))
+    handle.put(Entry("k2", WISH, "id2", "t", ("s3",)))
+    assert finished("lease", "cat", "--handle", handle.path).stdout == "s1\ns2\ns3\n"
+    assert (
+        finished("lease", "cat", "--handle", handle.path, "--format", "csv").stdout == "s1,s2,s3\n"
+    )
+    for nothing in ("", str(tmp_path / "none")):
+        done = finished("lease", "cat", "--handle", nothing)
+        assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_dry_runs_succeed(tmp_path: Path) -> None:
+    """Without a server nothing is done, standard output has the handle at most, the code is 0."""
+    path = str(tmp_path / "handle")
+    got = finished("lease", "acquire", "--pool", "p", "--handle", path)
+    assert (got.returncode, got.stdout) == (0, f"{path}\n")
+    for name in ("release", "renew", "status"):
+        done = finished("lease", name, "--handle", path)
+        assert (done.returncode, done.stdout) == (0, ""), name
+        assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_document(tmp_path: Path) -> None:
+    """With --json standard output is JSON, in a dry run, too."""
+    path = str(tmp_path / "handle")
+    told = finished("lease", "acquire", "--pool", "p", "--handle", path, "--json").stdout
+    assert json.loads(told) == {"leases": []}

@@ -1,0 +1,197 @@
+"""What carries a command speaks the words of the native API, and those of people."""
+
+import io
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.client.run.answers import Lease, StrangeAnswerError, Waiting, Wish, lease_of
+from moorage.client.run.durations import seconds_of, spoken
+from moorage.client.run.notices import Notices, standing_of
+from moorage.client.run.terms import Term, elapsed, margin_of
+from moorage.wire import admission as wire
+
+
+def told(**changed: Any) -> Any:
+    """A lease as a server tells it."""
+    lease = wire.Lease(
+        id="l1",
+        key="k",
+        owner="o",
+        state="granted",
+        needs=[wire.NeedWanted(pool="a"), wire.NeedWanted(pool="b", units=2)],
+        slots={"b": ["b-1", "b-2"], "a": ["a-7"]},
+        labels={},
+        priority=0,
+        forced=False,
+        ttl=60.0,
+        hold=None,
+        asked_at=datetime(2026, 1, 1, tzinfo=UTC),
+        granted_at=None,
+        expires_at=datetime(2026, 1, 2, tzinfo=UTC),
+        hold_until=None,
+        ended_at=None,
+        cause=None,
+        detail="",
+        unheard=False,
+        token="1.2.3",
+        waiting=None,
+    )
+    return msgspec.to_builtins(lease) | changed
+
+
+def test_the_words_are_those_of_the_native_api() -> None:
+    """Every field that is read or sent is one of the native API."""
+    assert set(Lease._fields) - {"pools"} <= {field.name for field in fields(wire.Lease)}
+    assert set(Waiting._fields) <= {field.name for field in fields(wire.Waiting)}
+    body = Wish((("a", 2),), ttl=5.0, hold=7.0, priority=1, labels=(("x", "y"),)).body("k")
+    asked = msgspec.convert(body, wire.LeaseWanted, strict=True)
+    assert asked == wire.LeaseWanted(
+        needs=[wire.NeedWanted(pool="a", units=2)],
+        key="k",
+        ttl=5.0,
+        hold=7.0,
+        priority=1,
+        labels={"x": "y"},
+    )
+
+
+def test_a_lease_is_read() -> None:
+    """Slots come in the order of the pools, times as they are told."""
+    lease = lease_of(told())
+    assert (lease.pools, lease.slot_names) == (("a", "b"), ["a-7", "b-1", "b-2"])
+    assert (lease.expires_at, lease.ttl, lease.hold) == ("2026-01-02T00:00:00Z", 60.0, None)
+    waiting = wire.Waiting(position=3, eta_seconds=(1.0, 2.5), code="c", reason="r")
+    ticket = lease_of(told(state="waiting", waiting=msgspec.to_builtins(waiting)))
+    assert ticket.waiting == Waiting(3, (1.0, 2.5), "r")
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, "x", told(needs=[{}]), told(waiting={})])
+def test_a_strange_answer_is_one(answer: Any) -> None:
+    """What is no lease is not taken for one."""
+    with pytest.raises(StrangeAnswerError):
+        lease_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("1.5", 1.5),
+        ("20m", 1200),
+        ("1h30m", 5400),
+        ("500ms", 0.5),
+        ("0", 0),
+        ("2d", 172800),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    """A bare number is seconds, units may be joined."""
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "1x", "-1", "1h 30m", "nan", "inf", "1m2"])
+def test_no_durations(text: str) -> None:
+    """Everything else is refused with an example."""
+    with pytest.raises(ValueError, match="duration"):
+        seconds_of(text)
+
+
+def test_durations_for_people() -> None:
+    """At most two units, and no false precision."""
+    assert [spoken(s) for s in (0.2, 59.4, 60, 80, 3600, 7500)] == [
+        "0s",
+        "59s",
+        "1m",
+        "1m20s",
+        "1h",
+        "2h05m",
+    ]
+
+
+def test_where_it_stands() -> None:
+    """The line tells the place, a range, what binds, and how long it has been."""
+    waiting = Waiting(4, (120.0, 300.0), "3 ahead; pacing: next grant in 12 s")
+    assert standing_of("install/azure", waiting, 80.0, None) == (
+        "waiting for install/azure: place 4; 2m to 5m to go; "
+        "3 ahead; pacing: next grant in 12 s (1m20s so far)"
+    )
+    assert standing_of("a", None, 5.0, None) == "waiting for a (5s so far)"
+    assert standing_of("a", waiting, 5.0, "no answer") == "waiting for a: no answer (5s so far)"
+
+
+class Terminal(io.StringIO):
+    """A stream that is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log where it stands is said at once and each minute; on a terminal in one live line."""
+    log = io.StringIO()
+    notices = Notices(log)
+    for second in range(0, 180, 5):
+        notices.standing(f"at {second}", 1000.0 + second)
+    assert log.getvalue() == "moorage: at 0\nmoorage: at 60\nmoorage: at 120\n"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "20")
+    terminal = Terminal()
+    notices = Notices(terminal)
+    notices.standing("one", 0.0)
+    notices.standing("unseen", 0.5)
+    notices.standing("two, which is longer than the terminal", 1.0)
+    notices.say("done")
+    assert terminal.getvalue() == (
+        "\r\x1b[Kmoorage: one\r\x1b[Kmoorage: two, which\r\x1b[Kmoorage: done\n"
+    )
+
+
+def test_a_notice_is_one_line() -> None:
+    """Whatever a server says does not break a log's lines, and a closed log breaks nothing."""
+    log = io.StringIO()
+    Notices(log).say("a\nb\r c")
+    assert log.getvalue() == "moorage: a b c\n"
+    log.close()
+    Notices(Terminal()).say("x")
+    broken = Notices(io.StringIO())
+    broken._stream.close()
+    broken.say("nobody reads this")
+
+
+def test_we_stop_before_the_server_does() -> None:
+    """The deadline counts from the sending, and is a margin before the TTL."""
+    term = Term(60.0, sent=100.0)
+    assert (term.renew_at, term.deadline) == (120.0, 150.0)
+    assert [margin_of(ttl) for ttl in (3.0, 60.0, 3600.0)] == [0.5, 10.0, 30.0]
+    assert not term.lost(149.9)
+    assert term.lost(150.0)
+
+
+def test_a_renewal_counts_from_its_sending() -> None:
+    """A slow answer does not lengthen it, an older one does not shorten it, a late one is none."""
+    term = Term(60.0, sent=100.0)
+    assert term.renewed(sent=120.0, now=149.0)
+    assert term.deadline == 170.0
+    assert term.renewed(sent=110.0, now=160.0)
+    assert term.deadline == 170.0
+    assert not term.renewed(sent=169.0, now=170.0)
+    assert term.lost(170.0)
+
+
+def test_a_hold_that_is_over_is_no_loss() -> None:
+    """Until the hold is over silence is a loss, after it is not."""
+    term = Term(60.0, sent=100.0, hold_by=300.0)
+    assert term.lost(200.0)
+    assert not term.over(299.0)
+    assert term.over(300.0)
+    assert not term.lost(300.0)
+
+
+def test_the_clock_does_not_jump() -> None:
+    """It goes forward, and not with the wall clock."""
+    first, second = elapsed(), elapsed()
+    assert 0 <= second - first < 60
