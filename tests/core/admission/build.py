@@ -51,11 +51,11 @@ def spec(limit: int | None = 1, **more: Any) -> PoolSpec:
     return PoolSpec(**({"limit": limit, "ttl": 60 * SECOND, "ttl_max": 3_600 * SECOND} | more))
 
 
-def wish(key: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
-    """Return a wish whose lease has an id like its key."""
+def wish(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
+    """Return a wish whose lease has this id, and this key unless told."""
     if isinstance(needs, dict):
         needs = tuple(Need(pool, units) for pool, units in needs.items())
-    known = {"id": LeaseId(key), "owner": "me", "key": key, "digest": "d", "needs": needs}
+    known = {"id": LeaseId(name), "owner": "me", "key": name, "digest": "d", "needs": needs}
     return Ask(**(known | more))
 
 
@@ -102,10 +102,12 @@ class World:
             changes.slots[pool, name] = Slot(pool, name, state, "", None, {}, Instant(n))
         self.do((changes, None))
 
-    def ask(self, key: str, needs: dict[str, int] | None = None, **more: Any) -> LeaseId:
+    def ask(
+        self, name: str, needs: dict[str, int] | tuple[Need, ...] | None = None, **more: Any
+    ) -> LeaseId:
         """Ask for units, of pool `p` unless told; who asks is heard of for ever unless told."""
-        polls = frozenset({LeaseId(key)}) if more.get("pull") else frozenset()
-        wanted = wish(key, needs if needs is not None else {"p": 1}, **more)
+        polls = frozenset({LeaseId(name)}) if more.get("pull") else frozenset()
+        wanted = wish(name, needs if needs is not None else {"p": 1}, **more)
         return self.do(leases.ask(self.facts, self.moment, wanted), polls)
 
     def poll(self, key: str, seconds: float = 30) -> LeaseId:

@@ -1,0 +1,280 @@
+"""Why a ticket waits, where it stands and for how long: drawn from facts, decided by `admit` alone.
+
+The codes are stable, for programs; the sentences name what binds and who holds it, for people.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from moorage.core.admission import pacing
+from moorage.core.admission.eta import Place, Range, eta
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import FREE, SECOND, Lease, Moment, Need, Pool
+from moorage.core.admission.rules import Bar, bar_of
+from moorage.core.admission.units import (
+    free_units,
+    is_gang,
+    limit_of,
+    resting,
+    units_by_pool,
+)
+from moorage.core.ids import LeaseId
+
+HOLDERS_NAMED = 3
+"""Owners that a sentence names; the others are counted."""
+
+CODES = {
+    "above_limit": "more units are wanted than the pool's present limit",
+    "paused": "the pool is paused",
+    "quota": "its owner may hold no more",
+    "capacity": "it does not fit into the ledger",
+    "ahead": "others are before it",
+    "set_aside": "what is free is set aside for those before it",
+    "over": "more is held than the limit, which was lowered or passed by force",
+    "limit": "everything is held",
+    "resting": "what was freed rests",
+    "pacing": "it is too soon after the last grant",
+    "poll": "it is granted when its client asks again",
+    "next": "it is granted at any moment",
+}
+"""Every code, and what it means."""
+
+Places = dict[LeaseId, dict[str, Place]]
+"""By ticket and pool."""
+
+
+class Evidence(Struct, frozen=True):
+    """What is known of a pool besides its facts."""
+
+    held: tuple[float, ...] = ()
+    """Seconds for which past leases were held, rising."""
+    holders: tuple[tuple[str, int], ...] = ()
+    """Owners and the units that they hold, the most first."""
+
+
+class Binding(Struct, frozen=True):
+    """What keeps tickets of a pool from being granted."""
+
+    code: str
+    text: str
+
+
+class Standing(Struct, frozen=True):
+    """Where a ticket stands. `position` is that in its longest line; 1 is the first."""
+
+    position: int
+    eta_seconds: Range | None
+    code: str
+    reason: str
+
+
+NOTHING = Evidence()
+
+
+def places(rows: Iterable[tuple[str, LeaseId, int]]) -> Places:
+    """Return everybody's places from (pool, ticket, units) in the order of the lines."""
+    found: Places = {}
+    last: dict[str, Place] = {}
+    for pool, ticket, units in rows:
+        before = last.get(pool, Place(0, 0))
+        place = last[pool] = Place(before.rank + 1, before.units + units)
+        found.setdefault(ticket, {})[pool] = place
+    return found
+
+
+def standing(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, Place],
+    evidence: Mapping[str, Evidence],
+) -> Standing:
+    """Return where a waiting ticket stands.
+
+    Args:
+        facts: with the ticket's pools, their slots, and what is held of those with a quota.
+        moment: now.
+        ticket: that waits.
+        place: its places, by pool; each of its pools is there.
+        evidence: by pool, where there is any.
+    """
+    position = max(place[need.pool].rank for need in ticket.needs)
+    barred = None if ticket.forced else _barred(facts, ticket)
+    if barred is not None:
+        return Standing(position, None, barred.code, barred.text)
+    if ticket.allocations is not None and ticket.detail:
+        text = f"it waits for capacity: {ticket.detail}"
+        return Standing(position, None, "capacity", text)
+    bound = _bound(facts, moment, ticket, place, evidence)
+    text = bound.text + _aside(facts, moment, ticket, place)
+    return Standing(position, eta_of(facts, moment, ticket, place, evidence), bound.code, text)
+
+
+def eta_of(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, Place],
+    evidence: Mapping[str, Evidence],
+) -> Range | None:
+    """Return when a ticket may be granted: as late as in the latest of its pools."""
+    earliest = latest = 0.0
+    for need in ticket.needs:
+        pool = facts.pools[need.pool]
+        found = eta(
+            pool,
+            limit_of(facts, pool),
+            free_units(facts, pool, moment.at).get(need.state, 0),
+            moment.at,
+            place[need.pool],
+            need.units,
+            evidence.get(need.pool, NOTHING).held,
+        )
+        if found is None:
+            return None
+        earliest, latest = max(earliest, found[0]), max(latest, found[1])
+    return earliest, latest
+
+
+def binding(
+    facts: Facts,
+    moment: Moment,
+    pool: Pool,
+    evidence: Evidence = NOTHING,
+    units: int = 1,
+    state: str = FREE,
+) -> Binding | None:
+    """Return what keeps so many units of a pool from being granted, whoever is first.
+
+    None: they are free, and may be granted unless they are set aside.
+    """
+    if pool.paused:
+        return Binding("paused", f"paused: {pool.name} grants nothing until it is resumed")
+    at = moment.at
+    free = free_units(facts, pool, at).get(state, 0)
+    if free < units:
+        return _full(facts, moment, pool, evidence, Need(pool.name, units, state), free)
+    opens = pacing.opens_at(pool)
+    if opens is not None and opens > at:
+        return Binding("pacing", f"pacing: next grant in {span(opens - at)}")
+    return None
+
+
+def span(microseconds: int) -> str:
+    """Return a duration in words: `12 s`, `3 min`, `2 h 5 min`."""
+    seconds = max(1, -(-microseconds // SECOND))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = -(-seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def _barred(facts: Facts, ticket: Lease) -> Binding | None:
+    for name, units in units_by_pool(ticket.needs).items():
+        pool = facts.pools[name]
+        bar = bar_of(facts, pool, ticket, units)
+        if bar is not None:
+            return Binding(bar, _bar_text(facts, pool, ticket, units, bar))
+    return None
+
+
+def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> str:
+    name = pool.name
+    if bar == "paused":
+        return f"paused: {name} grants nothing until it is resumed"
+    if bar == "above_limit":
+        return (
+            f"above the limit: {units} units of {name} are wanted, its limit is now"
+            f" {limit_of(facts, pool)}; others go first until it is raised"
+        )
+    held = facts.held.get((name, ticket.owner), 0)
+    return (
+        f"quota: {ticket.owner} holds {held} of at most {pool.spec.quota} units of {name},"
+        f" and wants {units} more"
+    )
+
+
+def _bound(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, Place],
+    evidence: Mapping[str, Evidence],
+) -> Binding:
+    """Return what binds in the pool that matters most: something does, and most are ahead."""
+    found = []
+    for need in ticket.needs:
+        rank, pool = place[need.pool].rank, facts.pools[need.pool]
+        known = evidence.get(need.pool, NOTHING)
+        # Behind others, what matters is whether anything is free at all.
+        units = need.units if rank == 1 else 1
+        bound = None
+        if not ticket.forced or pool.spec.limit is None:
+            bound = binding(facts, moment, pool, known, units, need.state)
+        found.append((bound is not None, rank, need, bound))
+    _, rank, need, bound = max(found, key=lambda each: each[:2])
+    where = f" in {need.pool}" if is_gang(ticket.needs) else ""
+    if rank > 1:
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        if bound is None:
+            text = f"{rank - 1} ahead{where}; {free} free, set aside for them"
+            return Binding("set_aside", text)
+        return Binding("ahead", f"{rank - 1} ahead{where}; {bound.text}")
+    if bound is not None:
+        return Binding(bound.code, f"first in line{where}; {bound.text}")
+    if ticket.pull:
+        return Binding("poll", "first in line; it is granted when its client asks next")
+    return Binding("next", "first in line; it is granted at any moment")
+
+
+def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, Place]) -> str:
+    """Say what lies idle for a gang that is first: the price of its rank."""
+    if not is_gang(ticket.needs):
+        return ""
+    text = ""
+    for need in ticket.needs:
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        units = min(free, need.units)
+        if place[need.pool].rank == 1 and units > 0:
+            text += f"; {units} of {need.pool} set aside for it"
+    return text
+
+
+def _full(
+    facts: Facts, moment: Moment, pool: Pool, evidence: Evidence, need: Need, free: int
+) -> Binding:
+    limit, at = limit_of(facts, pool), moment.at
+    held = f"{pool.occupied} of {limit} units of {pool.name} are held{_by(evidence, pool)}"
+    lacking = f"; {need.units} are needed, {max(0, free)} free" if need.units > 1 else ""
+    if pool.occupied > limit:
+        return Binding("over", f"over the limit: {held}{lacking}")
+    idle = resting(pool, at)
+    if idle and free + idle >= need.units:
+        until = min(rest.until for rest in pool.resting if rest.until > at)
+        text = f"resting: {idle} freed units of {pool.name}, the first for {span(until - at)}"
+        return Binding("resting", text + lacking)
+    if pool.spec.limit is None:
+        return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")
+    return Binding("limit", f"limit: {held}{lacking}")
+
+
+def _by(evidence: Evidence, pool: Pool) -> str:
+    named = evidence.holders[:HOLDERS_NAMED]
+    if not named:
+        return ""
+    others = len(evidence.holders) - len(named)
+    text = ", ".join(f"{owner} ({units})" for owner, units in named)
+    return f" by {text}" + (f" and {others} more" if others else "")
+
+
+def _states(facts: Facts, pool: Pool) -> str:
+    """Say in which states the slots are that nobody holds."""
+    found: dict[str, int] = {}
+    for slot in facts.slots.get(pool.name, {}).values():
+        if not slot.owner:
+            found[slot.state] = found.get(slot.state, 0) + 1
+    return "".join(f", {count} {state}" for state, count in sorted(found.items()))

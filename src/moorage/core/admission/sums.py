@@ -1,0 +1,77 @@
+"""The stored sums once more, from what they are sums of."""
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import Lease
+from moorage.core.admission.units import is_gang, units_by_pool
+
+
+def sums_differ(facts: Facts) -> list[str]:
+    """Name every stored sum and every slot that is not as the leases say; nothing: all are.
+
+    Args:
+        facts: all pools, slots and live leases there are; `held` of every pool that has a quota.
+    """
+    found: list[str] = []
+    live = [lease for lease in facts.leases.values() if lease.state != "ended"]
+    granted = [lease for lease in live if lease.state == "granted"]
+    waiting = [lease for lease in live if lease.state == "waiting"]
+    for name, pool in facts.pools.items():
+        line = [lease for lease in waiting if name in units_by_pool(lease.needs)]
+        sums = {
+            "occupied": (pool.occupied, _units(granted, name)),
+            "waiting": (pool.waiting, len(line)),
+            "gangs": (pool.gangs, sum(is_gang(lease.needs) for lease in line)),
+        }
+        for what, (stored, right) in sums.items():
+            if stored != right:
+                found.append(f"pool {name}: {what} is {stored}, and should be {right}")
+        if pool.spec.quota is not None:
+            found += _held_differs(facts, name, granted)
+    for lease in live:
+        missing = [need.pool for need in lease.needs if need.pool not in facts.pools]
+        found += [f"lease {lease.id}: there is no pool {name}" for name in missing]
+    return found + _slots_differ(facts, granted)
+
+
+def _held_differs(facts: Facts, pool: str, granted: list[Lease]) -> list[str]:
+    owners = {owner for name, owner in facts.held if name == pool}
+    owners |= {lease.owner for lease in granted if pool in units_by_pool(lease.needs)}
+    found = []
+    for owner in sorted(owners):
+        stored = facts.held.get((pool, owner), 0)
+        right = _units([lease for lease in granted if lease.owner == owner], pool)
+        if stored != right:
+            found.append(f"pool {pool}: {owner} holds {stored}, and should hold {right}")
+    return found
+
+
+def _slots_differ(facts: Facts, granted: list[Lease]) -> list[str]:
+    found = []
+    claimed = {
+        (pool, slot): lease
+        for lease in granted
+        for pool, slots in lease.slots.items()
+        for slot in slots
+    }
+    for slot in facts.slots_of(facts.slots):
+        lease = claimed.pop((slot.pool, slot.name), None)
+        expected = None if lease is None else lease.id
+        if slot.lease != expected or bool(slot.owner) != (expected is not None):
+            found.append(
+                f"slot {slot.pool}/{slot.name}: held by {slot.lease}, and should be by {expected}"
+            )
+    for (pool, name), lease in claimed.items():
+        found.append(f"lease {lease.id}: holds slot {pool}/{name}, which there is not")
+    for lease in granted:
+        for pool, units in units_by_pool(lease.needs).items():
+            slotted = pool in facts.pools and facts.pools[pool].spec.limit is None
+            if slotted and len(lease.slots.get(pool, ())) != units:
+                found.append(
+                    f"lease {lease.id}: has {len(lease.slots.get(pool, ()))} slots of {pool},"
+                    f" and should have {units}"
+                )
+    return found
+
+
+def _units(leases: list[Lease], pool: str) -> int:
+    return sum(need.units for lease in leases for need in lease.needs if need.pool == pool)

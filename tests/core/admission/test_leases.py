@@ -1,0 +1,366 @@
+"""Tickets and leases: keys, proofs, renewals, holds, retries, outcomes, and every refusal."""
+
+from typing import Any
+
+import pytest
+
+from moorage.core.admission import leases
+from moorage.core.admission.asking import NEVER, Proof
+from moorage.core.admission.model import SECOND, Need, Pacing
+from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
+from tests.core.admission.build import START, Refused, World, wish
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world with pool p of two units."""
+    made = World()
+    made.pool("p", 2)
+    return made
+
+
+def test_the_same_key_is_the_same_lease(world: World) -> None:
+    """However often it is asked, waiting, granted or ended; another request is refused."""
+    world.ask("a", {"p": 2})
+    assert world.ask("again", {"p": 2}, key="a") == "a"
+    world.ask("b")
+    assert world.ask("again", key="b") == "b"
+    world.release("a")
+    assert world.ask("again", {"p": 2}, key="a") == "a"
+    assert world.states() == {"a": "released", "b": "g"}
+    with Refused(Code.KEY_REUSED):
+        world.ask("again", {"p": 1}, key="a", digest="other")
+    assert world.ask("theirs", key="a", owner="you") == "theirs", "keys are per owner"
+
+
+def test_a_forgotten_key_makes_a_new_lease(world: World) -> None:
+    """The same host started again next week, after its ended lease was forgotten."""
+    world.ask("a")
+    token = world.lease("a").token
+    world.release("a")
+    world.facts._lease(LeaseId("a"), None)
+    assert world.ask("new", key="a") == "new"
+    again = world.lease("new").token
+    assert token is not None
+    assert again is not None
+    assert again > token
+
+
+@pytest.mark.parametrize(
+    ("needs", "more"),
+    [
+        ((), {}),
+        (tuple(Need(f"p{n}", 1) for n in range(17)), {}),
+        ((Need("p", 1), Need("p", 1)), {}),
+        ((Need("p", 0),), {}),
+        ((Need("p", 1 << 31),), {}),
+        ((Need("p", 1, "dirty"),), {}),
+        ((Need("p", 1),), {"key": ""}),
+        ((Need("p", 1),), {"key": "k" * 256}),
+        ((Need("p", 1),), {"priority": 1_000_001}),
+        ((Need("p", 1),), {"priority": -1_000_001}),
+        ((Need("p", 1),), {"ttl": SECOND - 1}),
+        ((Need("p", 1),), {"ttl": 3_600 * SECOND + 1}),
+        ((Need("p", 1),), {"hold": 0}),
+        ((Need("p", 1),), {"hold": 400 * 86_400 * SECOND}),
+        ((Need("p", 1),), {"patience": 0}),
+        ((Need("p", 1),), {"patience": 3_601 * SECOND}),
+        ((Need("p", 1),), {"labels": {"": "x"}}),
+        ((Need("p", 1),), {"labels": {"x": "y" * 256}}),
+        ((Need("p", 1),), {"labels": {str(n): "" for n in range(33)}}),
+        ((Need("p", 1),), {"forced": True, "allocations": "{}"}),
+    ],
+)
+def test_what_is_no_wish_is_refused(
+    world: World, needs: tuple[Need, ...], more: dict[str, Any]
+) -> None:
+    """And changes nothing."""
+    before = world.facts.pools["p"]
+    with Refused(Code.INVALID):
+        world.ask("a", needs, **more)
+    assert (world.facts.pools["p"], world.facts.leases) == (before, {})
+    assert world.facts.timeline.arrivals == 0
+
+
+def test_what_could_never_be_granted_is_refused(world: World) -> None:
+    """More than the limit, more than the quota, more slots than there are, unknown pools."""
+    world.pool("q", 5, quota=2)
+    world.slots("s", "a", "b")
+    with Refused(Code.UNITS_ABOVE_LIMIT) as refused:
+        world.ask("a", {"p": 3})
+    assert refused.message == "3 units are wanted of pool p, which has 2 in all"
+    for needs in ({"q": 3}, {"s": 3}):
+        with Refused(Code.UNITS_ABOVE_LIMIT):
+            world.ask("a", needs)
+    with Refused(Code.POOL_UNKNOWN):
+        world.ask("a", {"p": 1, "x": 1})
+    world.ask("held", {"s": 1})
+    with Refused(Code.UNITS_ABOVE_LIMIT):
+        world.ask("a", {"s": 2}, forced=True)
+
+
+def test_a_full_line_takes_nobody(world: World) -> None:
+    """But those who need not wait do not count, nor does who is forced."""
+    world.pool("p", 2, queue_max=1)
+    for key in ("a", "b", "c"):
+        world.ask(key)
+    assert world.states() == {"a": "g", "b": "g", "c": "w"}
+    with Refused(Code.QUEUE_FULL):
+        world.ask("d")
+    world.ask("f", forced=True)
+    assert world.states()["f"] == "g"
+
+
+def test_many_of_one_batch_are_not_too_many(world: World) -> None:
+    """A batch of asks fills what is free and then the line, before any is granted."""
+    world.pool("p", 3, queue_max=2, pacing=Pacing(SECOND, 2))
+    for n in range(4):
+        made, _ = leases.ask(world.facts, world.moment, wish(f"a{n}", {"p": 1}))
+        world.facts.apply(made)
+    with Refused(Code.QUEUE_FULL):
+        leases.ask(world.facts, world.moment, wish("a4", {"p": 1}))
+    world.sweep()
+    assert world.states() == {"a0": "g", "a1": "g", "a2": "w", "a3": "w"}
+
+
+def test_terms_are_the_strictest_of_all_pools(world: World) -> None:
+    """Unless the wish says its own, or none at all."""
+    world.pool("q", 2, ttl=30 * SECOND, hold=100 * SECOND)
+    world.pool("r", 2, ttl=90 * SECOND, hold=50 * SECOND, expire="keep")
+    world.ask("a", {"p": 1, "q": 1, "r": 1})
+    lease = world.lease("a")
+    assert (lease.ttl, lease.hold, lease.keep) == (30 * SECOND, 50 * SECOND, True)
+    world.ask("b", {"q": 1}, ttl=NEVER, hold=NEVER)
+    lease = world.lease("b")
+    assert (lease.ttl, lease.hold, lease.heard_until, lease.hold_until) == (None,) * 4
+    assert lease.keep is False
+
+
+def test_only_its_holder_may_change_a_lease(world: World) -> None:
+    """Another owner is refused, an old token too; an operator may."""
+    world.ask("a")
+    token = str(world.lease("a").token)
+    for proof, code in (
+        (Proof("you", token), Code.HOLDER_MISMATCH),
+        (Proof("me", "1.1.0"), Code.TOKEN_STALE),
+        (Proof(None, "1.1.0"), Code.TOKEN_STALE),
+    ):
+        for change in (
+            lambda proof=proof: world.renew("a", proof),
+            lambda proof=proof: world.release("a", proof),
+            lambda proof=proof: world.hold("a", SECOND, proof),
+            lambda proof=proof: world.retry("a", wish("b", {"p": 1}), proof),
+        ):
+            before = world.lease("a")
+            with Refused(code):
+                change()
+            assert world.lease("a") == before
+    assert world.renew("a", Proof("me", world.lease("a").token)) == "a"
+    assert world.release("a", Proof()) == "a"
+
+
+def test_a_second_release_changes_nothing(world: World) -> None:
+    """Neither the lease nor who has its units by now; and its sums stay right."""
+    world.ask("a", {"p": 2})
+    world.ask("b", {"p": 2})
+    proof = Proof("me", world.lease("a").token)
+    world.release("a", proof)
+    ended = world.lease("a")
+    revision = world.revision
+    world.release("a", proof)
+    assert (world.lease("a"), world.revision) == (ended, revision)
+    assert world.states()["b"] == "g"
+    assert world.facts.pools["p"].occupied == 2
+
+
+def test_what_has_ended_says_why(world: World) -> None:
+    """Renewals, holds and retries are refused with the cause."""
+    world.ask("a")
+    world.release("a", cause="revoked", detail="drained by ops")
+    with Refused(Code.LEASE_ENDED) as refused:
+        world.renew("a")
+    assert refused.message == "lease a has ended: revoked (drained by ops)"
+    with Refused(Code.LEASE_ENDED):
+        world.hold("a", None)
+    with Refused(Code.LEASE_ENDED):
+        world.retry("a", wish("b", {"p": 1}))
+    with Refused(Code.LEASE_NOT_FOUND):
+        world.renew("x")
+
+
+def test_a_ticket_that_is_released_is_withdrawn(world: World) -> None:
+    """It leaves its lines; a poll after that does not bring it back."""
+    world.ask("a", {"p": 2})
+    world.ask("b")
+    world.release("b")
+    world.poll("b")
+    assert world.states()["b"] == "withdrawn"
+    assert world.facts.pools["p"].waiting == 0
+
+
+def test_renewals_are_no_changes_to_be_told(world: World) -> None:
+    """They move the deadline alone; a new TTL is a change."""
+    world.ask("a")
+    world.wait(20)
+    made, _ = leases.renew(world.facts, world.moment, LeaseId("a"), Proof())
+    assert not made.told
+    assert made.heard == {"a": START + 80 * SECOND}
+    world.renew("a", ttl=300 * SECOND)
+    lease = world.lease("a")
+    assert (lease.ttl, lease.heard_until) == (300 * SECOND, START + 320 * SECOND)
+    with Refused(Code.INVALID):
+        world.renew("a", ttl=3_601 * SECOND)
+
+
+def test_a_poll_never_shortens_a_wait(world: World) -> None:
+    """A shorter long poll after a longer one leaves the deadline; one without any stays so."""
+    world.ask("full", {"p": 2}, ttl=NEVER)
+    world.ask("a", heard_until=world.moment.alive + 30 * SECOND)
+    world.poll("a", 60)
+    world.poll("a", 10)
+    assert world.lease("a").heard_until == START + 60 * SECOND
+    world.ask("b")
+    world.poll("b", 10)
+    assert world.lease("b").heard_until is None
+
+
+def test_a_hold_moves_with_its_holder(world: World) -> None:
+    """Longer, shorter, or none; a ticket's begins with its grant."""
+    world.ask("a", hold=100 * SECOND, ttl=NEVER)
+    world.wait(50)
+    world.hold("a", 100 * SECOND)
+    assert world.lease("a").hold_until == START + 150 * SECOND
+    world.hold("a", None)
+    assert world.due() is None
+    world.ask("b", {"p": 2}, ttl=NEVER)
+    world.hold("b", 7 * SECOND)
+    world.release("a")
+    assert world.lease("b").hold_until == START + 57 * SECOND
+
+
+def test_a_retry_keeps_its_units_and_slots() -> None:
+    """One transition: a new lease and token, nobody in between, even if others wait or rest."""
+    world = World()
+    world.pool("s", None, slotted=True, cooldown=10 * SECOND)
+    world.slots("s", "one")
+    world.ask("a", {"s": 1})
+    world.ask("b", {"s": 1}, priority=9)
+    world.wait(10)
+    assert world.retry("a", wish("a2", {"s": 1}), Proof("me", world.lease("a").token)) == "a2"
+    assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
+    old, new = world.lease("a"), world.lease("a2")
+    assert new.slots == old.slots == {"s": ("one",)}
+    assert old.token is not None
+    assert new.token is not None
+    assert new.token > old.token
+    assert new.heard_until == START + 70 * SECOND
+    assert world.facts.slots["s"]["one"].lease == "a2"
+    assert world.facts.pools["s"].occupied == 1
+
+
+def test_a_repeated_retry_is_the_same_lease(world: World) -> None:
+    """After a lost answer the old lease has ended, and the new key says which it was."""
+    world.ask("a")
+    proof = Proof("me", world.lease("a").token)
+    world.retry("a", wish("a2", {"p": 1}), proof)
+    assert world.retry("a", wish("a3", {"p": 1}, key="a2"), proof) == "a2"
+    assert world.states() == {"a": "retried", "a2": "g"}
+
+
+def test_a_retry_pays_for_pacing_and_does_not_wait(world: World) -> None:
+    """It is a start like any other: the next one waits for longer."""
+    world.pool("p", 2, pacing=Pacing(10 * SECOND))
+    world.ask("a")
+    world.retry("a", wish("a2", {"p": 1}))
+    world.ask("b")
+    assert world.states() == {"a": "retried", "a2": "g", "b": "w"}
+    assert world.facts.pools["p"].wake_at == START + 20 * SECOND
+
+
+@pytest.mark.parametrize("what", ["requeue", "paused", "over", "other needs"])
+def test_who_may_not_keep_its_units_goes_to_the_line(what: str) -> None:
+    """By policy to its end; if the units would not be granted now, to its old place."""
+    world = World()
+    world.pool("p", 3, on_retry="requeue" if what == "requeue" else "keep")
+    world.ask("a", {"p": 2})
+    world.ask("other")
+    world.ask("b")
+    if what == "paused":
+        world.pause("p")
+    if what == "over":
+        world.pool("p", 2)
+    world.retry("a", wish("a2", {"p": 3 if what == "other needs" else 2}))
+    place, b, a2 = {
+        "requeue": (4, "g", "w"),
+        "other needs": (4, "g", "w"),
+        "paused": (1, "w", "w"),
+        "over": (1, "w", "w"),
+    }[what]
+    assert world.states() == {"a": "retried", "other": "g", "b": b, "a2": a2}
+    assert world.lease("a2").arrival == place
+
+
+def test_a_retry_does_not_keep_what_is_above_a_quota(world: World) -> None:
+    """After the quota was lowered the retry waits, until its owner holds less."""
+    world.ask("a")
+    world.ask("b")
+    world.pool("p", 2, quota=1)
+    world.retry("a", wish("a2", {"p": 1}))
+    assert world.states() == {"a": "retried", "b": "g", "a2": "w"}
+    world.release("b")
+    assert world.states()["a2"] == "g"
+
+
+def test_a_retried_ticket_keeps_its_place_in_line(world: World) -> None:
+    """If its pools say so; by requeue it goes to the end."""
+    world.ask("full", {"p": 2})
+    world.ask("a")
+    world.ask("b")
+    world.retry("a", wish("a2", {"p": 1}))
+    assert world.lease("a2").arrival == 2
+    world.pool("p", 2, on_retry="requeue")
+    world.retry("a2", wish("a3", {"p": 1}))
+    assert world.lease("a3").arrival == 4
+    assert world.facts.pools["p"].waiting == 2
+
+
+def test_a_retry_with_allocations_claims_anew(world: World) -> None:
+    """The ledger decides again: it goes through the line, at its old place."""
+    claimed = []
+    world.claim = lambda lease: claimed.append(lease.id)
+    world.ask("a", {"p": 2}, allocations="{}")
+    world.ask("b", {"p": 2})
+    world.retry("a", wish("a2", {"p": 2}, allocations="{}"))
+    assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
+    assert claimed == ["a", "a2"]
+
+
+def test_a_new_attempt_asks_for_the_same(world: World) -> None:
+    """What a lease was asked for with is what its retry asks for, under its own key."""
+    world.ask("a", {"p": 2}, hold=5 * SECOND, priority=3, labels={"x": "y"})
+    again = leases.anew(world.lease("a"), LeaseId("b"), "b")
+    world.retry("a", again)
+    old, new = world.lease("a"), world.lease("b")
+    assert (new.needs, new.ttl, new.hold, new.priority, new.labels) == (
+        old.needs,
+        old.ttl,
+        old.hold,
+        old.priority,
+        old.labels,
+    )
+
+
+def test_outcomes_tell_limit_and_occupation(world: World) -> None:
+    """One for each pool, also after the end; of what never started there is none."""
+    world.pool("q", 7)
+    world.ask("a", {"p": 1, "q": 3})
+    world.ask("b", {"p": 2})
+    made, _ = leases.outcome(world.facts, world.moment, LeaseId("a"), Proof(), "ok", "fine")
+    told = [(each.pool, each.result, each.limit, each.occupied) for each in made.outcomes]
+    assert told == [("p", "ok", 2, 1), ("q", "ok", 7, 3)]
+    with Refused(Code.INVALID):
+        leases.outcome(world.facts, world.moment, LeaseId("b"), Proof(), "ok", "")
+    world.release("a")
+    made, _ = leases.outcome(world.facts, world.moment, LeaseId("a"), Proof(), "failed", "x" * 2000)
+    assert len(made.outcomes[0].detail) == 1_000
