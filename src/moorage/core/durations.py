@@ -72,11 +72,13 @@ def _part(text: str, rest: str) -> tuple[int, str]:
 
 
 def _of_fraction(digits: str, size: int) -> int:
-    """Return that much of a unit; with the rounding of a double, as Go has it."""
-    digits = digits[: _DIGITS_MAX - 1]
-    if not digits:
-        return 0
-    return int(float(int(digits)) * (float(size) / 10.0 ** len(digits)))
+    """Return that much of a unit, of as many digits as Go looks at, rounded as a double is."""
+    number, scale = 0, 1.0
+    for digit in digits[:_DIGITS_MAX]:
+        if number > (END - 1) // 10:
+            break
+        number, scale = number * 10 + int(digit), scale * 10.0
+    return int(float(number) * (float(size) / scale))
 
 
 def _invalid(text: str) -> DurationError:

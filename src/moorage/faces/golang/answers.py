@@ -1,0 +1,41 @@
+"""Whole answers as `net/http` of Go gives them: no more headers than it does, and no fewer."""
+
+from msgspec import Struct
+
+from moorage.faces.golang.texts import raw_bytes
+from moorage.faces.web import Send
+
+TEXT = b"text/plain; charset=utf-8"
+JSON = b"application/json"
+
+
+class Answer(Struct, frozen=True):
+    """A status, a body, and the headers that are not said of every answer."""
+
+    status: int
+    body: bytes = b""
+    kind: bytes | None = None
+    """Of the body; None: nothing is said."""
+    more: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def text_answer(text: str) -> Answer:
+    """Return what a handler writes without saying of which kind it is."""
+    return Answer(200, raw_bytes(text), TEXT)
+
+
+def refusal(status: int, text: str) -> Answer:
+    """Return what `http.Error` writes."""
+    return Answer(status, raw_bytes(text + "\n"), TEXT, ((b"x-content-type-options", b"nosniff"),))
+
+
+async def answer_send(answer: Answer, send: Send) -> None:
+    """Send an answer. The time, which Go says in every one, is the server's to say."""
+    headers: list[tuple[bytes, bytes]] = []
+    if answer.kind is not None:
+        headers.append((b"content-type", answer.kind))
+    headers.extend(answer.more)
+    if answer.status != 204:
+        headers.append((b"content-length", str(len(answer.body)).encode("ascii")))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

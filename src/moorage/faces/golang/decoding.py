@@ -1,0 +1,88 @@
+"""JSON bodies as handlers in Go take them, and refuse them."""
+
+import json
+from typing import Any
+
+from moorage.faces.golang.scanning import EndError, GoJsonError, check_whole, value_end
+from moorage.faces.golang.texts import storable
+
+NAMES = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
+
+
+class _Members(list[tuple[str, Any]]):
+    """An object's members, in their order and with every repetition."""
+
+
+def strings_read(data: bytes, kind: str) -> dict[str, str]:
+    """Read the first value of a body, a map of strings; what follows it is not looked at.
+
+    Args:
+        data: the body; empty is an empty map, and so is null.
+        kind: what Go calls the type of the map.
+
+    Raises:
+        GoJsonError: it is none.
+    """
+    try:
+        end = value_end(data)
+    except EndError:
+        raise GoJsonError("unexpected EOF") from None
+    if not end:
+        return {}
+    value = _loaded(data[:end])
+    if value is None:
+        return {}
+    if not isinstance(value, _Members):
+        raise _unfit(value, kind)
+    for _, member in value:
+        if member is not None and not isinstance(member, str):
+            raise _unfit(member, "string")
+    return {storable(name): storable(member or "") for name, member in value}
+
+
+def names_read(data: bytes, kind: str, field: str) -> list[str]:
+    """Read a whole body, an object with a list of strings in one field.
+
+    Args:
+        data: the body.
+        kind: what Go calls the type of the object, with its package.
+        field: the list's name; any case will do. Without it the list is empty.
+
+    Raises:
+        GoJsonError: it is none.
+    """
+    check_whole(data)
+    value = _loaded(data)
+    if value is None:
+        return []
+    if not isinstance(value, _Members):
+        raise _unfit(value, kind)
+    names: list[str] = []
+    for name, member in value:
+        if name.lower() != field:
+            continue
+        where = f"struct field {kind.partition('.')[2]}.{field}"
+        if member is not None and (not isinstance(member, list) or isinstance(member, _Members)):
+            raise GoJsonError(_text(member, where, "[]string"))
+        names = []
+        for one in member or []:
+            if one is not None and not isinstance(one, str):
+                raise GoJsonError(_text(one, where, "string"))
+            names.append(storable(one or ""))
+    return names
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=_Members)
+    except RecursionError:
+        raise GoJsonError("exceeded max depth") from None
+
+
+def _unfit(value: Any, kind: str) -> GoJsonError:
+    return GoJsonError(_text(value, "value", kind))
+
+
+def _text(value: Any, where: str, kind: str) -> str:
+    name = "object" if isinstance(value, _Members) else NAMES[type(value)]
+    return f"json: cannot unmarshal {name} into Go {where} of type {kind}"

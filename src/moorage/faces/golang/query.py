@@ -1,0 +1,28 @@
+"""Query strings as `net/url` of Go reads them.
+
+Source: its documentation. A pair with a semicolon or a broken escape is left out without a word,
+`+` is a blank, and of a name that is given twice the first value counts.
+"""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+_BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+def query_values(query_string: bytes) -> dict[str, str]:
+    """Return the first value of every name.
+
+    Bytes that are not UTF-8 become surrogates, so that they can be written as they came.
+    """
+    values: dict[str, str] = {}
+    for pair in query_string.split(b"&"):
+        if not pair or b";" in pair or _BROKEN.search(pair):
+            continue
+        name, _, value = pair.partition(b"=")
+        values.setdefault(_text(name), _text(value))
+    return values
+
+
+def _text(raw: bytes) -> str:
+    return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "surrogateescape")

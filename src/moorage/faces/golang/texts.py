@@ -1,0 +1,116 @@
+"""Texts as Go writes them: JSON, times, quoted strings.
+
+Source: `encoding/json` and `strconv.Quote` of Go, and what was seen on the wire.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from moorage.core.clock import Instant
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_SHORT = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+
+_JSON_SHORT = {
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+
+_JSON_ESCAPED = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
+
+
+def quoted(text: str) -> str:
+    """Quote a text as `%q` does."""
+    return '"' + "".join(map(_quoted, text)) + '"'
+
+
+def _quoted(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def byte_quoted(byte: int) -> str:
+    """Quote one byte as the errors of `encoding/json` do."""
+    if byte == ord("'"):
+        return "'\\''"
+    if byte == ord('"'):
+        return "'\"'"
+    return "'" + quoted(chr(byte))[1:-1] + "'"
+
+
+def json_string(text: str) -> str:
+    """Write a string as JSON that is safe within HTML; the rest of UTF-8 stays as it is."""
+    return '"' + _JSON_ESCAPED.sub(_json_escaped, text) + '"'
+
+
+def _json_escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if "\ud800" <= character <= "\udfff":
+        return "\\ufffd"
+    return _JSON_SHORT.get(character) or f"\\u{ord(character):04x}"
+
+
+def json_object(members: Iterable[tuple[str, str]]) -> str:
+    """Write an object of members that are JSON already, in this order."""
+    return "{" + ",".join(f"{json_string(name)}:{value}" for name, value in members) + "}"
+
+
+def json_strings(texts: Mapping[str, str]) -> str:
+    """Write a map of strings; keys are sorted as bytes."""
+    return json_object((key, json_string(texts[key])) for key in sorted(texts, key=_bytes))
+
+
+def json_numbers(numbers: Mapping[str, int]) -> str:
+    """Write a map of whole numbers, sorted as above."""
+    return json_object((key, str(numbers[key])) for key in sorted(numbers, key=_bytes))
+
+
+def json_list(texts: Iterable[str]) -> str:
+    """Write a list of what is JSON already."""
+    return "[" + ",".join(texts) + "]"
+
+
+def json_time(at: Instant) -> str:
+    """Write a time in UTC, cut off to the second."""
+    time = EPOCH + timedelta(seconds=at // 1_000_000)
+    return f'"{time.replace(tzinfo=None).isoformat(timespec="seconds")}Z"'
+
+
+def storable(text: str) -> str:
+    """Return a text that every database takes: what is no UTF-8, and NUL, is replaced."""
+    raw = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return raw.replace("\0", "\ufffd")
+
+
+def raw_bytes(text: str) -> bytes:
+    """Return a text as it goes over the wire, with the bytes it came with."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

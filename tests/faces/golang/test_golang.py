@@ -1,0 +1,206 @@
+"""What Go reads and writes, and what stands in for it here: every expectation is Go's own answer.
+
+The expectations were written by a program that calls `url.ParseQuery`, `strconv.Quote`,
+`json.Marshal`, `json.Decoder`, `json.Unmarshal` and `time.ParseDuration`. (Of `json.Marshal`: since
+Go 1.22 backspace and form feed have short forms.)
+"""
+
+import pytest
+
+from moorage.core import durations
+from moorage.core.clock import Instant
+from moorage.core.durations import DurationError
+from moorage.faces.golang import decoding, query, texts
+from moorage.faces.golang.scanning import GoJsonError
+
+UNFIT = "json: cannot unmarshal"
+FIELD = "Go struct field leaseNames.names of type"
+
+QUERIES = {
+    b"type=a&type=b": '{"type":"a"}',
+    b"a=1&b=x;c=2&d=3": '{"a":"1","d":"3"}',
+    b"a+b=c+d": '{"a b":"c d"}',
+    b"a=%41%zz&b=%41": '{"b":"A"}',
+    b"a=%ff": '{"a":"\\ufffd"}',
+    b"&&a&=x": '{"":"x","a":""}',
+    b"a=b=c": '{"a":"b=c"}',
+    b"a=%26%3D%25": '{"a":"\\u0026=%"}',
+}
+
+QUOTED = {
+    b"plain": '"plain"',
+    b'a"b\\c': '"a\\"b\\\\c"',
+    b"\x00\x07\n\t\x7f": '"\\x00\\a\\n\\t\\x7f"',
+    b"\xff\xfea": '"\\xff\\xfea"',
+    b"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80": '"é € 😀"',
+    b"\xe2\x80\x8b\xe2\x80\xa8\xc2\xa0\xee\x80\x80": '"\\u200b\\u2028\\u00a0\\ue000"',
+    b"\xf3\xa0\x80\x81": '"\\U000e0001"',
+}
+
+STRINGS = {
+    b'a"\\/': '"a\\"\\\\/"',
+    b"<a>&b": '"\\u003ca\\u003e\\u0026b"',
+    b"\x01\n\r\t\x7f": '"\\u0001\\n\\r\\t\x7f"',
+    b"\xc3\xa9\xf0\x9f\x98\x80": '"é😀"',
+    b"\xe2\x80\xa8\xe2\x80\xa9": '"\\u2028\\u2029"',
+    b"\xff\xc3x": '"\\ufffd\\ufffdx"',
+}
+
+DURATIONS = {
+    b"1h30m": "5400000000000",
+    b"1.5h": "5400000000000",
+    b"300ms": "300000000",
+    b"0": "0",
+    b"-0": "0",
+    b"+5s": "5000000000",
+    b"-1m": "-60000000000",
+    b".5s": "500000000",
+    b"1.s": "1000000000",
+    b"1us": "1000",
+    b"1\xc2\xb5s": "1000",
+    b"0.3ns": "0",
+    b"2562047h47m16.854775807s": "9223372036854775807",
+    b"2562047h47m16.854775808s": 'time: invalid duration "2562047h47m16.854775808s"',
+    b"-2562047h47m16.854775808s": "-9223372036854775808",
+    b"9223372036854775808ns": 'time: invalid duration "9223372036854775808ns"',
+    b"99999999999999999999h": 'time: invalid duration "99999999999999999999h"',
+    b"0.333333333333333333333h": "1200000000000",
+    b"": 'time: invalid duration ""',
+    b"-": 'time: invalid duration "-"',
+    b"10": 'time: missing unit in duration "10"',
+    b"woooo": 'time: invalid duration "woooo"',
+    b"1x": 'time: unknown unit "x" in duration "1x"',
+    b"1h 2m": 'time: unknown unit "h " in duration "1h 2m"',
+    b".s": 'time: invalid duration ".s"',
+    b'1"\xff': 'time: unknown unit "\\"\\xff" in duration "1\\"\\xff"',
+}
+
+MAPS = {
+    b"": "{}",
+    b"  \n": "{}",
+    b"null": "{}",
+    b"{}": "{}",
+    b'{"a":"b","c":""} trailing': '{"a":"b","c":""}',
+    b'{"a":null}': '{"a":""}',
+    b'{"a":1}': "json: cannot unmarshal number into Go value of type string",
+    b'{"b":"x","a":[1]}': "json: cannot unmarshal array into Go value of type string",
+    b"[]": "json: cannot unmarshal array into Go value of type main.UserDataMap",
+    b'"x"': "json: cannot unmarshal string into Go value of type main.UserDataMap",
+    b"5": "json: cannot unmarshal number into Go value of type main.UserDataMap",
+    b"true": "json: cannot unmarshal bool into Go value of type main.UserDataMap",
+    b"garbage": "invalid character 'g' looking for beginning of value",
+    b'{"a"': "unexpected EOF",
+    b'{"a":"b"': "unexpected EOF",
+    b"{a:1}": "invalid character 'a' looking for beginning of object key string",
+    b'{"a" 1}': "invalid character '1' after object key",
+    b'{"a":"b" "c"}': "invalid character '\"' after object key:value pair",
+    b"[1 2]": "invalid character '2' after array element",
+    b'{"a":tru}': "invalid character '}' in literal true (expecting 'e')",
+    b'{"a":-x}': "invalid character 'x' in numeric literal",
+    b'{"a":1.x}': "invalid character 'x' after decimal point in numeric literal",
+    b'{"a":1ex}': "invalid character 'x' in exponent of numeric literal",
+    b'{"a":"\\x"}': "invalid character 'x' in string escape code",
+    b'{"a":"\\u12x"}': "invalid character 'x' in \\u hexadecimal character escape",
+    b'{"a":"\n"}': "invalid character '\\n' in string literal",
+    b"\xc3\xa9": "invalid character 'Ã' looking for beginning of value",
+    b"'": "invalid character '\\'' looking for beginning of value",
+}
+
+NAMES = {
+    b"": "unexpected end of JSON input",
+    b" ": "unexpected end of JSON input",
+    b"{}": "[]",
+    b"null": "[]",
+    b'{"names":["a","b"]}': '["a","b"]',
+    b'{"NAMES":["a"]}': '["a"]',
+    b'{"names":null}': "[]",
+    b'{"names":["a",null]}': '["a",""]',
+    b"[]": "json: cannot unmarshal array into Go value of type main.leaseNames",
+    b'"x"': "json: cannot unmarshal string into Go value of type main.leaseNames",
+    b"7": "json: cannot unmarshal number into Go value of type main.leaseNames",
+    b'{"names":"x"}': f"{UNFIT} string into {FIELD} []string",
+    b'{"names":{}}': f"{UNFIT} object into {FIELD} []string",
+    b'{"names":[1]}': f"{UNFIT} number into {FIELD} string",
+    b'{"names":["a"]} x': "invalid character 'x' after top-level value",
+    b'{"names":["a"]': "unexpected end of JSON input",
+    b"nul": "invalid character ' ' in literal null (expecting 'l')",
+    b"-": "invalid character ' ' in numeric literal",
+    b'{"names":[tru': "invalid character ' ' in literal true (expecting 'e')",
+}
+
+
+def text(raw: bytes) -> str:
+    """Bytes as the faces hand them around."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("raw", QUERIES)
+def test_queries(raw: bytes) -> None:
+    """The first value counts; pairs with semicolons or broken escapes are left out."""
+    assert texts.json_strings(query.query_values(raw)) == QUERIES[raw]
+
+
+@pytest.mark.parametrize("raw", QUOTED)
+def test_quoted(raw: bytes) -> None:
+    """What cannot be printed is escaped; bytes that are no UTF-8 one by one."""
+    assert texts.quoted(text(raw)) == QUOTED[raw]
+
+
+@pytest.mark.parametrize("raw", STRINGS)
+def test_json_strings(raw: bytes) -> None:
+    """Signs that mean something in HTML are escaped, other UTF-8 is not."""
+    assert texts.json_string(text(raw)) == STRINGS[raw]
+
+
+@pytest.mark.parametrize("raw", DURATIONS)
+def test_durations(raw: bytes) -> None:
+    """Units add up, fractions are cut off to nanoseconds, and what is wrong is quoted."""
+    try:
+        found = str(durations.parse(text(raw)))
+    except DurationError as error:
+        found = str(error)
+    assert found == DURATIONS[raw]
+
+
+@pytest.mark.parametrize("raw", MAPS)
+def test_maps_of_strings(raw: bytes) -> None:
+    """Only the first value of a stream counts; faults are told at the byte where they are seen."""
+    try:
+        found = texts.json_strings(decoding.strings_read(raw, "main.UserDataMap"))
+    except GoJsonError as error:
+        found = str(error)
+    assert found == MAPS[raw]
+
+
+@pytest.mark.parametrize("raw", NAMES)
+def test_lists_of_names(raw: bytes) -> None:
+    """A whole body must be one value; the name of its field is read in any case."""
+    try:
+        names = decoding.names_read(raw, "main.leaseNames", "names")
+        found = texts.json_list(map(texts.json_string, names))
+    except GoJsonError as error:
+        found = str(error)
+    assert found == NAMES[raw]
+
+
+def test_times() -> None:
+    """Times are in UTC and whole seconds; one that never was is the year 1."""
+    assert texts.json_time(Instant(1_700_000_000_999_999)) == '"2023-11-14T22:13:20Z"'
+    assert texts.json_time(Instant(-62_135_596_800_000_000)) == '"0001-01-01T00:00:00Z"'
+
+
+def test_newer_short_forms() -> None:
+    """Backspace and form feed are written as Go does since 1.22."""
+    assert texts.json_string("\b\f") == '"\\b\\f"'
+
+
+def test_storable() -> None:
+    """What no database takes is replaced; all else stays."""
+    assert texts.storable(text(b"a\xff\x00\xc3\xa9")) == "a\ufffd\ufffd\u00e9"
+
+
+def test_depth() -> None:
+    """A body that is nested without end is refused, not the end of the process."""
+    for depth in (900, 9_999, 20_000):
+        with pytest.raises(GoJsonError):
+            decoding.strings_read(b"[" * depth + b"]" * depth, "main.UserDataMap")
