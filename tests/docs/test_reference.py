@@ -72,14 +72,18 @@ def commands(group: click.Group, path: str = "moorage") -> Iterator[tuple[str, c
 
 def options(command: click.Command) -> set[str]:
     """The names of a command's options that are not made from settings."""
-    settings = {f"--{name.replace('_', '-')}" for name in FIELDS}
-    names = {
+    return {
         name
         for parameter in command.params
-        if isinstance(parameter, click.Option)
+        if isinstance(parameter, click.Option) and not is_setting(parameter)
         for name in parameter.opts
     }
-    return names - settings
+
+
+def is_setting(option: click.Option) -> bool:
+    """Is it made from a setting? Others may have the name of one."""
+    meaning = FIELDS.get(option.name or "")
+    return meaning is not None and (option.help or "").startswith(meaning)
 
 
 def test_commands() -> None:

@@ -1,6 +1,7 @@
 """The command `moorage`: parses options, prints answers, chooses exit codes; decides nothing.
 
-`main.py` is the door. `serving.py`, `tokens.py`, `database.py`, `following.py`, `explaining.py` and
-`settings.py` hold the commands, `administration.py` carries them out at a running server or in the
-database, `output.py` prints. May import everything.
+`main.py` is the door. `serving.py`, `tokens.py`, `database.py`, `following.py`, `explaining.py`,
+`settings.py`, `pools.py`, `leases.py`, `top.py` and `applying.py` hold the commands,
+`administration.py` carries them out at a running server or in the database, `pool_files.py` reads
+files of pools, `durations.py` says how long, `output.py` prints. May import everything.
 """

@@ -1,7 +1,8 @@
 """What commands for administrators share: which server or database they mean, and as whom."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -10,6 +11,7 @@ from moorage.cli.options import config_option, load, settings_options
 from moorage.cli.output import UNREACHABLE, Failure
 
 if TYPE_CHECKING:
+    from moorage.client.admission import Admission
     from moorage.client.transport import Transport
 
 
@@ -79,6 +81,19 @@ def server() -> "Transport":
     if not isinstance(found, AtServer):
         raise Failure(UNREACHABLE, "no server is running on this database; name one with --url")
     return found.transport
+
+
+@contextmanager
+def at_server() -> "Iterator[Admission]":
+    """Hand out the pools and leases of the server that the running command means.
+
+    Raises Failure: 5 without a server, and what it refuses.
+    """
+    from moorage.cli.administration import refusals_told
+    from moorage.client.admission import Admission
+
+    with refusals_told():
+        yield Admission(server())
 
 
 def database_url() -> str:

@@ -6,7 +6,18 @@ import sys
 import click
 
 from moorage import __version__
-from moorage.cli import database, explaining, following, serving, settings, tokens
+from moorage.cli import (
+    applying,
+    database,
+    explaining,
+    following,
+    leases,
+    pools,
+    serving,
+    settings,
+    tokens,
+    top,
+)
 from moorage.cli.options import json_option
 from moorage.cli.output import show_json
 
@@ -46,6 +57,10 @@ cli.add_command(settings.group)
 cli.add_command(explaining.explain)
 cli.add_command(following.watch)
 cli.add_command(following.audit)
+cli.add_command(pools.group)
+cli.add_command(leases.group)
+cli.add_command(top.top)
+cli.add_command(applying.apply)
 
 
 def main() -> None:

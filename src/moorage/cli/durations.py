@@ -1,0 +1,93 @@
+"""Durations and pacings as people write and read them: `90s`, `20m`; `24s`, `24sx5`, `24sx5+3s`."""
+
+import re
+from typing import Any
+
+import click
+
+from moorage.client.run.durations import seconds_of
+from moorage.wire.admission import Pacing
+
+NONE = "none"
+AUTO = "auto"
+
+UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "m"))
+
+_PACING = re.compile(r"(?P<interval>[^x+ ]+)( ?x(?P<burst>\d{1,9}))?( ?\+(?P<jitter>[^x+ ]+))?")
+
+
+def duration_text(seconds: float | None) -> str:
+    """Return a duration exactly, in the largest unit that it is a whole number of; None: -."""
+    if seconds is None:
+        return "-"
+    for size, unit in UNITS:
+        if seconds and seconds % size == 0:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def pacing_parse(text: str) -> Pacing | str | None:
+    """Read INTERVAL[xBURST][+JITTER], `auto` or `none`. Raises ValueError."""
+    if text in (NONE, AUTO):
+        return None if text == NONE else text
+    found = _PACING.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no pacing (for example 24s, 24sx5, 24sx5+3s, auto or none)")
+    return Pacing(
+        interval=seconds_of(found["interval"]),
+        burst=int(found["burst"] or 1),
+        jitter=seconds_of(found["jitter"]) if found["jitter"] else 0.0,
+    )
+
+
+def pacing_text(pacing: Pacing | None) -> str:
+    """Return what `pacing_parse` reads."""
+    if pacing is None:
+        return NONE
+    burst = f"x{pacing.burst}" if pacing.burst != 1 else ""
+    jitter = f"+{duration_text(pacing.jitter)}" if pacing.jitter else ""
+    return f"{duration_text(pacing.interval)}{burst}{jitter}"
+
+
+class DurationType(click.ParamType[float]):
+    """An option that is a duration; a bare number is seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return it in seconds."""
+        if isinstance(value, float):
+            return value
+        try:
+            return seconds_of(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class NoneOr(click.ParamType[Any]):
+    """An option of another type, or the word `none`, which becomes `NONE`."""
+
+    def __init__(self, inner: click.ParamType[Any]) -> None:
+        self._inner = inner
+        self.name = inner.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what the other type makes of it."""
+        return value if value == NONE else self._inner.convert(value, param, ctx)
+
+
+class PacingType(click.ParamType[Any]):
+    """An option that is a pacing."""
+
+    name = "pacing"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a `Pacing`, `AUTO` or `NONE`."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return NONE if value == NONE else pacing_parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

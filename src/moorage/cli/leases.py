@@ -1,0 +1,134 @@
+"""`moorage lease`: who holds what, who waits, and taking it away."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+import msgspec
+
+from moorage.cli.administering import administering, at_server
+from moorage.cli.durations import duration_text
+from moorage.cli.options import json_option
+from moorage.cli.output import show_json, show_table
+from moorage.cli.pools import plain_text
+from moorage.client.admission import Admission
+from moorage.wire.admission import Lease, Waiting
+
+STATES = ("waiting", "granted", "ended")
+COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
+
+
+@click.group("lease")
+def group() -> None:
+    """Look at leases and tickets; take them away."""
+
+
+@group.command("list")
+@administering
+@click.option("--pool", help="Only those that need units of it.")
+@click.option("--state", type=click.Choice(STATES), help="By default granted, then waiting ones.")
+@click.option("--owner", help="Only those of this owner.")
+@json_option
+def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
+    """Print leases and tickets; those that have ended are kept for 24 hours."""
+    with at_server() as admission:
+        leases = list(_found(admission, pool, state, owner))
+    if as_json:
+        show_json(msgspec.to_builtins(leases))
+    else:
+        show_table(COLUMNS, [_row(lease) for lease in leases])
+
+
+@group.command()
+@administering
+@click.argument("lease_id", metavar="ID")
+@json_option
+def show(lease_id: str, as_json: bool) -> None:
+    """Print all there is to know of the lease or ticket ID."""
+    with at_server() as admission:
+        lease = admission.lease(lease_id)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+        return
+    shown = asdict(lease) | {"needs": needs_text(lease)}
+    if lease.waiting is not None:
+        shown["waiting"] = lease.waiting.reason
+        shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
+    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+
+
+@group.command()
+@administering
+@click.argument("lease_id", metavar="ID")
+@click.option("--reason", default="", help="Told to whoever held it.")
+@json_option
+def revoke(lease_id: str, reason: str, as_json: bool) -> None:
+    """Take the lease or ticket ID away; its holder learns of it when it next renews."""
+    with at_server() as admission:
+        lease = admission.revoke(lease_id, reason)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        click.echo(f"{lease.id} has ended: {lease.cause}")
+
+
+@group.command()
+@administering
+@click.argument("lease_id", metavar="ID")
+@click.argument("result", type=click.Choice(["ok", "failed", "throttled"]))
+@click.option("--detail", default="", help="What there is to say of it.")
+@json_option
+def outcome(lease_id: str, result: str, detail: str, as_json: bool) -> None:
+    """Tell what became of what was started with the lease ID; see `moorage pool report`."""
+    with at_server() as admission:
+        lease = admission.outcome(lease_id, result, detail)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        click.echo(f"{lease.id}: {result}")
+
+
+def needs_text(lease: Lease) -> str:
+    """Return the needs of a lease, POOL=UNITS each."""
+    return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
+
+
+def eta_text(waiting: Waiting) -> str:
+    """Return when a ticket may be granted, as far as that is known; empty: it is not."""
+    if waiting.eta_seconds is None:
+        return ""
+    least, most = (duration_text(round(seconds)) for seconds in waiting.eta_seconds)
+    return least if least == most else f"{least} to {most}"
+
+
+def _found(
+    admission: Admission, pool: str | None, state: str | None, owner: str | None
+) -> Iterator[Lease]:
+    for one in ("granted", "waiting") if state is None else (state,):
+        yield from admission.leases(pool, one, owner)
+
+
+def _row(lease: Lease) -> list[str]:
+    until = lease.ended_at or _first(lease.expires_at, lease.hold_until)
+    remark = lease.cause or ("unheard" if lease.unheard else "")
+    if lease.waiting is not None:
+        remark = lease.waiting.reason
+    return [
+        lease.id,
+        lease.owner,
+        lease.state,
+        needs_text(lease),
+        "-" if lease.waiting is None else str(lease.waiting.position),
+        _time(lease.asked_at),
+        "-" if until is None else _time(until),
+        remark or "-",
+    ]
+
+
+def _first(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")

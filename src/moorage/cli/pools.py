@@ -1,0 +1,294 @@
+"""`moorage pool`: how many may run at once, and at which pace they start."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from moorage.cli.administering import administering, at_server
+from moorage.cli.durations import (
+    AUTO,
+    NONE,
+    DurationType,
+    NoneOr,
+    PacingType,
+    duration_text,
+    pacing_text,
+)
+from moorage.cli.options import json_option
+from moorage.cli.output import USAGE, Failure, show_json, show_table
+from moorage.core.admission.model import SECOND, pacing_default
+from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
+
+COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
+
+_DURATION = DurationType()
+_AMOUNT = click.IntRange(0)
+
+
+def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
+        labels[name] = value
+    return labels or None
+
+
+_OPTIONS = (
+    click.option("--limit", type=NoneOr(_AMOUNT), help="Units that may be held at once."),
+    click.option("--hold", type=NoneOr(_DURATION), help="Each lease ends so long after its grant."),
+    click.option("--ttl", type=_DURATION, help="A lease that is not renewed lasts so long."),
+    click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be asked for."),
+    click.option("--cooldown", type=_DURATION, help="A freed unit rests so long."),
+    click.option(
+        "--pacing", type=PacingType(), help="INTERVAL[xBURST][+JITTER] between grants; auto; none."
+    ),
+    click.option("--quota", type=NoneOr(_AMOUNT), help="Units that one owner may hold."),
+    click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
+    click.option(
+        "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
+    ),
+    click.option(
+        "--expire", type=click.Choice(["free", "keep"]), help="What an unheard lease does."
+    ),
+    click.option(
+        "--on-retry",
+        type=click.Choice(["keep", "requeue"]),
+        help="Whether who retries keeps its place.",
+    ),
+)
+
+
+def spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option per property of a pool; it gets those given as `given`."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> None:
+        names = {field.name for field in fields(PoolWanted)} & options.keys()
+        taken = {name: options.pop(name) for name in names}
+        given = {
+            name: None if value == NONE else value
+            for name, value in taken.items()
+            if value is not None
+        }
+        command(*args, given=given, **options)
+
+    for option in reversed(_OPTIONS):
+        option(wrapped)
+    return wrapped
+
+
+@click.group("pool")
+def group() -> None:
+    """Make pools, look at them, change and pause them."""
+
+
+@group.command()
+@administering
+@click.argument("name")
+@spec_options
+@json_option
+def create(name: str, given: dict[str, Any], as_json: bool) -> None:
+    """Make the pool NAME and print its limit and its pacing; 4 if there is one already."""
+    with at_server() as admission:
+        made = admission.pool_put(name, PoolWanted(**given, generation=0))
+    _show_one(made, as_json, f"made {made.name}: {summary(made)}")
+
+
+@group.command()
+@administering
+@click.argument("name")
+@spec_options
+@json_option
+def change(name: str, given: dict[str, Any], as_json: bool) -> None:
+    """Change what the options say of the pool NAME; all else stays as it is.
+
+    A pacing that follows from limit and hold goes on to follow from them.
+    """
+    if not given:
+        raise Failure(USAGE, "name what to change, for example --limit 30")
+    with at_server() as admission:
+        changed = admission.pool_put(name, changed_of(admission.pool(name), given))
+    _show_one(changed, as_json, f"changed {changed.name}: {summary(changed)}")
+
+
+@group.command("list")
+@administering
+@json_option
+def list_(as_json: bool) -> None:
+    """Print all pools."""
+    with at_server() as admission:
+        pools = list(admission.pools())
+    if as_json:
+        show_json(msgspec.to_builtins(pools))
+        return
+    rows = [
+        [
+            pool.name,
+            "-" if pool.limit is None else str(pool.limit),
+            str(pool.occupied),
+            str(pool.waiting),
+            str(pool.free),
+            duration_text(pool.hold),
+            pacing_text(pool.pacing),
+            state_of(pool),
+        ]
+        for pool in pools
+    ]
+    show_table(COLUMNS, rows)
+
+
+@group.command()
+@administering
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Print all there is to know of the pool NAME."""
+    with at_server() as admission:
+        pool = admission.pool(name)
+    if as_json:
+        show_json(msgspec.to_builtins(pool))
+        return
+    shown = asdict(pool) | {
+        name: duration_text(getattr(pool, name)) for name in ("ttl", "ttl_max", "hold", "cooldown")
+    }
+    shown |= {"pacing": pacing_text(pool.pacing)}
+    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+
+
+@group.command()
+@administering
+@click.argument("name")
+@json_option
+def report(name: str, as_json: bool) -> None:
+    """Print how long the last day's leases of NAME waited and held, and how their starts went."""
+    with at_server() as admission:
+        told = admission.pool_report(name)
+    if as_json:
+        show_json(msgspec.to_builtins(told))
+    else:
+        _show_report(told)
+
+
+@group.command()
+@administering
+@click.argument("name")
+@json_option
+def pause(name: str, as_json: bool) -> None:
+    """Grant nothing more of the pool NAME; leases go on."""
+    with at_server() as admission:
+        pool = admission.pool_pause(name)
+    _show_one(pool, as_json, f"paused {name}")
+
+
+@group.command()
+@administering
+@click.argument("name")
+@json_option
+def resume(name: str, as_json: bool) -> None:
+    """Grant of the pool NAME again."""
+    with at_server() as admission:
+        pool = admission.pool_resume(name)
+    _show_one(pool, as_json, f"resumed {name}")
+
+
+@group.command()
+@administering
+@click.argument("name")
+@json_option
+def delete(name: str, as_json: bool) -> None:
+    """Remove the pool NAME, which nobody holds units of or waits for."""
+    with at_server() as admission:
+        admission.pool_delete(name)
+    if as_json:
+        show_json({"name": name, "deleted": True})
+    else:
+        click.echo(f"deleted {name}")
+
+
+def wanted_of(pool: Pool) -> dict[str, Any]:
+    """Return what was wanted of a pool that is as it is; its pacing may have followed from it."""
+    names = {field.name for field in fields(PoolWanted)}
+    wanted = {name: getattr(pool, name) for name in names}
+    if pool.pacing is not None and pool.pacing == paced(AUTO, pool.limit, pool.hold):
+        wanted["pacing"] = AUTO
+    return wanted
+
+
+def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:
+    """Return the pacing that a wanted one becomes."""
+    if not isinstance(pacing, str):
+        return pacing
+    default = pacing_default(limit, None if hold is None else round(hold * SECOND))
+    if default is None:
+        return None
+    return Pacing(interval=default.interval / SECOND, burst=default.burst)
+
+
+def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
+    """Return what is wanted of a pool that is to be changed, if nobody else changes it first."""
+    return PoolWanted(**{**wanted_of(pool), **given})
+
+
+def summary(pool: Pool) -> str:
+    """Say a pool's limit, hold and pacing in one line."""
+    limit = "as many units as it has slots" if pool.limit is None else f"limit {pool.limit}"
+    parts = [limit]
+    if pool.hold is not None:
+        parts.append(f"hold {duration_text(pool.hold)}")
+    if pool.pacing is None:
+        parts.append("not paced")
+    else:
+        interval, burst = duration_text(pool.pacing.interval), pool.pacing.burst
+        parts.append(f"paced: interval {interval}, burst {burst}")
+    return ", ".join(parts)
+
+
+def state_of(pool: Pool) -> str:
+    """Say in one word how a pool is."""
+    if pool.paused:
+        return "paused"
+    return "over" if pool.over else "full" if pool.free <= 0 else "open"
+
+
+def plain_text(value: Any) -> str:
+    """Return a value for a table."""
+    if value is None or value in ({}, [], ""):
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return " ".join(f"{key}={plain_text(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(plain_text(one) for one in value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _show_one(pool: Pool, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(pool))
+    else:
+        click.echo(line)
+
+
+def _show_report(told: PoolReport) -> None:
+    rows = [
+        [what, *(duration_text(round(one, 3)) for one in seconds)]
+        for what, seconds in (("waited", told.waited), ("held", told.held))
+        if seconds is not None
+    ]
+    click.echo(f"{told.leases} leases ended within the last 24 hours")
+    if rows:
+        show_table(["", "median", "90 %", "99 %"], rows)
+    if told.causes:
+        show_table(["cause", "leases"], [[cause, str(n)] for cause, n in told.causes.items()])
+    if told.outcomes:
+        columns = [field.name for field in fields(told.outcomes[0])]
+        rows = [[str(getattr(line, name)) for name in columns] for line in told.outcomes]
+        show_table([name.replace("_", " ") for name in columns], rows)

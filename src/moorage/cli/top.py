@@ -1,0 +1,124 @@
+"""`moorage top`: who is first in which line, and why it waits; live on a terminal."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from moorage.cli.administering import administering, at_server
+from moorage.cli.leases import eta_text
+from moorage.cli.options import json_option
+from moorage.cli.output import show_json, show_table
+from moorage.cli.pools import state_of
+from moorage.client.admission import Admission
+from moorage.wire.admission import Lease, Pool
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
+
+LOOKED_AT = 100
+"""Tickets, the oldest of a line, among which the first is looked for."""
+
+END_KEYS = (b"q", b"Q", b"")
+"""What ends it; no byte at all: the terminal is gone."""
+
+
+@click.command()
+@administering
+@click.option("--once", is_flag=True, help="Print it once and end.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 60),
+    default=2.0,
+    metavar="SECONDS",
+    help="How often to look; 2 by default.",
+)
+@json_option
+def top(once: bool, every: float, as_json: bool) -> None:
+    """Show all pools, who is first in line and why it waits; q ends it."""
+    with at_server() as admission:
+        if as_json:
+            seen = look(admission)
+            show_json([_told(pool, first) for pool, first in seen])
+        elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+            show_table(COLUMNS, rows(look(admission)))
+        else:
+            _live(admission, every)
+
+
+def look(admission: Admission) -> list[tuple[Pool, Lease | None]]:
+    """Return all pools, each with the ticket that is first in its line, as far as it is seen."""
+    return [(pool, _first(admission, pool) if pool.waiting else None) for pool in admission.pools()]
+
+
+def rows(seen: list[tuple[Pool, Lease | None]]) -> list[list[str]]:
+    """Return what is seen as lines of a table."""
+    return [
+        [
+            pool.name,
+            f"{pool.occupied}/{'-' if pool.limit is None else pool.limit}",
+            str(pool.waiting),
+            state_of(pool),
+            "-" if first is None else f"{first.owner} {first.key}",
+            "-" if first is None or first.waiting is None else eta_text(first.waiting) or "-",
+            pool.why or "-",
+        ]
+        for pool, first in seen
+    ]
+
+
+def _first(admission: Admission, pool: Pool) -> Lease | None:
+    waiting = admission.leases_page(pool.name, "waiting", limit=LOOKED_AT).leases
+    told = [(one.waiting.position, one.asked_at, one) for one in waiting if one.waiting is not None]
+    return min(told, key=lambda each: each[:2])[2] if told else None
+
+
+def _told(pool: Pool, first: Lease | None) -> dict[str, object]:
+    return {"pool": msgspec.to_builtins(pool), "first": msgspec.to_builtins(first)}
+
+
+def _live(admission: Admission, every: float) -> None:
+    from rich.live import Live  # only now: it takes longer to load than most commands run
+
+    with _keys(), Live(auto_refresh=False, screen=True) as live:
+        try:
+            while True:
+                live.update(_table(rows(look(admission))), refresh=True)
+                if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
+                    return
+        except KeyboardInterrupt:
+            return
+
+
+def _table(lines: list[list[str]]) -> "Table":
+    from rich.table import Table
+
+    table = Table(*COLUMNS, box=None, header_style="bold", expand=True)
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+@contextmanager
+def _keys() -> Iterator[None]:
+    """Let single keys be read as they are pressed."""
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _read() -> bytes:
+    return os.read(sys.stdin.fileno(), 1)

@@ -1,0 +1,158 @@
+"""Admission by the native API, typed: pools, leases and tickets, outcomes."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from moorage.client.decoding import decode
+from moorage.client.transport import SECONDS_MAX, Transport
+from moorage.wire.admission import (
+    Lease,
+    LeasePage,
+    LeaseWanted,
+    Pool,
+    PoolPage,
+    PoolReport,
+    PoolWanted,
+    Verified,
+)
+
+PAGE_MAX = 1_000
+"""Entries that are asked for at once."""
+
+T = TypeVar("T")
+
+
+class Admission:
+    """The pools and leases of one server.
+
+    Every call raises UnreachableError and RefusedError, and UndecodableError when the answer is not
+    one of a Moorage server. `token` is always a fencing token, that of the lease: who shows an old
+    one is refused with the code `token_stale`; without it the caller's name is enough.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def pools(self) -> Iterator[Pool]:
+        """Yield all pools, by name."""
+        cursor: str | None = None
+        while True:
+            page = self._ask(PoolPage, "GET", _address("/v1/pools", cursor=cursor, limit=PAGE_MAX))
+            yield from page.pools
+            if (cursor := page.next) is None:
+                return
+
+    def pool(self, name: str) -> Pool:
+        """Return a pool as it is."""
+        return self._ask(Pool, "GET", _pool(name))
+
+    def pool_put(self, name: str, wanted: PoolWanted) -> Pool:
+        """Make a pool, or let it be as described; `wanted.generation` guards against others."""
+        return self._ask(Pool, "PUT", _pool(name), asdict(wanted))
+
+    def pool_delete(self, name: str) -> None:
+        """Remove a pool that nobody holds or waits for."""
+        self._transport.request("DELETE", _pool(name))
+
+    def pool_pause(self, name: str) -> Pool:
+        """Grant nothing more of a pool; everything else goes on."""
+        return self._ask(Pool, "POST", f"{_pool(name)}:pause")
+
+    def pool_resume(self, name: str) -> Pool:
+        """Grant again."""
+        return self._ask(Pool, "POST", f"{_pool(name)}:resume")
+
+    def pool_report(self, name: str) -> PoolReport:
+        """Return what is known for choosing a pool's limit."""
+        return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
+
+    def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
+        """Ask for units; wait up to 60 seconds for them to be granted.
+
+        The answer is granted or waiting (then call `lease` to go on waiting, before the patience
+        is over); ended, if this key was used before and that lease has ended. It is safe to repeat
+        after UnreachableError.
+        """
+        address = _address("/v1/leases", wait=wait or None)
+        return self._ask(Lease, "POST", address, asdict(wanted), wait)
+
+    def leases(
+        self, pool: str | None = None, state: str | None = None, owner: str | None = None
+    ) -> Iterator[Lease]:
+        """Yield leases and tickets in the order in which they were asked for."""
+        cursor: str | None = None
+        while True:
+            page = self.leases_page(pool, state, owner, cursor=cursor)
+            yield from page.leases
+            if (cursor := page.next) is None:
+                return
+
+    def leases_page(
+        self,
+        pool: str | None = None,
+        state: str | None = None,
+        owner: str | None = None,
+        *,
+        cursor: str | None = None,
+        limit: int = PAGE_MAX,
+    ) -> LeasePage:
+        """Return one page of `leases`."""
+        asked = {"pool": pool, "state": state, "owner": owner, "cursor": cursor, "limit": limit}
+        return self._ask(LeasePage, "GET", _address("/v1/leases", **asked))
+
+    def lease(self, lease_id: str, wait: float = 0.0) -> Lease:
+        """Return a lease or ticket; wait up to 60 seconds for a ticket to be granted or ended.
+
+        A ticket's owner who asks keeps it in its line by that.
+        """
+        return self._ask(Lease, "GET", _address(_lease(lease_id), wait=wait or None), wait=wait)
+
+    def renew(self, lease_id: str, token: str | None = None) -> Lease:
+        """Let a lease last for its TTL from now on."""
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/renew", {"token": token})
+
+    def release(self, lease_id: str, token: str | None = None) -> Lease:
+        """Give a lease back, or take a ticket out of its line; to repeat it is harmless."""
+        return self._ask(Lease, "DELETE", _address(_lease(lease_id), token=token))
+
+    def hold(self, lease_id: str, hold: float | None, token: str | None = None) -> Lease:
+        """Let a lease end by itself so many seconds from now; None: not by itself."""
+        return self._ask(Lease, "PATCH", _lease(lease_id), {"hold": hold, "token": token})
+
+    def retry(self, lease_id: str, key: str, token: str | None = None) -> Lease:
+        """Release a lease and ask for the same anew, in one step; `key` is the new attempt's."""
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", {"key": key, "token": token})
+
+    def revoke(self, lease_id: str, reason: str = "") -> Lease:
+        """Take a lease or ticket away from whoever has it."""
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", {"reason": reason})
+
+    def outcome(
+        self, lease_id: str, result: str, detail: str = "", token: str | None = None
+    ) -> Lease:
+        """Tell what became of what was started: ok, failed or throttled."""
+        told = {"result": result, "detail": detail, "token": token}
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/outcome", told)
+
+    def verify(self, pool: str, token: str) -> Verified:
+        """Ask whether a token is that of a lease that holds units of a pool now."""
+        return self._ask(Verified, "GET", _address("/v1/leases/verify", pool=pool, token=token))
+
+    def _ask(self, kind: type[T], method: str, path: str, body: Any = None, wait: float = 0.0) -> T:
+        seconds_max = SECONDS_MAX + wait if wait else None
+        return decode(kind, self._transport.request(method, path, body, seconds_max=seconds_max))
+
+
+def _pool(name: str) -> str:
+    return f"/v1/pools/{quote(name)}"
+
+
+def _lease(lease_id: str) -> str:
+    return f"/v1/leases/{quote(lease_id, safe='')}"
+
+
+def _address(path: str, **asked: Any) -> str:
+    told = {name: value for name, value in asked.items() if value is not None}
+    return f"{path}?{urlencode(told)}" if told else path

@@ -1,0 +1,200 @@
+"""Files of pools, durations and pacings: what they say, and what is said about wrong ones."""
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.cli.durations import duration_text, pacing_parse, pacing_text
+from moorage.cli.output import Failure
+from moorage.cli.pool_files import differences, read
+from moorage.wire.admission import Pacing, Pool, PoolWanted
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+ALL = """
+[pools."install/azure-4"]
+limit = 50
+ttl = "90s"
+ttl_max = "2h"
+hold = "20m"
+cooldown = 1.5
+pacing = "24sx5+3s"
+quota = 7
+queue_max = 9
+labels = {site = "a"}
+on_retry = "requeue"
+expire = "keep"
+
+[pools.plain]
+limit = 1
+pacing = {interval = "1m", burst = 2}
+
+[pools.unpaced]
+limit = 4
+hold = 60
+pacing = "none"
+quota = "none"
+"""
+
+
+def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
+    """Return a pool as it would be."""
+    told: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
+    counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "slots": {}}
+    rest = {"paused": False, "next_grant_at": None, "why": None}
+    return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
+
+
+def test_all_that_a_file_can_say(tmp_path: Path) -> None:
+    """Durations, pacings and what is none are understood; what is left out has its default."""
+    file = tmp_path / "pools.toml"
+    file.write_text(ALL)
+    wanted = read(str(file))
+    assert wanted == {
+        "install/azure-4": PoolWanted(
+            limit=50,
+            ttl=90,
+            ttl_max=7200,
+            hold=1200,
+            cooldown=1.5,
+            pacing=Pacing(interval=24, burst=5, jitter=3),
+            quota=7,
+            queue_max=9,
+            labels={"site": "a"},
+            on_retry="requeue",
+            expire="keep",
+        ),
+        "plain": PoolWanted(limit=1, pacing=Pacing(interval=60, burst=2)),
+        "unpaced": PoolWanted(limit=4, hold=60, pacing=None),
+    }
+
+
+YAML = """
+pools:
+  install/azure-4: &install
+    limit: 50
+    hold: 20m
+    pacing: {interval: 24s, burst: 5}
+  install/azure-5:
+    <<: *install
+    quota: none
+  plain:
+    limit: 1
+    labels: {site: a}
+"""
+
+
+def test_the_same_in_yaml(tmp_path: Path) -> None:
+    """A file says so by its name; anchors work, and what stands twice is refused."""
+    file = tmp_path / "pools.yaml"
+    file.write_text(YAML)
+    install = PoolWanted(limit=50, hold=1200, pacing=Pacing(interval=24, burst=5))
+    assert read(str(file)) == {
+        "install/azure-4": install,
+        "install/azure-5": install,
+        "plain": PoolWanted(limit=1, labels={"site": "a"}),
+    }
+    for text, word in (
+        ("pools: {a: {limit: 1}, a: {limit: 2}}", "twice"),
+        ("pools: {a: {limit: 1}", "flow mapping"),
+        ("pools: {a: {labels: {b: no}}}", "labels"),
+        ("pools: &a [*a]", "pools"),
+        ("[]", "pools"),
+    ):
+        file.write_text(text)
+        with pytest.raises(Failure, match=word):
+            read(str(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "pools"),
+        ("[pools", "read"),
+        ("other = 1\n[pools.a]\nlimit = 1", "nothing else"),
+        ("pools = 3", "pools"),
+        ("[pools]\na = 3", "table"),
+        ("[pools.a]\nsize = 1", "size"),
+        ("[pools.a]\nlimit = '1'", "limit"),
+        ("[pools.a]\nhold = 'soon'", "soon"),
+        ("[pools.a]\nhold = true", "hold"),
+        ("[pools.a]\npacing = '5s6'", "5s6"),
+        ("[pools.a]\npacing = {interval = 1, speed = 2}", "speed"),
+        ("[pools.a]\nexpire = 'never'", "expire"),
+        ("[pools.a]\ngeneration = 1", "generation"),
+    ],
+)
+def test_wrong_files_say_what(tmp_path: Path, text: str, word: str) -> None:
+    """A wrong file is named with what is wrong in it."""
+    file = tmp_path / "pools.toml"
+    file.write_text(text)
+    with pytest.raises(Failure) as failure:
+        read(str(file))
+    assert failure.value.exit_code == 2
+    assert str(file) in failure.value.message
+    assert word in failure.value.message.replace(str(file), "")
+
+
+def test_differences() -> None:
+    """New, changed and unchanged pools are told apart, pools that are not named left alone."""
+    same = PoolWanted(limit=50, hold=1200.0)
+    wanted = {"same": same, "new": PoolWanted(limit=2), "other": PoolWanted(limit=3, hold=60.0)}
+    paced = Pacing(interval=24.0, burst=5)
+    pools = [
+        there("same", same, paced),
+        there("other", PoolWanted(limit=2, hold=60.0), Pacing(interval=30.0)),
+        there("unnamed", same, paced),
+    ]
+    found = differences(wanted, pools)
+    assert [(one.name, one.action) for one in found] == [
+        ("same", "keep"),
+        ("new", "create"),
+        ("other", "change"),
+    ]
+    assert [one.wanted.generation for one in found] == [3, 0, 3]
+    assert found[2].wanted == replace(wanted["other"], generation=3)
+    assert [line for one in found for line in one.lines()] == [
+        "= same",
+        "+ new",
+        "    limit: 2",
+        "~ other",
+        "    limit: 2 -> 3",
+        "    pacing: 30s -> 20s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (0.25, "0.25s"),
+        (24, "24s"),
+        (60, "1m"),
+        (90, "90s"),
+        (1200, "20m"),
+        (7200, "2h"),
+        (86400, "1d"),
+        (None, "-"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    """A duration is shown exactly, and as it can be written."""
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize("text", ["none", "24s", "24sx5", "24sx5+3s", "0.5s+10ms"])
+def test_pacings(text: str) -> None:
+    """What is shown can be written."""
+    pacing = pacing_parse(text)
+    assert pacing is None or isinstance(pacing, Pacing)
+    assert pacing_text(pacing) == text.replace("10ms", "0.01s")
+
+
+@pytest.mark.parametrize("text", ["", "x5", "24s x5 x6", "24sx", "24s+", "5y"])
+def test_no_pacings(text: str) -> None:
+    """What is none is refused."""
+    with pytest.raises(ValueError, match=r"duration|pacing"):
+        pacing_parse(text)
