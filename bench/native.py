@@ -106,4 +106,7 @@ async def _beside_claims(bench: Bench, whole: bytes) -> None:
         )
     finally:
         reporting = False
-        await reported
+        outcome = await reported
+    slowest = 1_000 * max(outcome.seconds)
+    told = f"{len(outcome.seconds)} reports meanwhile, the slowest took {slowest:.0f} ms"
+    bench.check("reports go on beside claims", set(outcome.statuses) == {200}, told)
