@@ -30,9 +30,11 @@ class HandClock:
 
     def __init__(self) -> None:
         self.at = 1_700_000_000_000_000
+        self.jump = 0
+        """How far the wall clock has been set."""
 
     def now(self) -> Instant:
-        return Instant(self.at)
+        return Instant(self.at + self.jump)
 
     def monotonic(self) -> int:
         return self.at

@@ -5,14 +5,21 @@ from dataclasses import dataclass
 
 from moorage.core.clock import Clock
 from moorage.service.access import Access
+from moorage.service.admission import Admission
 from moorage.service.audit import Audit
+from moorage.service.batch import Batches
 from moorage.service.chores import Chores
+from moorage.service.claimants import Claimants
+from moorage.service.granting import Chronometer
 from moorage.service.index import Index
+from moorage.service.lookout import Lookout
 from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
+from moorage.service.sweeper import Sweeper
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Turns
 from moorage.service.upkeep import Upkeep
+from moorage.service.waiting import Waiting
 from moorage.service.watch import Watch
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
@@ -33,6 +40,10 @@ class Service:
     watch: Watch
     chores: Chores
     turns: Turns
+    admission: Admission
+    waiting: Waiting
+    claimants: Claimants
+    sweeper: Sweeper
 
     @classmethod
     async def start(
@@ -49,8 +60,23 @@ class Service:
         index = Index(engine, standard_classes, standard_traits)
         await index.load()
         turns = Turns()
-        transactor = Transactor(engine, index, clock, turns, queue_max=queue_max, on_fatal=on_fatal)
+        chronometer = Chronometer(clock)
+        batches = Batches(clock, chronometer, standard_classes, standard_traits)
+        transactor = Transactor(
+            engine, index, batches, turns, queue_max=queue_max, on_fatal=on_fatal
+        )
+        watch = Watch(engine, index.bell)
+        lookout = Lookout(engine, chronometer)
+        claimants = Claimants(transactor, lookout, index.bell)
+        waiting = Waiting(watch, claimants, shared=engine.shared)
+        sweeper = Sweeper(transactor, lookout, shared=engine.shared)
+        transactor.follow(lookout.note)
+        transactor.follow(waiting.note)
+        transactor.follow(sweeper.note)
         transactor.start()
+        waiting.start()
+        sweeper.start()
+        claimants.start()
         index.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock)
@@ -64,7 +90,11 @@ class Service:
             access=Access(engine, transactor, clock),
             audit=audit,
             upkeep=Upkeep(engine, index, transactor, audit),
-            watch=Watch(engine, index.bell),
+            watch=watch,
+            admission=Admission(transactor, lookout, waiting),
+            waiting=waiting,
+            claimants=claimants,
+            sweeper=sweeper,
             chores=chores,
             turns=turns,
         )
@@ -90,6 +120,9 @@ class Service:
 
     async def stop(self) -> None:
         """Finish what was accepted, then give the database back."""
+        await self.waiting.stop()
+        await self.claimants.stop()
+        await self.sweeper.stop()
         await self.chores.stop()
         await self.transactor.stop()
         await self.index.stop()

@@ -322,7 +322,7 @@ class AllocationsReplace(UseCase[None]):
     requests: list[ConsumerRequest]
 
     def keys(self) -> Keys:
-        return _allocation_keys(self.requests)
+        return allocation_keys(self.requests)
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
         return allocations.replace_for(facts, now, self.requests), None
@@ -349,7 +349,7 @@ class Reshape(UseCase[None]):
     requests: list[ConsumerRequest]
 
     def keys(self) -> Keys:
-        keys = _allocation_keys(self.requests)
+        keys = allocation_keys(self.requests)
         keys.providers.update(self.inventories)
         for _, specs in self.inventories.values():
             keys.classes.update(vocabulary.customs(specs))
@@ -359,7 +359,8 @@ class Reshape(UseCase[None]):
         return reshape.reshape(facts, now, self.inventories, self.requests), None
 
 
-def _allocation_keys(requests: list[ConsumerRequest]) -> Keys:
+def allocation_keys(requests: list[ConsumerRequest]) -> Keys:
+    """Return what must be loaded before consumers can be let hold what they ask for."""
     keys = Keys(consumers={request.consumer for request in requests})
     for request in requests:
         keys.providers.update(request.allocations)

@@ -10,75 +10,33 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from moorage.core.clock import Clock, Instant
+from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.claims import SearchAgain
-from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.facts import Keys
+from moorage.service.batch import BATCH_MAX, Batches, Item, Made
+from moorage.service.cases import AdmissionCase, When
 from moorage.service.claims import Claim, offers_make
+from moorage.service.granting import NeedsLedgerError
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
 from moorage.service.turns import Turns
-from moorage.store import audit as audit_store
-from moorage.store import ledger as ledger_store
-from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Transaction, Unavailable
-from moorage.store.audit import AuditRow
+from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Unavailable
 
 T = TypeVar("T")
-
-BATCH_MAX = 64
-"""Requests in one batch."""
 
 BATCH_KEYS_MAX = 2_000
 """Rows that the requests of one batch may ask for together; a larger request runs by itself."""
 
+Follower = Callable[[AdmissionChanges, When], None]
+"""Told what has become of pools and leases, after it is durable."""
+
 RETRIES_MAX = 5
 """How often a batch is loaded and decided again after somebody else was faster."""
 
-SEARCHES_MAX = 2 * BATCH_MAX
-"""How often a claim is searched for. The first of a batch finds what nobody can take before it, so
-within one process a claim waits for its turn at most; others may be faster again and again."""
-
 log = logging.getLogger("moorage.transactor")
-
-
-@dataclass(slots=True)
-class _Item:
-    """One waiting request: a use case, or a plan of another room that runs by itself."""
-
-    future: asyncio.Future[Any]
-    use_case: UseCase[Any] | None = None
-    plan: Callable[[], Plan[Any]] | None = None
-    keys: Keys = field(default_factory=Keys)
-    refusal: Exception | None = None
-    answer: Any = None
-    searches: int = 0
-    again: bool = False
-    """It is to be searched for again, in the next batch."""
-
-    @property
-    def alone(self) -> bool:
-        return self.use_case is None or self.use_case.alone
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        """Return the audit rows of what was decided, none if it was refused."""
-        return self.use_case.audit(now) if self.use_case and self.refusal is None else []
-
-    def settle(self) -> None:
-        """Tell the caller, unless it has gone away."""
-        if self.future.done():
-            return
-        if self.refusal is not None:
-            self.future.set_exception(self.refusal)
-        else:
-            self.future.set_result(self.answer)
-
-    def fail(self, error: Exception) -> None:
-        """Tell the caller that nothing was kept."""
-        self.refusal = error
-        self.settle()
 
 
 @dataclass(slots=True)
@@ -91,6 +49,10 @@ class Counters:
     retries: int = 0
     failed: int = 0
     overloaded: int = 0
+
+
+NEEDS_MAX = 100
+"""How often a batch is run anew because it needs more of the ledger than was known before."""
 
 
 class _Fault(Exception):
@@ -107,7 +69,7 @@ class Transactor:
         self,
         engine: Engine,
         index: Index,
-        clock: Clock,
+        batches: Batches,
         turns: Turns,
         *,
         queue_max: int = 10_000,
@@ -115,16 +77,16 @@ class Transactor:
     ) -> None:
         self._engine = engine
         self._index = index
-        self._clock = clock
+        self._batches = batches
         self._turns = turns
         self._queue_max = queue_max
         self._on_fatal = on_fatal
-        self._queue: deque[_Item] = deque()
+        self._queue: deque[Item] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._last = Instant(0)
         self._closed = False
         self._fatal: Error | None = None
+        self._followers: list[Follower] = []
         self.counters = Counters()
 
     @property
@@ -151,21 +113,30 @@ class Transactor:
         """
         keys = use_case.keys()
         answer: T = await self._enqueue(
-            _Item(asyncio.get_running_loop().create_future(), use_case, keys=keys)
+            Item(asyncio.get_running_loop().create_future(), use_case, keys=keys)
         )
         return answer
+
+    async def submit_case(self, case: AdmissionCase[T]) -> T:
+        """Carry out a case of admission; returns when it is durable. Raises as `submit` does."""
+        answer: T = await self._enqueue(
+            Item(asyncio.get_running_loop().create_future(), case=case, keys=case.ledger_keys())
+        )
+        return answer
+
+    def follow(self, follower: Follower) -> None:
+        """Let somebody be told of every change of pools and leases that is committed here."""
+        self._followers.append(follower)
 
     async def run_alone(self, plan: Callable[[], Plan[T]]) -> T:
         """Run a rare plan in a transaction of its own, in turn with the batches.
 
         `plan` makes the plan, anew for every try. Raises `Error` as `submit` does.
         """
-        answer: T = await self._enqueue(
-            _Item(asyncio.get_running_loop().create_future(), plan=plan)
-        )
+        answer: T = await self._enqueue(Item(asyncio.get_running_loop().create_future(), plan=plan))
         return answer
 
-    async def _enqueue(self, item: _Item) -> Any:
+    async def _enqueue(self, item: Item) -> Any:
         if self._closed:
             raise Error(Code.UNAVAILABLE, "The service is shutting down; try again elsewhere.")
         if len(self._queue) >= self._queue_max:
@@ -176,7 +147,8 @@ class Transactor:
             )
         self._queue.append(item)
         self._wake.set()
-        return await item.future
+        with self._turns.urgent():
+            return await item.future
 
     async def _work(self) -> None:
         while True:
@@ -188,11 +160,10 @@ class Transactor:
                 continue
             batch = self._take()
             if batch:
-                with self._turns.urgent():
-                    await self._carry_out(batch)
+                await self._carry_out(batch)
 
-    def _take(self) -> list[_Item]:
-        batch: list[_Item] = []
+    def _take(self) -> list[Item]:
+        batch: list[Item] = []
         rows = 0
         while self._queue and len(batch) < BATCH_MAX:
             item = self._queue[0]
@@ -204,7 +175,7 @@ class Transactor:
                 batch.append(item)
         return batch
 
-    async def _carry_out(self, batch: list[_Item]) -> None:
+    async def _carry_out(self, batch: list[Item]) -> None:
         """Bring a batch to its end: retried when others were faster, then item by item."""
         last: Exception = Conflict("the rows kept changing")
         for _ in range(RETRIES_MAX):
@@ -230,14 +201,14 @@ class Transactor:
             else:
                 item.fail(self._fatal)
 
-    def _settle(self, batch: list[_Item]) -> None:
+    def _settle(self, batch: list[Item]) -> None:
         """Answer those that are decided; whoever must be searched for again is next."""
         for item in batch:
             if not item.again:
                 item.settle()
         self._queue.extendleft(item for item in reversed(batch) if item.again)
 
-    async def _search(self, batch: list[_Item]) -> None:
+    async def _search(self, batch: list[Item]) -> None:
         """Find what the claims of a batch may choose from, and put them first.
 
         All that is in a batch came at the same time, so any order is right; in this one nothing
@@ -256,7 +227,18 @@ class Transactor:
                 item.keys = item.use_case.keys()
         batch.sort(key=lambda item: not isinstance(item.use_case, Claim))
 
-    async def _attempt(self, batch: list[_Item]) -> None:
+    async def _attempt(self, batch: list[Item]) -> None:
+        """Run a batch, and again as long as it finds that it needs more of the ledger."""
+        extra = Keys()
+        for _ in range(NEEDS_MAX):
+            try:
+                await self._run(batch, extra)
+                return
+            except NeedsLedgerError as needed:
+                extra.update(needed.keys)
+        raise _Fault from RuntimeError(f"more of the ledger was needed {NEEDS_MAX} times")
+
+    async def _run(self, batch: list[Item], extra: Keys) -> None:
         try:
             await self._search(batch)
         except StoreError:
@@ -270,52 +252,27 @@ class Transactor:
                 await transaction.commit()
                 return
             try:
-                changes, revision = await self._decide(batch, transaction)
-            except StoreError:
+                made = await self._batches.run(batch, extra, transaction)
+            except (StoreError, NeedsLedgerError):
                 raise
             except Exception as error:
                 raise _Fault from error
-            if revision is not None:
+            if made.written:
                 await transaction.commit()
-        if revision is not None:
-            self._index.apply(revision, changes)
+        self._tell(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
-    async def _decide(
-        self, batch: list[_Item], transaction: Transaction
-    ) -> tuple[Changes, int | None]:
-        """Load, decide in turn and save; the revision is None when nothing changed."""
-        keys = batch[0].keys
-        if len(batch) > 1:
-            keys = Keys()
-            for item in batch:
-                keys.update(item.keys)
-        facts = await transaction.run(
-            ledger_store.facts_load(
-                keys, self._index.fleet.standard_classes, self._index.fleet.standard_traits
-            )
-        )
-        now = self._now(transaction.now)
-        before = ledger_store.before_of(facts)
-        changes = Changes()
-        for item in batch:
-            _decide_one(item, facts, changes, now)
-        if not changes:
-            return changes, None
-        revision = await transaction.run(ledger_store.changes_save(before, changes, now))
-        for item in batch:
-            for row in item.audit(now):
-                await transaction.run(audit_store.audit_insert(row))
-        return changes, revision
+    def _tell(self, made: Made) -> None:
+        """Let the index and all followers know what is durable now."""
+        if made.revision is not None:
+            self._index.apply(made.revision, made.ledger)
+        if made.written and made.granting is not None:
+            for follower in self._followers:
+                follower(made.granting.changes, made.granting.when)
 
-    def _now(self, told: Instant | None) -> Instant:
-        """One time per batch, the database's if it tells one, never before that of the last."""
-        self._last = max(self._last, self._clock.now() if told is None else told)
-        return self._last
-
-    def _failed(self, batch: list[_Item], error: Exception) -> None:
+    def _failed(self, batch: list[Item], error: Exception) -> None:
         """Nothing of the batch was kept: say so to everybody who waits for it."""
         fatal = isinstance(error, Fatal)
         if fatal:
@@ -336,24 +293,3 @@ class Transactor:
             log.exception("a batch of %d failed", len(batch), exc_info=error)
         for item in batch:
             item.fail(error)
-
-
-def _decide_one(item: _Item, facts: Facts, changes: Changes, now: Instant) -> None:
-    assert item.use_case is not None
-    item.refusal, item.again = None, False
-    try:
-        made, item.answer = item.use_case.decide(facts, now)
-    except Error as refusal:
-        item.refusal = refusal
-    except SearchAgain:
-        item.searches += 1
-        item.again = item.searches < SEARCHES_MAX
-        item.refusal = Error(
-            Code.OVERLOADED, f"Others were faster {item.searches} times; try again later."
-        )
-    except Exception as fault:  # a fault in one decision must not take the others down
-        log.exception("deciding %r failed", type(item.use_case).__name__)
-        item.refusal = fault
-    else:
-        facts.apply(made)
-        changes.update(made)

@@ -23,7 +23,7 @@ from moorage.store.rows import encode, key_set
 def facts_load(keys: Keys) -> Plan[Facts]:
     """Lock admission and load what the keys name; what does not exist is not in the facts."""
     leases = _lease_queries(keys)
-    (timeline,), pools, *found = yield [Query("admission_lock"), _pools_query(keys), *leases]
+    (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
     for query, rows in zip(leases, found, strict=True):
@@ -78,7 +78,8 @@ def _lease_queries(keys: Keys) -> list[Query]:
     return queries
 
 
-def _pools_query(keys: Keys) -> Query:
+def pools_query(keys: Keys) -> Query:
+    """Return what finds the pools that the keys name, for `pools_take`."""
     return Query(
         "pools_load",
         (
@@ -97,7 +98,7 @@ def _pools_load(facts: Facts, asked: set[str]) -> Plan[None]:
     needed = {need.pool for lease in facts.leases.values() for need in lease.needs}
     missing = needed - facts.pools.keys() - asked
     if missing:
-        (rows,) = yield [_pools_query(Keys(pools=missing))]
+        (rows,) = yield [pools_query(Keys(pools=missing))]
         pools_take(facts, rows)
 
 

@@ -48,20 +48,28 @@ def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
     if not changes:
         ((_, revision, _),) = (yield [Query("clock_load")])[0]
         return int(revision)
-    statements: list[Statement] = [
+    *_, raised, _ = yield [
+        *writes(before, changes),
+        # As late as possible: from here to the commit everybody else who commits waits.
+        Query("clock_raise"),
+        changes_insert(change_rows(changes), now),
+    ]
+    return int(raised[0][0])
+
+
+def writes(before: Before, changes: Changes) -> list[Statement]:
+    """Return the statements that save the rows themselves, without revision and change rows."""
+    return [
         *_word_writes(before, changes),
         *_provider_writes(before, changes),
         *_tag_writes(changes),
         *_consumer_writes(before, changes),
-        # As late as possible: from here to the commit everybody else who commits waits.
-        Query("clock_raise"),
-        Write(
-            "change_insert",
-            [(n, now, kind, key, body) for n, (kind, key, body) in enumerate(change_rows(changes))],
-        ),
     ]
-    *_, raised, _ = yield statements
-    return int(raised[0][0])
+
+
+def changes_insert(rows: Iterable[tuple[str, str, str | None]], now: Instant) -> Write:
+    """Return the statement that keeps (kind, key, body) of every change of the raised revision."""
+    return Write("change_insert", [(n, now, *row) for n, row in enumerate(rows)])
 
 
 def _some(writes: Iterable[Write]) -> list[Write]:

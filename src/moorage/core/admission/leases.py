@@ -31,7 +31,19 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DETAIL_LENGTH_MAX
 
-__all__ = ["Ask", "Proof", "ask", "hold", "outcome", "poll", "release", "renew", "retry"]
+__all__ = [
+    "Ask",
+    "Proof",
+    "anew",
+    "ask",
+    "hold",
+    "leave",
+    "outcome",
+    "poll",
+    "release",
+    "renew",
+    "retry",
+]
 
 Answer = tuple[Changes, LeaseId]
 
@@ -53,6 +65,18 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
     """
     found, changes = _found(facts, lease), Changes()
     if found.state == "waiting" and found.heard_until is not None and until > found.heard_until:
+        changes.heard[lease] = until
+    return changes, lease
+
+
+def leave(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
+    """Note that a client has gone away that was to wait: its ticket has its patience left.
+
+    Raises LEASE_NOT_FOUND.
+    """
+    found, changes = _found(facts, lease), Changes()
+    until = Instant(moment.alive + found.patience)
+    if found.state == "waiting" and found.heard_until is not None and until < found.heard_until:
         changes.heard[lease] = until
     return changes, lease
 

@@ -1,0 +1,199 @@
+"""May it start now: everything a face may ask of pools, leases and waiting lines."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import msgspec
+
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import SECOND, Need, PoolSpec, State
+from moorage.core.ids import LeaseId
+from moorage.service import leasing, pooling
+from moorage.service.audit import Actor
+from moorage.service.cases import AdmissionCase
+from moorage.service.granting import Holding, text_of
+from moorage.service.leasing import Known
+from moorage.service.lookout import Lookout
+from moorage.service.transactor import Transactor
+from moorage.service.views import LeaseView, PoolView, ReportView, lease_view
+from moorage.service.waiting import Waiting, either
+
+
+class AskWanted(msgspec.Struct, frozen=True):
+    """A wish to occupy units. Times are microseconds; None: the pools' own."""
+
+    owner: str
+    key: str
+    needs: tuple[Need, ...]
+    ttl: int | None = None
+    hold: int | None = None
+    priority: int = 0
+    labels: dict[str, str] = {}
+    patience: int = 30 * SECOND
+    force: bool = False
+    allocations: Holding | None = None
+
+
+class Admission:
+    """Pools, leases and tickets of one service. Every method raises `Error`."""
+
+    def __init__(self, transactor: Transactor, lookout: Lookout, waiting: Waiting) -> None:
+        self._transactor = transactor
+        self._waiting = waiting
+        self._lookout = lookout
+
+    async def pool_put(
+        self, name: str, spec: PoolSpec, generation: int | None, by: Actor
+    ) -> PoolView:
+        """Make a pool, or let it be as described."""
+        case = pooling.PoolPut(name=name, by=by, spec=spec, generation=generation)
+        await self._transactor.submit_case(case)
+        return await self.pool(name)
+
+    async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
+        """Stop granting, or go on."""
+        case = pooling.PoolPause(name=name, by=by, paused=paused)
+        await self._transactor.submit_case(case)
+        return await self.pool(name)
+
+    async def pool_delete(self, name: str, by: Actor) -> None:
+        """Remove a pool that nobody holds or waits for."""
+        await self._transactor.submit_case(pooling.PoolDelete(name=name, by=by))
+
+    async def pool(self, name: str) -> PoolView:
+        """Return one pool. Raises POOL_NOT_FOUND."""
+        return await self._lookout.pool(name)
+
+    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
+        """Return pools by name, and the next page's cursor."""
+        return await self._lookout.pools(cursor, limit)
+
+    async def report(self, pool: str) -> ReportView:
+        """Return what is known for choosing a pool's limit."""
+        return await self._lookout.report(pool)
+
+    async def ask(
+        self,
+        wanted: AskWanted,
+        by: Actor,
+        seconds: float = 0.0,
+        gone: Callable[[], Awaitable[None]] | None = None,
+    ) -> LeaseView:
+        """Ask for units, and wait up to `seconds` for them; the ticket goes on waiting after."""
+        ask = _ask_of(wanted)
+        case = leasing.LeaseAsk(
+            LeaseId(""), ask=ask, wait=_micro(seconds), by=by if wanted.force else None
+        )
+        known = await self._transactor.submit_case(case)
+        return await self._seen(known, seconds, gone)
+
+    async def waited(
+        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> LeaseView:
+        """Return a lease; while it waits in line, wait up to `seconds` for what becomes of it.
+
+        To ask is to be heard of. If the caller goes away meanwhile, its ticket has its patience
+        left. Raises LEASE_NOT_FOUND.
+        """
+        known = await self._transactor.submit_case(leasing.LeasePoll(lease, wait=_micro(seconds)))
+        return await self._seen(known, seconds, gone)
+
+    async def lease(self, lease: LeaseId) -> LeaseView:
+        """Return a lease without being heard of. Raises LEASE_NOT_FOUND."""
+        return await self._lookout.lease(lease)
+
+    async def leases(
+        self,
+        cursor: str | None,
+        limit: int,
+        pool: str | None = None,
+        state: State | None = None,
+        owner: str | None = None,
+    ) -> tuple[list[LeaseView], str | None]:
+        """Return leases and tickets in the order of asking, and the next page's cursor."""
+        return await self._lookout.leases(cursor, limit, pool, state, owner)
+
+    async def verify(self, pool: str, token: str) -> LeaseView | None:
+        """Return the live lease that has this token in a pool; None: it is not current."""
+        return await self._lookout.holder(pool, token)
+
+    async def renew(self, lease: LeaseId, proof: Proof) -> LeaseView:
+        """A holder is alive: its lease lasts another TTL."""
+        return await self._done(leasing.LeaseRenew(lease, proof))
+
+    async def release(self, lease: LeaseId, proof: Proof) -> LeaseView:
+        """Give a lease back, or take a ticket out of its line; a second time says what was."""
+        return await self._done(leasing.LeaseRelease(lease, proof))
+
+    async def hold(self, lease: LeaseId, proof: Proof, hold: int | None) -> LeaseView:
+        """End a lease by itself so many microseconds from now; None: not at all."""
+        return await self._done(leasing.LeaseHold(lease, proof, hold))
+
+    async def retry(self, lease: LeaseId, proof: Proof, key: str) -> LeaseView:
+        """Release and ask anew, in one step."""
+        old = (await self._lookout.lease(lease)).lease
+        fresh = LeaseId(str(uuid4()))
+        return await self._done(leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key))
+
+    async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
+        """Take a lease away."""
+        return await self._done(leasing.LeaseRevoke(lease, reason, by))
+
+    async def outcome(
+        self, lease: LeaseId, proof: Proof, result: leasing.Result, detail: str
+    ) -> LeaseView:
+        """Tell what became of what was started."""
+        return await self._done(leasing.LeaseOutcome(lease, proof, result, detail))
+
+    async def _done(self, case: AdmissionCase[Known]) -> LeaseView:
+        return await self._shown_lease(await self._transactor.submit_case(case))
+
+    async def _shown_lease(self, known: Known) -> LeaseView:
+        if known.lease.state != "waiting":
+            return lease_view(known.lease, known.when)
+        return lease_view(known.lease, known.when, await self._lookout.standing(known.lease))
+
+    async def _seen(
+        self, known: Known, seconds: float, gone: Callable[[], Awaitable[None]] | None
+    ) -> LeaseView:
+        """Wait for what becomes of a ticket that was just heard of."""
+        lease = known.lease
+        if lease.state != "waiting" or seconds <= 0:
+            return await self._shown_lease(known)
+        future = self._waiting.expect(lease.id)
+        try:
+            if self._waiting.shared:
+                # Another process may have granted it, and that may have been heard of, just now.
+                now = await self._lookout.lease(lease.id)
+                if now.lease.state != "waiting":
+                    return now
+            there = await either(future, seconds, gone)
+        finally:
+            self._waiting.forget(lease.id, future)
+        if not there:
+            await self._transactor.submit_case(leasing.LeaseLeave(lease.id))
+        return await self._lookout.lease(lease.id)
+
+
+def _ask_of(wanted: AskWanted) -> Ask:
+    digest = hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()
+    return Ask(
+        id=LeaseId(str(uuid4())),
+        owner=wanted.owner,
+        key=wanted.key,
+        digest=digest,
+        needs=wanted.needs,
+        priority=wanted.priority,
+        ttl=wanted.ttl,
+        hold=wanted.hold,
+        patience=wanted.patience,
+        labels=wanted.labels,
+        forced=wanted.force,
+        pull=False,
+        allocations=None if wanted.allocations is None else text_of(wanted.allocations),
+    )
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * SECOND)

@@ -1,0 +1,218 @@
+"""One batch inside its transaction: load, decide each in turn, grant whoever may start, save.
+
+Ledger and admission share the transaction, so a lease and what it holds in the ledger come and go
+together. The order of locks is the ledger's rows, then admission's one, then the revision.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Keys as AdmissionKeys
+from moorage.core.clock import Clock, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.claims import SearchAgain
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.service.cases import AdmissionCase
+from moorage.service.granting import Chronometer, Granting, LedgerShare, NeedsLedgerError
+from moorage.service.ledger import UseCase
+from moorage.store import admission as admission_store
+from moorage.store import batch as batch_store
+from moorage.store import ledger as ledger_store
+from moorage.store.api import Plan, Transaction
+from moorage.store.audit import AuditRow
+
+BATCH_MAX = 64
+"""Requests in one batch."""
+
+SEARCHES_MAX = 2 * BATCH_MAX
+"""How often a claim is searched for. The first of a batch finds what nobody can take before it, so
+within one process a claim waits for its turn at most; others may be faster again and again."""
+
+log = logging.getLogger("moorage.transactor")
+
+AnyCase = UseCase[Any] | AdmissionCase[Any]
+
+
+@dataclass(slots=True)
+class Item:
+    """One waiting request: a use case, or a plan of another room that runs by itself."""
+
+    future: asyncio.Future[Any]
+    use_case: UseCase[Any] | None = None
+    case: AdmissionCase[Any] | None = None
+    plan: Callable[[], Plan[Any]] | None = None
+    keys: Keys = field(default_factory=Keys)
+    """Of the ledger."""
+    refusal: Exception | None = None
+    answer: Any = None
+    searches: int = 0
+    again: bool = False
+    """It is to be searched for again, in the next batch."""
+
+    @property
+    def alone(self) -> bool:
+        """Must it be the only one of its batch?"""
+        one = self.use_case or self.case
+        return one is None or one.alone
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return the audit rows of what was decided, none if it was refused."""
+        one = self.use_case or self.case
+        return one.audit(now) if one is not None and self.refusal is None else []
+
+    def settle(self) -> None:
+        """Tell the caller, unless it has gone away."""
+        if self.future.done():
+            return
+        if self.refusal is not None:
+            self.future.set_exception(self.refusal)
+        else:
+            self.future.set_result(self.answer)
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller that nothing was kept."""
+        self.refusal = error
+        self.settle()
+
+
+@dataclass(slots=True)
+class Made:
+    """What a batch has written, to be committed. `revision` is None when no follower is told."""
+
+    ledger: Changes
+    granting: Granting | None
+    """Admission's share; None: it had none."""
+    revision: int | None
+    written: bool
+
+
+class Batches:
+    """Carries out batches, each in the transaction that it is given."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        chronometer: Chronometer,
+        standard_classes: frozenset[str],
+        standard_traits: frozenset[str],
+    ) -> None:
+        self._clock = clock
+        self._classes = standard_classes
+        self._traits = standard_traits
+        self._chronometer = chronometer
+        self._last = Instant(0)
+
+    async def run(self, items: list[Item], extra: Keys, transaction: Transaction) -> Made:
+        """Load, decide and save; commit is the caller's.
+
+        Raises StoreError, NeedsLedgerError: to be run anew with those keys in `extra`, too.
+        """
+        keys = _union(items, extra)
+        facts = await transaction.run(ledger_store.facts_load(keys, self._classes, self._traits))
+        before = ledger_store.before_of(facts)
+        changes = Changes()
+        granting = await self._granting(items, facts, keys, transaction)
+        now = self._now(transaction.now)
+        for item in items:
+            _decide(item, facts, changes, now, granting)
+        if granting is not None:
+            await transaction.run(granting.grant())
+            granting.finish()
+            changes.update(granting.ledger.fetched())
+        made = await self._save(items, before, changes, granting, now, transaction)
+        if granting is not None:
+            for item in items:
+                _conclude(item, granting)
+        return made
+
+    async def _save(
+        self,
+        items: list[Item],
+        before: ledger_store.Before,
+        changes: Changes,
+        granting: Granting | None,
+        now: Instant,
+        transaction: Transaction,
+    ) -> Made:
+        facts = None if granting is None else granting.facts
+        granted = AdmissionChanges() if granting is None else granting.changes
+        if not (changes or granted):
+            return Made(changes, granting, None, written=False)
+        rows = [row for item in items for row in item.audit(now)]
+        revision = await transaction.run(
+            batch_store.batch_save(before, changes, facts, granted, rows, now)
+        )
+        return Made(changes, granting, revision, written=True)
+
+    async def _granting(
+        self, items: list[Item], facts: Facts, keys: Keys, transaction: Transaction
+    ) -> Granting | None:
+        asked = AdmissionKeys()
+        cases = [item.case for item in items if item.case is not None]
+        if not cases:
+            return None
+        for case in cases:
+            asked.update(case.keys())
+        loaded = await transaction.run(admission_store.facts_load(asked))
+        wall = self._clock.now() if transaction.now is None else transaction.now
+        share = LedgerShare(facts, keys, self._now(transaction.now))
+        return Granting.begun(loaded, self._chronometer, wall, share)
+
+    def _now(self, told: Instant | None) -> Instant:
+        """One time per batch, the database's if it tells one, never before that of the last."""
+        self._last = max(self._last, self._clock.now() if told is None else told)
+        return self._last
+
+
+def _union(items: list[Item], extra: Keys) -> Keys:
+    if len(items) == 1 and not extra and items[0].case is None:
+        return items[0].keys
+    keys = Keys()
+    keys.update(extra)
+    for item in items:
+        keys.update(item.keys)
+    return keys
+
+
+def _decide(
+    item: Item, facts: Facts, changes: Changes, now: Instant, granting: Granting | None
+) -> None:
+    item.refusal, item.again = None, False
+    try:
+        if item.case is not None:
+            assert granting is not None
+            granting.decide(item.case)
+            changes.update(granting.ledger.fetched())
+            return
+        assert item.use_case is not None
+        made, item.answer = item.use_case.decide(facts, now)
+    except Error as refusal:
+        item.refusal = refusal
+    except SearchAgain:
+        item.searches += 1
+        item.again = item.searches < SEARCHES_MAX
+        item.refusal = Error(
+            Code.OVERLOADED, f"Others were faster {item.searches} times; try again later."
+        )
+    except NeedsLedgerError:
+        raise
+    except Exception as fault:  # a fault in one decision must not take the others down
+        log.exception("deciding %r failed", type(item.use_case or item.case).__name__)
+        item.refusal = fault
+    else:
+        facts.apply(made)
+        changes.update(made)
+
+
+def _conclude(item: Item, granting: Granting) -> None:
+    """Draw the answer of a case that was decided."""
+    if item.case is None or item.refusal is not None:
+        return
+    try:
+        item.answer = item.case.conclude(granting.facts, granting.when)
+    except Error as refusal:
+        item.refusal = refusal

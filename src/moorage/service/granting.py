@@ -1,0 +1,225 @@
+"""Admission's share of a batch: decide in turn, then grant whoever may start, ledger included."""
+
+import msgspec
+
+from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import Lease, Moment, Timeline
+from moorage.core.admission.timeline import advance
+from moorage.core.clock import Clock, Instant
+from moorage.core.errors import Error
+from moorage.core.ids import ConsumerId, LeaseId
+from moorage.core.ledger import allocations
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Facts as LedgerFacts
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.model import Allocations
+from moorage.service.cases import AdmissionCase, When
+from moorage.service.ledger import allocation_keys
+from moorage.store import admission as admission_store
+from moorage.store.api import Plan
+
+ALIVE_MICROSECONDS = 5_000_000
+"""How old `alive_at` may become before a batch that changes nothing else writes it."""
+
+
+class NeedsLedgerError(Exception):
+    """A lease is to be granted or ended that holds something in the ledger: load that, too."""
+
+    def __init__(self, keys: LedgerKeys) -> None:
+        super().__init__("more of the ledger is needed")
+        self.keys = keys
+
+
+class Chronometer:
+    """Tells admission's time: the wall clock's, as long as it goes with the machine's own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: tuple[When, int] | None = None
+        """The last reading, and the monotonic time of it."""
+
+    def read(self, timeline: Timeline, wall: Instant) -> tuple[Timeline, Moment]:
+        """Return the timeline and the moment of a batch that has just locked it."""
+        monotonic = self._clock.monotonic()
+        expected = None
+        if self._last is not None:
+            when, then = self._last
+            expected = Instant(when.moment.at + monotonic - then - timeline.skew)
+        timeline, moment = advance(timeline, wall, expected)
+        self._last = (When(moment, wall), monotonic)
+        return timeline, moment
+
+    def estimate(self, timeline: Timeline) -> When:
+        """Return the time now for whoever only looks; `timeline` as it is stored."""
+        if self._last is None:
+            wall = self._clock.now()
+            _, moment = advance(timeline, wall)
+            return When(moment, wall)
+        when, then = self._last
+        passed = self._clock.monotonic() - then
+        at = Instant(max(when.moment.at + passed, timeline.alive_at))
+        moment = Moment(at, Instant(at - timeline.downtime), timeline.outage_ended_at)
+        return When(moment, Instant(when.wall + passed))
+
+    def is_late(self, timeline: Timeline, when: When) -> bool:
+        """Was the service last said to be alive so long ago that it should be said again?"""
+        return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS
+
+
+class LedgerShare:
+    """What the leases of a batch take and give back in the ledger."""
+
+    def __init__(self, facts: LedgerFacts, loaded: LedgerKeys, now: Instant) -> None:
+        self._facts = facts
+        self._loaded = loaded
+        self._now = now
+        self.changes = LedgerChanges()
+        """What stands and was not fetched yet."""
+        self._claims: list[tuple[LedgerChanges, LedgerChanges]] = []
+        """(made, before) of each claim that may yet be taken back."""
+
+    def claim(self, lease: Lease) -> str | None:
+        """Let a lease hold what it asks for; return why it cannot, None if it does."""
+        request = request_of(lease)
+        if request is None:
+            return None
+        self._need(allocation_keys([request]))
+        try:
+            made = allocations.replace_for(self._facts, self._now, [request])
+        except Error as refusal:
+            return refusal.message
+        self._claims.append((made, self._facts.before(made)))
+        self._facts.apply(made)
+        return None
+
+    def take_back(self) -> None:
+        """Undo the claims since `kept`: they will be tried again."""
+        while self._claims:
+            _, before = self._claims.pop()
+            self._facts.apply(before)
+
+    def kept(self) -> None:
+        """The claims stand."""
+        for made, _ in self._claims:
+            self.changes.update(made)
+        self._claims.clear()
+
+    def release(self, lease: Lease) -> None:
+        """Give back what a lease holds, unless somebody has done so already."""
+        request = request_of(lease)
+        if request is None:
+            return
+        self._need(LedgerKeys(consumers={request.consumer}))
+        if request.consumer in self._facts.consumers:
+            made = allocations.delete_for(self._facts, self._now, request.consumer)
+            self._facts.apply(made)
+            self.changes.update(made)
+
+    def fetched(self) -> LedgerChanges:
+        """Return what stands since this was last called."""
+        changes, self.changes = self.changes, LedgerChanges()
+        return changes
+
+    def _need(self, keys: LedgerKeys) -> None:
+        if not (keys.consumers <= self._loaded.consumers):
+            raise NeedsLedgerError(keys)
+        if not (keys.providers <= self._loaded.providers and keys.classes <= self._loaded.classes):
+            raise NeedsLedgerError(keys)
+
+
+class Granting:
+    """The pools and leases of one batch, from their load to what is to be saved."""
+
+    def __init__(self, facts: Facts, when: When, ledger: LedgerShare, late: bool) -> None:
+        self.facts = facts
+        self.when = when
+        self.ledger = ledger
+        self.changes = Changes()
+        self._polled: set[LeaseId] = set()
+        self._late = late
+
+    @classmethod
+    def begun(
+        cls, facts: Facts, chronometer: Chronometer, wall: Instant, ledger: LedgerShare
+    ) -> "Granting":
+        """Begin with what was loaded, at the time that it is now."""
+        alive_at = facts.timeline.alive_at
+        facts.timeline, moment = chronometer.read(facts.timeline, wall)
+        late = moment.at - alive_at >= ALIVE_MICROSECONDS
+        return cls(facts, When(moment, wall), ledger, late)
+
+    def decide(self, case: AdmissionCase[object]) -> None:
+        """Decide one case. Raises Error: it is refused; NeedsLedgerError."""
+        made = case.decide(self.facts, self.when)
+        for key, lease in made.leases.items():
+            before = self.facts.leases.get(key)
+            ends = lease is None or lease.state == "ended"
+            if ends and before is not None and before.state == "granted":
+                self.ledger.release(before)
+        self.facts.apply(made)
+        self.changes.update(made)
+        self._polled |= case.polled()
+
+    def grant(self) -> Plan[None]:
+        """Grant whoever may start. Raises NeedsLedgerError."""
+        polled = frozenset(self._polled)
+        while True:
+            try:
+                made = admit(
+                    self.facts,
+                    self.when.moment,
+                    self.when.wall,
+                    try_claim=self.ledger.claim,
+                    polled=polled,
+                )
+            except LineShort as short:
+                self.ledger.take_back()
+                yield from admission_store.lines_load(self.facts, short.wanted)
+                continue
+            self.ledger.kept()
+            self.facts.apply(made)
+            self.changes.update(made)
+            return
+
+    def finish(self) -> None:
+        """Let the timeline be saved if anything is, or if it was not saved for long."""
+        if self.changes or self._late:
+            self.changes.timeline = self.facts.timeline
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """What a lease holds in the ledger, as it is kept with the lease. The consumer must be new."""
+
+    consumer: ConsumerId
+    allocations: Allocations
+    project_id: str
+    user_id: str
+    consumer_type: str | None = None
+
+
+_holdings = msgspec.json.Decoder(Holding)
+
+
+def request_of(lease: Lease) -> ConsumerRequest | None:
+    """Return what a lease holds in the ledger, or asks for; None: nothing."""
+    return None if lease.allocations is None else request_from(lease.allocations)
+
+
+def request_from(text: str) -> ConsumerRequest:
+    """Read what `text_of` writes."""
+    held = _holdings.decode(text)
+    return ConsumerRequest(
+        held.consumer,
+        held.allocations,
+        held.project_id,
+        held.user_id,
+        held.consumer_type,
+        generation=None,
+    )
+
+
+def text_of(holding: Holding) -> str:
+    """Return what is kept with a lease."""
+    return msgspec.json.encode(holding).decode()

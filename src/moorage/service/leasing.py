@@ -1,0 +1,235 @@
+"""The cases of leases and tickets: which keys each needs, and who decides it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from moorage.core.admission import ending, leases
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import Lease
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.service.audit import Actor, audit_row
+from moorage.service.cases import AdmissionCase, When
+from moorage.service.granting import request_from
+from moorage.service.ledger import allocation_keys
+from moorage.store.audit import AuditRow
+
+Result = Literal["ok", "failed", "throttled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A lease as it is after a batch, and the time of that."""
+
+    lease: Lease
+    when: When
+
+
+@dataclass(slots=True)
+class LeaseCase(AdmissionCase[Known]):
+    """A case about one lease; `lease` is its id, and after the decision that of the answer."""
+
+    lease: LeaseId
+
+    def keys(self) -> Keys:
+        return Keys(leases={self.lease})
+
+    def conclude(self, facts: Facts, when: When) -> Known:
+        return Known(facts.leases[self.lease], when)
+
+
+@dataclass(slots=True)
+class LeaseAsk(LeaseCase):
+    """Ask for units; with `wait` the ticket is as good as polled for so long (microseconds)."""
+
+    ask: Ask
+    wait: int = 0
+    by: Actor | None = None
+    """Who forces it; leaves an audit row."""
+    _rows: list[AuditRow] = field(default_factory=list)
+
+    def keys(self) -> Keys:
+        return Keys(
+            pools={need.pool for need in self.ask.needs}, asked={(self.ask.owner, self.ask.key)}
+        )
+
+    def ledger_keys(self) -> LedgerKeys:
+        if self.ask.allocations is None:
+            return LedgerKeys()
+        return allocation_keys([request_from(self.ask.allocations)])
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        until = Instant(when.moment.alive + self.wait + self.ask.patience)
+        ask = self.ask.heard(until)
+        changes, self.lease = leases.ask(facts, when.moment, ask)
+        self._rows = []
+        if self.by is not None and changes.leases:
+            needs = {need.pool: need.units for need in ask.needs}
+            self._rows = [audit_row(when.wall, self.by, "lease.force", self.lease, after=needs)]
+        return changes
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        return self._rows
+
+
+@dataclass(slots=True)
+class LeasePoll(LeaseCase):
+    """A waiting client is there, and will be for `wait` microseconds; it may then be silent."""
+
+    wait: int = 0
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
+        until = Instant(when.moment.alive + self.wait + patience)
+        changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseLeave(LeaseCase):
+    """A waiting client has gone away."""
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.leave(facts, when.moment, self.lease)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRenew(LeaseCase):
+    """A holder is alive: its lease lasts another TTL."""
+
+    proof: Proof
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof, None)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRelease(LeaseCase):
+    """A holder gives its lease back, or somebody takes a ticket out of its line."""
+
+    proof: Proof
+    detail: str = ""
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.release(
+            facts, when.moment, when.wall, self.lease, self.proof, detail=self.detail
+        )
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRevoke(LeaseCase):
+    """An operator takes a lease away; leaves an audit row."""
+
+    reason: str
+    by: Actor
+    _rows: list[AuditRow] = field(default_factory=list)
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.release(
+            facts,
+            when.moment,
+            when.wall,
+            self.lease,
+            Proof(),
+            cause="revoked",
+            detail=self.reason,
+        )
+        self._rows = []
+        if changes.leases and before is not None:
+            self._rows = [
+                audit_row(
+                    when.wall,
+                    self.by,
+                    "lease.revoke",
+                    self.lease,
+                    before={"owner": before.owner, "key": before.key, "state": before.state},
+                    after={"reason": self.reason},
+                )
+            ]
+        return changes
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        return self._rows
+
+
+@dataclass(slots=True)
+class LeaseHold(LeaseCase):
+    """A holder changes the end of its hold: so many microseconds from now, or none."""
+
+    proof: Proof
+    hold: int | None
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRetry(LeaseCase):
+    """A holder starts anew: release and ask in one step, with a new key and a new id.
+
+    `old` is the lease so far and `owner` whose it is; `lease` is that of the answer.
+    """
+
+    old: LeaseId
+    owner: str
+    proof: Proof
+    fresh: LeaseId
+    key: str
+
+    def keys(self) -> Keys:
+        return Keys(leases={self.old}, asked={(self.owner, self.key)})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        old = facts.leases.get(self.old)
+        if old is None:
+            raise Error(Code.LEASE_NOT_FOUND, f"there is no lease {self.old}")
+        wish = leases.anew(old, self.fresh, self.key)
+        changes, self.lease = leases.retry(
+            facts, when.moment, when.wall, self.old, self.proof, wish
+        )
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseOutcome(LeaseCase):
+    """A holder tells what became of what it started."""
+
+    proof: Proof
+    result: Result
+    detail: str
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.outcome(
+            facts, when.moment, self.lease, self.proof, self.result, self.detail
+        )
+        return changes
+
+
+@dataclass(slots=True)
+class Sweep(AdmissionCase[list[LeaseId]]):
+    """End what is over at `due` (service time as far as known), and see who may start.
+
+    That is in the pools that are to be woken at that time, and in `pools`.
+    """
+
+    due: Instant | None = None
+    pools: frozenset[str] = frozenset()
+    _ended: list[LeaseId] = field(default_factory=list)
+
+    def keys(self) -> Keys:
+        return Keys(due=self.due, pools=set(self.pools))
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self._ended = ending.sweep(facts, when.moment, when.wall)
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> list[LeaseId]:
+        return self._ended

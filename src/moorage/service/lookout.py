@@ -1,0 +1,169 @@
+"""Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
+
+from msgspec import Struct
+
+from moorage.core.admission import pacing
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.line import Standing
+from moorage.core.admission.model import FREE, Lease, Pool, State, Timeline
+from moorage.core.admission.units import free_units, resting
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.service import faults
+from moorage.service.cases import When
+from moorage.service.granting import Chronometer
+from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.service.standings import Standings
+from moorage.service.views import LeaseView, OutcomeCount, PoolView, ReportView, lease_view
+from moorage.store import admission_reads as reads
+from moorage.store.admission_reads import PoolSeen
+from moorage.store.api import Engine
+
+DAY = 24 * 3600 * 1_000_000
+
+
+class NextDue(Struct, frozen=True):
+    """What a sweeper must know: the time, and when it must look next; None: nothing is due."""
+
+    when: When
+    due: Instant | None
+    late: bool
+    """Nobody has said for long that the service is alive, and something rests on it."""
+
+
+class Lookout:
+    """Answers from the rows. Every method raises `Error`: UNAVAILABLE."""
+
+    def __init__(self, engine: Engine, chronometer: Chronometer) -> None:
+        self._engine = engine
+        self._chronometer = chronometer
+        self._standings = Standings(engine, self._when)
+
+    async def now(self) -> When:
+        """Return the time."""
+        with faults.told():
+            return self._when(await self._engine.read(reads.timeline_load()))
+
+    async def next_due(self) -> NextDue:
+        """Return when something is due next, and the time now."""
+        with faults.told():
+            due = await self._engine.read(reads.next_due_load())
+            timeline = await self._engine.read(reads.timeline_load())
+        when = self._when(timeline)
+        late = due is not None and self._chronometer.is_late(timeline, when)
+        return NextDue(when, due, late)
+
+    async def pool(self, name: str) -> PoolView:
+        """Return one pool. Raises POOL_NOT_FOUND."""
+        with faults.told():
+            seen = await self._engine.read(reads.pool_load(name))
+        if not seen.pools:
+            raise Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
+        return await self._pool_view(seen.pools[0], self._when(seen.timeline))
+
+    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
+        """Return pools after a name, in order, and the next cursor. Raises INVALID."""
+        check_limit(limit)
+        with faults.told():
+            seen = await self._engine.read(reads.pools_window(cursor or "", limit + 1))
+        when = self._when(seen.timeline)
+        views = [await self._pool_view(one, when) for one in seen.pools[:limit]]
+        return views, views[-1].pool.name if len(seen.pools) > limit else None
+
+    async def lease(self, lease: LeaseId) -> LeaseView:
+        """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
+        with faults.told():
+            seen = await self._engine.read(reads.lease_load(lease))
+        if seen is None:
+            raise Error(Code.LEASE_NOT_FOUND, f"There is no lease {lease}.")
+        return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
+
+    async def leases(
+        self,
+        cursor: str | None,
+        limit: int,
+        pool: str | None,
+        state: State | None,
+        owner: str | None,
+    ) -> tuple[list[LeaseView], str | None]:
+        """Return leases in the order of asking, and the next cursor. Raises INVALID."""
+        check_limit(limit)
+        after = place_parse(cursor, START)
+        with faults.told():
+            seen = await self._engine.read_aside(
+                reads.leases_window(after, limit + 1, pool=pool, state=state, owner=owner)
+            )
+        when = self._when(seen.timeline)
+        page = seen.leases[:limit]
+        views = [lease_view(lease, when, await self.standing(lease)) for lease in page]
+        if len(seen.leases) <= limit:
+            return views, None
+        return views, str(Place(Instant(page[-1].arrival), page[-1].id))
+
+    async def holder(self, pool: str, token: str) -> LeaseView | None:
+        """Return the live lease in a pool that has this token; None: nobody has."""
+        with faults.told():
+            timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
+        return None if lease is None else lease_view(lease, self._when(timeline))
+
+    async def report(self, pool: str) -> ReportView:
+        """Return what is known of a pool's last 24 hours. Raises POOL_NOT_FOUND."""
+        when = (await self.pool(pool), await self.now())[1]
+        since = Instant(when.moment.at - DAY)
+        with faults.told():
+            report = await self._engine.read_aside(reads.report_load(pool, since))
+        causes: dict[str, int] = {}
+        for end in report.ends:
+            causes[end.cause] = causes.get(end.cause, 0) + 1
+        granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+        return ReportView(
+            pool=pool,
+            leases=len(granted),
+            waited=_percentiles([at - end.asked_at for end, at in granted]),
+            held=_percentiles([end.ended_at - at for end, at in granted]),
+            causes=dict(sorted(causes.items())),
+            outcomes=[OutcomeCount(*line) for line in report.outcomes],
+        )
+
+    async def standing(self, lease: Lease) -> Standing | None:
+        """Return where a ticket stands, as of at most a second ago; None: it does not wait."""
+        if lease.state != "waiting":
+            return None
+        with faults.told():
+            return await self._standings.of(lease)
+
+    def note(self, changes: Changes, when: When) -> None:
+        """Look anew at what was changed here."""
+        self._standings.note(changes, when)
+
+    def _when(self, timeline: Timeline) -> When:
+        return self._chronometer.estimate(timeline)
+
+    async def _pool_view(self, seen: PoolSeen, when: When) -> PoolView:
+        pool, at = seen.pool, when.moment.at
+        opens = pacing.opens_at(pool)
+        back = when.wall - at
+        with faults.told():
+            why = await self._standings.why(pool) if pool.waiting else None
+        return PoolView(
+            pool=pool,
+            slots=seen.slots,
+            free=_free(pool, seen.slots, at),
+            next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
+            why=why,
+        )
+
+
+def _free(pool: Pool, slots: dict[str, int], at: Instant) -> int:
+    if pool.spec.limit is None:
+        return max(0, slots.get(FREE, 0) - resting(pool, at))
+    return free_units(Facts(), pool, at)[FREE]
+
+
+def _percentiles(values: list[int]) -> list[int] | None:
+    if not values:
+        return None
+    values.sort()
+    last = len(values) - 1
+    return [values[round(last * share)] for share in (0.5, 0.9, 0.99)]

@@ -1,0 +1,95 @@
+"""The cases of pools: each leaves an audit row, in the transaction of its change."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import structs
+
+from moorage.core.admission import pools
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.model import Pool, PoolSpec
+from moorage.core.clock import Instant
+from moorage.service.audit import Actor, audit_row
+from moorage.service.cases import AdmissionCase, When
+from moorage.store.audit import AuditRow
+
+
+@dataclass(slots=True)
+class PoolCase(AdmissionCase[Pool]):
+    """A change of one pool by an operator."""
+
+    name: str
+    by: Actor
+    _rows: list[AuditRow] = field(default_factory=list, kw_only=True)
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.name})
+
+    def conclude(self, facts: Facts, when: When) -> Pool:
+        return facts.pools[self.name]
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        return self._rows
+
+    def leave(self, action: str, before: Any, after: Any, when: When) -> None:
+        """Remember the audit row of a decision, unless it changes nothing."""
+        changed = before != after
+        self._rows = [audit_row(when.wall, self.by, action, self.name, before, after)]
+        if not changed:
+            self._rows = []
+
+
+@dataclass(slots=True)
+class PoolPut(PoolCase):
+    """Make a pool, or let it be as described. `generation` is the one seen; 0: there is none."""
+
+    spec: PoolSpec
+    generation: int | None
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.pools.get(self.name)
+        changes, _ = pools.put(facts, when.moment, when.wall, self.name, self.spec, self.generation)
+        self.leave("pool.put", _told(before), structs.asdict(self.spec), when)
+        return changes
+
+
+@dataclass(slots=True)
+class PoolPause(PoolCase):
+    """Stop granting (`paused`), or go on; everything else goes on meanwhile."""
+
+    paused: bool
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.pools.get(self.name)
+        changes, _ = pools.pause(facts, when.moment, when.wall, self.name, self.paused)
+        was = before.paused if before else None
+        self.leave("pool.pause" if self.paused else "pool.resume", was, self.paused, when)
+        return changes
+
+
+@dataclass(slots=True)
+class PoolDelete(AdmissionCase[None]):
+    """Remove a pool that nobody holds or waits for."""
+
+    name: str
+    by: Actor
+    _rows: list[AuditRow] = field(default_factory=list)
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.name}, ends={self.name})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = _told(facts.pools.get(self.name))
+        changes, _ = pools.delete(facts, when.moment, self.name)
+        self._rows = [audit_row(when.wall, self.by, "pool.delete", self.name, before)]
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        return self._rows
+
+
+def _told(pool: Pool | None) -> Any:
+    return None if pool is None else structs.asdict(pool.spec)

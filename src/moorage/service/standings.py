@@ -1,0 +1,96 @@
+"""Where tickets stand: one pass over a pool's line serves everybody who asks within a second."""
+
+import asyncio
+from collections.abc import Callable
+
+from moorage.core.admission import line
+from moorage.core.admission.eta import Place
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.line import Standing
+from moorage.core.admission.model import Lease, Pool, Timeline
+from moorage.service.cases import When
+from moorage.store.admission_pass import Pass, pass_load
+from moorage.store.api import Engine
+
+PASS_SECONDS = 1.0
+"""How old a pass may be that is told."""
+
+SHORT = 256
+"""Lines of so many tickets are passed over anew whenever something has changed here."""
+
+POOLS_MAX = 1_000
+"""Pools of which a pass is kept."""
+
+
+class Standings:
+    """The last passes over the lines of pools. Raises StoreError."""
+
+    def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:
+        self._engine = engine
+        self._when = when
+        self._passes: dict[str, tuple[float, Pass]] = {}
+        """With the time of each, in the loop's time."""
+        self._changed: set[str] = set()
+        """Pools that have changed since their pass."""
+        self._under_way: dict[str, asyncio.Task[Pass]] = {}
+
+    async def of(self, ticket: Lease) -> Standing | None:
+        """Return where a ticket stands; None: a pool of it is gone."""
+        passes = {need.pool: await self._pass(need.pool) for need in ticket.needs}
+        facts = Facts()
+        for one in passes.values():
+            facts.timeline = one.facts.timeline
+            facts.pools.update(one.facts.pools)
+            facts.slots.update(one.facts.slots)
+            facts.held.update(one.facts.held)
+        if any(pool not in facts.pools for pool in passes):
+            return None
+        return line.standing(
+            facts,
+            self._when(facts.timeline).moment,
+            ticket,
+            {pool: _place(one, ticket, pool) for pool, one in passes.items()},
+            {pool: one.evidence for pool, one in passes.items()},
+        )
+
+    async def why(self, pool: Pool) -> str | None:
+        """Say what keeps the first in line from being granted; None: nothing does."""
+        one = await self._pass(pool.name)
+        moment = self._when(one.facts.timeline).moment
+        bound = line.binding(one.facts, moment, pool, one.evidence)
+        return None if bound is None else bound.text
+
+    def note(self, changes: Changes, _when: When) -> None:
+        """Remember which pools have changed."""
+        self._changed.update(changes.pools)
+
+    async def _pass(self, pool: str) -> Pass:
+        loop = asyncio.get_running_loop()
+        known = self._passes.get(pool)
+        if known is not None:
+            at, one = known
+            stale = pool in self._changed and len(one.places) <= SHORT
+            if not stale and loop.time() - at < PASS_SECONDS:
+                return one
+        task = self._under_way.get(pool)
+        if task is None or pool in self._changed:
+            self._changed.discard(pool)
+            task = self._under_way[pool] = loop.create_task(
+                self._engine.read_aside(pass_load(pool))
+            )
+        at = loop.time()
+        try:
+            one = await asyncio.shield(task)
+        finally:
+            if task.done() and self._under_way.get(pool) is task:
+                del self._under_way[pool]
+        if len(self._passes) >= POOLS_MAX:
+            self._passes.clear()
+        self._passes[pool] = (at, one)
+        return one
+
+
+def _place(one: Pass, ticket: Lease, pool: str) -> Place:
+    """Return a ticket's place; who came after the pass is behind all that were in it."""
+    units = sum(need.units for need in ticket.needs if need.pool == pool)
+    return one.places.get(ticket.id, Place(one.last.rank + 1, one.last.units + units))

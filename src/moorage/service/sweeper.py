@@ -1,0 +1,97 @@
+"""What admission does by itself: end what is over, grant when time alone permits it, be alive.
+
+Every process does it; a sweep that finds nothing due changes nothing, so nothing rests on who does
+it or how often. When to look next is asked of the rows and moved forward by what is committed here.
+"""
+
+import asyncio
+import logging
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import due_of
+from moorage.core.clock import Instant
+from moorage.service.cases import When
+from moorage.service.leasing import Sweep
+from moorage.service.lookout import Lookout
+from moorage.service.transactor import Transactor
+
+BEAT_SECONDS = 5.0
+"""How often a process says that it is alive, while there is anything that rests on it."""
+
+SHARED_SECONDS = 0.5
+"""How often the rows are asked on a shared database: others may have gone in the middle."""
+
+GRAIN_SECONDS = 0.02
+"""Time between two sweeps at the least: what is due in between is done together."""
+
+RETRY_SECONDS = 1.0
+
+log = logging.getLogger("moorage.sweeper")
+
+
+class Sweeper:
+    """Sweeps when something is due. Call `note` with what was committed."""
+
+    def __init__(self, transactor: Transactor, lookout: Lookout, *, shared: bool) -> None:
+        self._transactor = transactor
+        self._lookout = lookout
+        self._pause = SHARED_SECONDS if shared else BEAT_SECONDS
+        self._due: Instant | None = None
+        """The earliest time, in service time, at which something may be due."""
+        self._sooner = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to sweep by itself."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End the loop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def note(self, changes: Changes, when: When) -> None:
+        """Look sooner, if what was committed here is due sooner."""
+        dues = [due_of(lease) for lease in changes.leases.values() if lease is not None]
+        dues += [pool.wake_at for pool in changes.pools.values() if pool is not None]
+        soonest = min((due for due in dues if due is not None), default=None)
+        if soonest is not None and (self._due is None or soonest < self._due):
+            self._due = soonest
+            self._sooner.set()
+
+    async def sweep(self) -> bool:
+        """End what is over and grant what time permits; return whether there is more due now."""
+        next_due = await self._lookout.next_due()
+        if next_due.late or _is_over(next_due.due, next_due.when):
+            await self._transactor.submit_case(Sweep(next_due.when.moment.at))
+            next_due = await self._lookout.next_due()
+        self._due = next_due.due
+        return _is_over(next_due.due, next_due.when)
+
+    async def _run(self) -> None:
+        while True:
+            self._sooner.clear()
+            try:
+                more = await self.sweep()
+                pause = GRAIN_SECONDS if more else await self._pause_until_due()
+            except Exception:  # the database may be away; the requests say so, too
+                log.exception("a sweep failed; it is tried again")
+                pause = RETRY_SECONDS
+            await asyncio.sleep(GRAIN_SECONDS)
+            if pause > GRAIN_SECONDS and not self._sooner.is_set():
+                try:
+                    async with asyncio.timeout(pause - GRAIN_SECONDS):
+                        await self._sooner.wait()
+                except TimeoutError:
+                    continue
+
+    async def _pause_until_due(self) -> float:
+        if self._due is None:
+            return self._pause
+        now = (await self._lookout.now()).moment.at
+        return min(self._pause, max(0.0, (self._due - now) / 1e6))
+
+
+def _is_over(due: Instant | None, when: When) -> bool:
+    return due is not None and due <= when.moment.at
