@@ -20,8 +20,9 @@ from moorage.store.sqlite_file import Lock, connect, log_end, translated
 
 T = TypeVar("T")
 
-CHECKPOINT_PAGES = 2_000
-"""Pages of 4 KiB in the log from which on a checkpoint runs beside the commits."""
+CHECKPOINT_PAGES = 8_000
+"""Pages of 4 KiB in the log from which on a checkpoint runs beside the commits. The more there are,
+the more often the same page is among them, and is copied once."""
 
 CHECKPOINT_PAGES_MAX = 16_000
 """Pages from which on a commit waits for the checkpoint, so that the log can start anew."""

@@ -51,12 +51,21 @@ class Keys:
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
-        for name in self.__slots__:
-            getattr(self, name).update(getattr(other, name))
+        # Spelled out, and so is `Changes.update`: every claim comes by here.
+        self.providers |= other.providers
+        self.tags |= other.tags
+        self.names |= other.names
+        self.parents |= other.parents
+        self.trees |= other.trees
+        self.consumers |= other.consumers
+        self.classes |= other.classes
+        self.traits |= other.traits
+        self.class_uses |= other.class_uses
+        self.trait_uses |= other.trait_uses
 
     def __len__(self) -> int:
         """Return how many things are asked for."""
-        return sum(len(getattr(self, name)) for name in self.__slots__)
+        return sum([len(getattr(self, name)) for name in self.__slots__])
 
 
 @dataclass(slots=True)
@@ -74,8 +83,13 @@ class Changes:
 
     def update(self, other: "Changes") -> None:
         """Let the after-images of a later decision override those here."""
-        for name in self.__slots__:
-            getattr(self, name).update(getattr(other, name))
+        self.providers.update(other.providers)
+        self.inventories.update(other.inventories)
+        self.tags.update(other.tags)
+        self.consumers.update(other.consumers)
+        self.classes.update(other.classes)
+        self.traits.update(other.traits)
+        self.renamed_classes.update(other.renamed_classes)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)

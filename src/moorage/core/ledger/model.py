@@ -1,4 +1,7 @@
-"""The values of the ledger, as they are after a change. All immutable."""
+"""The values of the ledger, as they are after a change. All immutable.
+
+Those that hold nothing but plain values are of no interest to the garbage collector: `gc=False`.
+"""
 
 from msgspec import Struct
 
@@ -10,7 +13,7 @@ SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 """A provider with this trait serves every tree that meets it in an aggregate."""
 
 
-class Provider(Struct, frozen=True):
+class Provider(Struct, frozen=True, gc=False):
     """Something that has inventory: a host, a device, a share of storage.
 
     `generation` rises with every change that others must not overwrite unseen. `root` is the
@@ -26,7 +29,7 @@ class Provider(Struct, frozen=True):
     updated_at: Instant
 
 
-class Inventory(Struct, frozen=True):
+class Inventory(Struct, frozen=True, gc=False):
     """What one provider offers of one resource class, and how much of it is used.
 
     `used` is the sum of all allocations on it; it is stored so that a claim reads one row.
@@ -54,7 +57,7 @@ class Tags(Struct, frozen=True):
 NO_TAGS = Tags()
 
 
-class Vocable(Struct, frozen=True):
+class Vocable(Struct, frozen=True, gc=False):
     """A custom resource class or a custom trait: a name somebody has made known."""
 
     name: str

@@ -4,6 +4,7 @@ Source: OpenStack Placement, `[api] auth_strategy = noauth2`.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from moorage.faces.web import Caller
 
@@ -20,14 +21,24 @@ class NoAuth2:
         token = headers.get("x-auth-token")
         if not token:
             return None
-        user, _, project = token.partition(":")
-        roles = _ADMIN_ROLES if user == _ADMIN_USER else _NOBODY
-        if "x-roles" in headers:
-            roles = frozenset(role.strip().lower() for role in headers["x-roles"].split(","))
-        system_scope = headers.get("openstack-system-scope") == "all"
-        return Caller(
-            user_id=user,
-            project_id=None if system_scope else headers.get("x-project-id") or project or user,
-            roles=roles,
-            system_scope=system_scope,
+        return _caller(
+            token,
+            headers.get("x-roles"),
+            headers.get("x-project-id"),
+            headers.get("openstack-system-scope"),
         )
+
+
+@lru_cache(maxsize=64)
+def _caller(token: str, roles: str | None, project_id: str | None, scope: str | None) -> Caller:
+    user, _, project = token.partition(":")
+    held = _ADMIN_ROLES if user == _ADMIN_USER else _NOBODY
+    if roles is not None:
+        held = frozenset(role.strip().lower() for role in roles.split(","))
+    system_scope = scope == "all"
+    return Caller(
+        user_id=user,
+        project_id=None if system_scope else project_id or project or user,
+        roles=held,
+        system_scope=system_scope,
+    )

@@ -117,9 +117,8 @@ class Fleet:
         """
         for old, new in changes.renamed_classes.items():
             self._rename_class(old, new)
-        if changes.providers:
-            self._providers(changes.providers)
-        self._contents(changes)
+        kept = self._providers(changes.providers) if changes.providers else {}
+        self._contents(changes, kept)
         _merge(self.classes, changes.classes)
         _merge(self.traits, changes.traits)
 
@@ -128,14 +127,17 @@ class Fleet:
         for block in self.blocks:
             block.rename_class(old, new, self._version)
 
-    def _providers(self, images: dict[ProviderId, Provider | None]) -> None:
-        """Remove, move and add providers; whoever only changes inside keeps the row."""
+    def _providers(self, images: dict[ProviderId, Provider | None]) -> dict[ProviderId, Provider]:
+        """Remove, move and add providers; return those that keep their row and change inside."""
         arriving: dict[ProviderId, list[Provider]] = defaultdict(list)
         kept: dict[ProviderId, Provider] = {}
         moving: dict[ProviderId, ProviderRecord] = {}
         for uuid, provider in images.items():
             old = self.record(uuid)
             if old is not None:
+                if provider is not None and _stays(old.provider, provider):
+                    kept[uuid] = provider
+                    continue
                 self._unlink(old.provider)
             if provider is None or (old is not None and _is_another(old.provider, provider)):
                 self._remove(uuid)
@@ -151,10 +153,9 @@ class Fleet:
                 kept[uuid] = provider
         for root, members in arriving.items():
             self._seat(root, members)
-        for uuid, provider in kept.items():
-            self._write(uuid, provider, None, {})
         for uuid, record in moving.items():
             self._write(uuid, None, record.tags, record.inventories)
+        return kept
 
     def _seat(self, root: ProviderId, members: list[Provider]) -> None:
         """Give rows to providers of one tree that have none, the root first."""
@@ -207,14 +208,14 @@ class Fleet:
             if not siblings:
                 del self._children[provider.parent]
 
-    def _contents(self, changes: Changes) -> None:
-        """Write tags and inventories; those of providers that are gone have nowhere to go."""
+    def _contents(self, changes: Changes, kept: dict[ProviderId, Provider]) -> None:
+        """Write what has changed inside of rows; what is of providers that are gone is dropped."""
         inventories: dict[ProviderId, dict[str, Inventory | None]] = {}
         for (uuid, name), inventory in changes.inventories.items():
             inventories.setdefault(uuid, {})[name] = inventory
-        for uuid in inventories | changes.tags:
+        for uuid in kept | inventories | changes.tags:
             if uuid in self.places:
-                self._write(uuid, None, changes.tags.get(uuid), inventories.get(uuid, {}))
+                self._write(uuid, kept.get(uuid), changes.tags.get(uuid), inventories.get(uuid, {}))
 
     def _write(
         self,
@@ -248,6 +249,16 @@ class Fleet:
             return {"presence": False}
         children = sorted(self.children_of(uuid))
         return {"presence": True, "children": children, **place[0].image(place[1])}
+
+
+def _stays(old: Provider, new: Provider) -> bool:
+    """Has nothing changed that the fleet is arranged by?"""
+    return (
+        old.name == new.name
+        and old.parent == new.parent
+        and old.root == new.root
+        and old.created_at == new.created_at
+    )
 
 
 def _is_another(old: Provider, new: Provider) -> bool:
