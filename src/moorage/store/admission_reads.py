@@ -146,8 +146,7 @@ def leases_window(
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
-    Many may have to be passed over when it is the ended ones of one owner in one pool: run it
-    aside.
+    All of one owner, or many of a pool, may have to be passed over: run it aside.
     """
     (timeline,), rows = yield [
         Query("timeline_load"),
@@ -161,10 +160,10 @@ def _leases_query(
 ) -> Query:
     if pool is not None:
         return Query("leases_window_by_pool", (pool, *after, state, owner, rows_max))
+    if state in ("waiting", "granted"):
+        return Query("leases_window_live", (*after, state, owner, rows_max))
     if owner is not None:
         return Query("leases_window_by_owner", (owner, *after, state, rows_max))
-    if state in ("waiting", "granted"):
-        return Query("leases_window_live", (*after, state, rows_max))
     return Query("leases_window", (*after, state, rows_max))
 
 

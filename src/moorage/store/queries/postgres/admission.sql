@@ -19,22 +19,28 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]
 -- one of them has gangs, all that have. With each its slots, and what owners hold under a
 -- quota that it has or is to have.
 -- name: pools_load --
-WITH named (name) AS (
-    SELECT value FROM json_array_elements_text($1) AS given(value)
-    UNION SELECT needed.value
-    FROM json_array_elements_text($2) AS one(value) JOIN lease ON lease.id = one.value
-        JOIN json_array_elements_text(lease.pools::json) AS needed(value) ON TRUE
-    UNION SELECT slot.pool FROM json_array_elements($3) AS one(value)
-        JOIN slot ON slot.name = one.value ->> 1
-    WHERE one.value ->> 0 IN ('', slot.pool)
-    UNION SELECT name FROM (
-        SELECT name FROM pool WHERE wake_at <= $4 ORDER BY wake_at LIMIT $5
-    ) AS woken
-), wanted (name) AS (
-    SELECT name FROM named
-    UNION SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
-        SELECT 1 FROM named JOIN pool AS own ON own.name = named.name WHERE own.gangs > 0
-    )
+WITH named AS MATERIALIZED (
+    SELECT ARRAY(
+        SELECT json_array_elements_text($1)
+        UNION ALL SELECT json_array_elements_text(lease.pools::json) FROM lease
+        WHERE lease.id = ANY (ARRAY(SELECT json_array_elements_text($2)))
+        UNION ALL SELECT slot.pool FROM slot
+        WHERE slot.name = ANY (ARRAY(SELECT value ->> 1 FROM json_array_elements($3)))
+            AND EXISTS (
+                SELECT 1 FROM json_array_elements($3)
+                WHERE value ->> 1 = slot.name AND value ->> 0 IN ('', slot.pool)
+            )
+        UNION ALL SELECT name FROM (
+            SELECT name FROM pool WHERE wake_at <= $4 ORDER BY wake_at LIMIT $5
+        ) AS woken
+    ) AS names
+), wanted AS MATERIALIZED (
+    SELECT (SELECT names FROM named) || ARRAY(
+        SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
+            SELECT 1 FROM pool AS own
+            WHERE own.name = ANY ((SELECT names FROM named)::text[]) AND own.gangs > 0
+        )
+    ) AS names
 )
 SELECT pool.body,
     (SELECT '[' || string_agg(slot.body, ',') || ']' FROM slot WHERE slot.pool = pool.name),
@@ -46,7 +52,7 @@ SELECT pool.body,
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
         ) AS sums
     ) END
-FROM wanted JOIN pool ON pool.name = wanted.name;
+FROM pool WHERE pool.name = ANY ((SELECT names FROM wanted)::text[]);
 
 -- name: leases_load --
 SELECT lease.body, lease_due.heard_until
@@ -61,10 +67,13 @@ FROM json_array_elements($1) AS asked(value)
 
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
-FROM json_array_elements($1) AS one(value) JOIN slot ON slot.name = one.value ->> 1
-    JOIN lease ON lease.id = slot.lease
+FROM slot JOIN lease ON lease.id = slot.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE one.value ->> 0 IN ('', slot.pool);
+WHERE slot.name = ANY (ARRAY(SELECT value ->> 1 FROM json_array_elements($1)))
+    AND EXISTS (
+        SELECT 1 FROM json_array_elements($1)
+        WHERE value ->> 1 = slot.name AND value ->> 0 IN ('', slot.pool)
+    );
 
 -- name: leases_load_by_pool --
 SELECT lease.body, lease_due.heard_until
@@ -142,13 +151,10 @@ ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state =
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --
-DELETE FROM lease_need USING (
-    SELECT needed.value AS pool, lease.arrival, lease.id
-    FROM unnest($1::text[]) AS r(gone) JOIN lease ON lease.id = r.gone
-        JOIN json_array_elements_text(lease.pools::json) AS needed(value) ON TRUE
-) AS found
-WHERE lease_need.pool = found.pool AND lease_need.arrival = found.arrival
-    AND lease_need.lease = found.id;
+DELETE FROM lease_need USING lease
+WHERE lease.id = ANY ($1::text[]) AND lease_need.lease = lease.id
+    AND lease_need.arrival = lease.arrival
+    AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)));
 
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body)
@@ -200,8 +206,10 @@ ORDER BY lease.arrival, lease.id LIMIT $4;
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease.ended_at IS NULL AND (lease.arrival, lease.id) > ($1, $2) AND lease.state = $3
-ORDER BY lease.arrival, lease.id LIMIT $4;
+    AND ($4::text IS NULL OR lease.owner = $4)
+ORDER BY lease.arrival, lease.id LIMIT $5;
 
+-- Puts all that an owner has asked for in order: no index of its own, which every ask would pay for.
 -- name: leases_window_by_owner --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id

@@ -174,7 +174,6 @@ CREATE TABLE lease (
     UNIQUE (owner, key)
 ) STRICT;
 CREATE INDEX lease_arrival ON lease (arrival, id);
-CREATE INDEX lease_owner ON lease (owner, arrival, id);
 CREATE INDEX lease_live ON lease (arrival, id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
 
