@@ -10,6 +10,7 @@ import msgspec
 
 from moorage.cli.main import cli
 from moorage.config import FIELDS, Settings
+from moorage.core.admission.line import CODES
 from moorage.core.errors import Code
 from moorage.faces.auth.token import ROLES
 from moorage.faces.placement.policy import Profile
@@ -143,6 +144,13 @@ def test_kinds_of_changes() -> None:
     """Every kind of change is explained."""
     text = (REFERENCE / "native-api.md").read_text().partition("| kind | key |")[2]
     assert set(rows(text)) == set(VALUES)
+
+
+def test_codes_of_waiting() -> None:
+    """Every reason to wait is explained, in the words of the code."""
+    text = (REFERENCE / "native-api.md").read_text().partition("| code of waiting |")[2]
+    described = rows(text.partition("\n\n")[0])
+    assert {code: cells[0] for code, cells in described.items()} == CODES
 
 
 def test_policy_profiles() -> None:

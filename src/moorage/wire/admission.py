@@ -189,7 +189,7 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner."""
 
     pool: str | None = None
-    state: str | None = None
+    state: Literal["waiting", "granted", "ended"] | None = None
     owner: str | None = None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.server import serve
+from tests.faces.v1.leasing import make
 from tests.faces.v1.native import Native
 
 
@@ -14,3 +15,9 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
     database = tmp_path_factory.mktemp("native") / "moorage.sqlite"
     with serve(database, "--no-access-log") as server:
         yield Native(server.url, database)
+
+
+@pytest.fixture
+def pool(native: Native) -> str:
+    """Return the name of a new pool with one unit."""
+    return make(native)

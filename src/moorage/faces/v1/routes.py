@@ -1,6 +1,17 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
-from moorage.faces.v1 import audit, claims, database, explain, fleet, providers, tokens, watch
+from moorage.faces.v1 import (
+    audit,
+    claims,
+    database,
+    explain,
+    fleet,
+    leases,
+    pools,
+    providers,
+    tokens,
+    watch,
+)
 from moorage.faces.v1.openapi import route_of
 from moorage.faces.v1.routing import Route
 
@@ -12,6 +23,8 @@ HANDLED: tuple[Route, ...] = (
     *providers.ROUTES,
     *claims.ROUTES,
     *explain.ROUTES,
+    *pools.ROUTES,
+    *leases.ROUTES,
     *watch.ROUTES,
 )
 

@@ -43,6 +43,12 @@ class Request(Generic[B, P]):
         """Who the caller is in audit rows."""
         return Actor(self.caller.user_id, self.caller.token_id, self.role.value)
 
+    @property
+    def owner(self) -> str:
+        """Who the caller is as the owner of leases; of one bound to a project: `PROJECT/USER`."""
+        user = self.caller.user_id
+        return user if self.project is None else f"{self.project}/{user}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[A]):

@@ -1,0 +1,84 @@
+"""What is asked of leases beyond all bounds, or of such that are not there: refused by name."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.faces.v1.leasing import act, ask, refused
+from tests.faces.v1.native import Native
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"key": ""}, ["key", "255"]),
+        ({"key": "k" * 256}, ["key", "255"]),
+        ({"needs": []}, ["needs", "16"]),
+        ({"needs": [{"pool": str(n)} for n in range(17)]}, ["needs", "16"]),
+        ({"needs": [{"pool": "POOL", "units": 0}]}, ["units", "1"]),
+        ({"needs": [{"pool": "POOL"}, {"pool": "POOL"}]}, ["once"]),
+        ({"needs": [{"pool": "POOL", "amount": 1}]}, ["amount"]),
+        ({"ttl": 0.5}, ["ttl", "1"]),
+        ({"ttl": 86_401}, ["ttl", "86400"]),
+        ({"ttl": 1e300}, ["ttl", "31622400"]),
+        ({"hold": 0}, ["hold"]),
+        ({"hold": -5}, ["hold"]),
+        ({"patience": 0}, ["patience", "3600"]),
+        ({"patience": 3_601}, ["patience", "3600"]),
+        ({"priority": 1_000_001}, ["priority", "1000000"]),
+        ({"priority": 1.5}, ["priority"]),
+        ({"labels": {"": "x"}}, ["63"]),
+        ({"labels": {"a": "x" * 256}}, ["255"]),
+        ({"labels": {"a": 1}}, ["labels"]),
+        ({"wish": 1}, ["wish"]),
+    ],
+)
+def test_bounds_are_told(
+    native: Native, pool: str, wanted: dict[str, Any], words: list[str]
+) -> None:
+    """Whatever is out of bounds is refused by name."""
+    text = {"needs": [{"pool": pool}], "key": "bounds"} | wanted
+    for need in text["needs"]:
+        need["pool"] = need["pool"].replace("POOL", pool)
+    told = native.ask("POST", "/v1/leases", text)
+    assert told.status == 400, told
+    assert [word for word in words if word not in told.body["detail"]] == []
+
+
+def test_waits_are_bounded(native: Native, pool: str) -> None:
+    """At most a minute, and a number."""
+    for wait in ("61", "-1", "nan", "soon"):
+        told = ask(native, pool, query=f"?wait={wait}")
+        assert told.status == 400, wait
+    assert "60" in ask(native, pool, query="?wait=61").body["detail"]
+
+
+def test_leases_that_are_not_there(native: Native) -> None:
+    """404 for what is no lease, and for what is no id of one."""
+    for lease in (str(uuid4()), "nothing"):
+        for method, path, body in (
+            ("GET", "", None),
+            ("DELETE", "", None),
+            ("PATCH", "", {"hold": 1}),
+            ("POST", "/renew", {}),
+            ("POST", "/retry", {"key": "k"}),
+            ("POST", "/revoke", {}),
+            ("POST", "/outcome", {"result": "ok"}),
+        ):
+            told = native.ask(method, f"/v1/leases/{lease}{path}", body)
+            assert refused(told) == (404, "lease_not_found"), (method, path)
+
+
+def test_long_texts_are_refused(native: Native, pool: str) -> None:
+    """A reason or detail has its bound, too."""
+    lease = ask(native, pool).body["id"]
+    long = "x" * 1_001
+    for told in (
+        act(native, lease, "revoke", reason=long),
+        act(native, lease, "outcome", result="ok", detail=long),
+    ):
+        assert told.status == 400
+        assert "1000" in told.body["detail"]
+    told = act(native, lease, "outcome", result="fine")
+    assert told.status == 400

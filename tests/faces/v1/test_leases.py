@@ -1,0 +1,285 @@
+"""Leases over HTTP: granted, waiting, renewed, given back; who may do what; what is refused."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import uuid4
+
+from tests.faces.v1.leasing import act, ask, make, order, refused, waiting
+from tests.faces.v1.native import Native, Told
+
+
+def later(call: Callable[[], Told]) -> Future[Told]:
+    """Make a call in a thread of its own."""
+    executor = ThreadPoolExecutor(1)
+    future = executor.submit(call)
+    executor.shutdown(wait=False)
+    return future
+
+
+def test_a_lease_is_granted_at_once(native: Native, pool: str) -> None:
+    """201 with everything there is to know; repeated it is the same, token included."""
+    wanted = {"key": "k1", "labels": {"job": "17"}, "priority": 3, "hold": 60.0, "ttl": 20.0}
+    made = ask(native, pool, **wanted)
+    assert made.status == 201
+    lease = made.body
+    assert {name: lease[name] for name in wanted} == wanted
+    assert (lease["state"], lease["owner"], lease["slots"]) == ("granted", "admin", {})
+    assert lease["needs"] == [{"pool": pool, "units": 1}]
+    assert [part.isdigit() for part in lease["token"].split(".")] == [True] * 3
+    assert lease["asked_at"] <= lease["granted_at"] < lease["expires_at"] < lease["hold_until"]
+    for name in ("ended_at", "cause", "waiting"):
+        assert lease[name] is None
+    again = ask(native, pool, **wanted)
+    assert (again.status, again.body["id"], again.body["token"]) == (
+        201,
+        lease["id"],
+        lease["token"],
+    )
+    other = ask(native, pool, **(wanted | {"priority": 4}))
+    assert refused(other) == (409, "key_reused")
+    told = native.ask("GET", f"/v1/pools/{pool}").body
+    assert (told["occupied"], told["free"], told["waiting"]) == (1, 0, 0)
+
+
+def test_a_ticket_waits_and_is_granted(native: Native, pool: str) -> None:
+    """202 with its place and the reason; the long poll answers as soon as a unit is free."""
+    holder = ask(native, pool).body
+    ticket = ask(native, pool)
+    assert ticket.status == 202
+    assert (ticket.body["state"], ticket.body["token"]) == ("waiting", None)
+    told = ticket.body["waiting"]
+    assert set(told) == {"position", "eta_seconds", "code", "reason"}
+    assert told["position"] == 1
+    assert told["reason"] and told["code"]
+    assert native.ask("GET", f"/v1/pools/{pool}").body["why"]
+    address = f"/v1/leases/{ticket.body['id']}"
+    assert native.ask("GET", f"{address}?wait=0.01").body["state"] == "waiting"
+    poll = later(lambda: native.ask("GET", f"{address}?wait=30"))
+    asked = later(lambda: ask(native, pool, query="?wait=30"))
+    assert native.ask("DELETE", f"/v1/leases/{holder['id']}").status == 200
+    granted = poll.result(20)
+    assert (granted.status, granted.body["state"]) == (200, "granted")
+    assert order(granted.body["token"]) > order(holder["token"])
+    assert native.ask("DELETE", address).body["cause"] == "released"
+    assert asked.result(20).status == 201
+
+
+def test_a_gang_gets_all_or_nothing(native: Native, pool: str) -> None:
+    """A lease of several pools holds no part of them while it waits."""
+    other = make(native)
+    holder = ask(native, other)
+    gang = ask(native, pool, other)
+    assert gang.status == 202
+    assert native.ask("GET", f"/v1/pools/{pool}").body["occupied"] == 0
+    native.ask("DELETE", f"/v1/leases/{holder.body['id']}")
+    assert native.ask("GET", f"/v1/leases/{gang.body['id']}?wait=20").body["state"] == "granted"
+
+
+def test_to_release_twice_is_harmless(native: Native, pool: str) -> None:
+    """The second answer says what has already happened; the key still knows it."""
+    made = ask(native, pool, key="twice")
+    address = f"/v1/leases/{made.body['id']}"
+    first = native.ask("DELETE", f"{address}?token={made.body['token']}")
+    assert (first.body["state"], first.body["cause"]) == ("ended", "released")
+    assert native.ask("DELETE", address).body["ended_at"] == first.body["ended_at"]
+    again = ask(native, pool, key="twice")
+    assert (again.status, again.body["id"]) == (200, made.body["id"])
+    for word in ("renew", "retry"):
+        body = {"key": "new"} if word == "retry" else {}
+        assert refused(act(native, made.body["id"], word, **body)) == (409, "lease_ended")
+    patched = native.ask("PATCH", address, {"hold": 5})
+    assert refused(patched) == (409, "lease_ended")
+
+
+def test_a_ticket_is_withdrawn(native: Native, pool: str) -> None:
+    """By its owner, or because nobody has asked for it during its patience."""
+    ticket = waiting(native, pool)
+    gone = native.ask("DELETE", f"/v1/leases/{ticket.body['id']}").body
+    assert (gone["state"], gone["cause"]) == ("ended", "withdrawn")
+    after = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    silent = ask(native, pool, patience=1.0)
+    causes: list[str] = []
+    while not causes:
+        seen = native.ask("GET", f"/v1/watch?kinds=lease&after={after}&wait=20").body
+        after = seen["next"]
+        causes = [
+            change["value"]["cause"]
+            for change in seen["changes"]
+            if change["key"] == silent.body["id"] and change["value"]["cause"]
+        ]
+    assert causes == ["unheard"]
+
+
+def test_holders_renew_and_hold(native: Native, pool: str) -> None:
+    """A renewal moves the deadline, a new hold the end; a hold ends the lease by itself."""
+    made = ask(native, pool, ttl=20.0).body
+    renewed = native.ask("POST", f"/v1/leases/{made['id']}/renew", {"token": made["token"]})
+    assert renewed.status == 200
+    assert renewed.body["expires_at"] > made["expires_at"]
+    address = f"/v1/leases/{made['id']}"
+    assert native.ask("PATCH", address, {"hold": 60}).body["hold_until"] is not None
+    assert native.ask("PATCH", address, {"hold": None}).body["hold_until"] is None
+    next_one = ask(native, pool)
+    assert next_one.status == 202
+    native.ask("PATCH", address, {"hold": 0.05})
+    granted = native.ask("GET", f"/v1/leases/{next_one.body['id']}?wait=20").body
+    assert granted["state"] == "granted"
+    assert native.ask("GET", address).body["cause"] == "hold_over"
+
+
+def test_a_retry_is_a_new_lease_in_one_step(native: Native, pool: str) -> None:
+    """Nobody comes between; the old one has ended for it."""
+    made = ask(native, pool).body
+    ask(native, pool)
+    again = act(native, made["id"], "retry", key="second", token=None)
+    assert (again.status, again.body["state"]) == (201, "granted")
+    assert again.body["id"] != made["id"]
+    assert again.body["token"] != made["token"]
+    assert native.ask("GET", f"/v1/leases/{made['id']}").body["cause"] == "retried"
+
+
+def test_an_old_token_changes_nothing(native: Native, pool: str) -> None:
+    """Whoever shows one is refused; anybody can ask whether one is current."""
+    made = ask(native, pool).body
+    stale = "1.1.99"
+    lease, token = made["id"], made["token"]
+    for method, path, body in (
+        ("POST", "/renew", {"token": stale}),
+        ("POST", "/outcome", {"token": stale, "result": "ok"}),
+        ("POST", "/retry", {"token": stale, "key": "x"}),
+        ("PATCH", "", {"token": stale, "hold": 1}),
+        ("DELETE", f"?token={stale}", None),
+    ):
+        told = native.ask(method, f"/v1/leases/{lease}{path}", body)
+        assert refused(told) == (409, "token_stale"), path
+    anybody = native.token("reader")
+    verify = f"/v1/leases/verify?pool={pool}&token="
+    current = native.ask("GET", verify + token, token=anybody).body
+    assert (current["current"], current["lease"]) == (True, lease)
+    assert current["expires_at"] is not None
+    native.ask("DELETE", f"/v1/leases/{lease}")
+    gone = {"current": False, "lease": None, "expires_at": None}
+    for one in (token, stale, "nonsense"):
+        assert native.ask("GET", verify + one, token=anybody).body == gone
+
+
+def test_owners_and_others(native: Native, pool: str) -> None:
+    """A lease is its owner's and the operators'; others see it without its token."""
+    eve, bob = native.token("user", "p1"), native.token("user", "p2")
+    operator, reader = native.token("operator"), native.token("reader", "p1")
+    made = ask(native, pool, token=eve).body
+    assert made["owner"] == "p1/user"
+    address = f"/v1/leases/{made['id']}"
+    for token, sees in ((eve, True), (operator, True), (bob, False), (reader, False)):
+        assert (native.ask("GET", address, token=token).body["token"] is not None) is sees
+        (listed,) = native.ask("GET", f"/v1/leases?pool={pool}", token=token).body["leases"]
+        assert (listed["token"] is not None) is sees
+    ticket = ask(native, pool, token=eve).body
+    for told in (
+        act(native, made["id"], "renew", token=bob),
+        act(native, made["id"], "outcome", token=bob, result="ok"),
+        act(native, made["id"], "retry", token=bob, key="mine"),
+        native.ask("DELETE", address, token=bob),
+        native.ask("PATCH", address, {"hold": 1}, token=bob),
+        native.ask("GET", f"/v1/leases/{ticket['id']}?wait=1", token=bob),
+    ):
+        assert refused(told) == (403, "holder_mismatch")
+    assert refused(act(native, made["id"], "revoke", token=eve)) == (403, "forbidden")
+    assert act(native, made["id"], "renew", token=operator).status == 200
+    revoked = act(native, made["id"], "revoke", token=operator, reason="it is late").body
+    assert (revoked["cause"], revoked["state"]) == ("revoked", "ended")
+    assert "late" in revoked["detail"]
+    late = act(native, made["id"], "renew", token=eve)
+    assert refused(late) == (409, "lease_ended")
+    assert "revoked" in late.body["detail"]
+    newest = native.ask("GET", "/v1/audit?limit=1").body["entries"][0]
+    assert (newest["action"], newest["target"]) == ("lease.revoke", made["id"])
+    same_key = ask(native, pool, token=bob, key=made["key"])
+    assert same_key.body["id"] != made["id"]
+
+
+def test_what_is_forced_counts(native: Native, pool: str) -> None:
+    """Operators may go over the limit; then nothing else is granted, and it is written down."""
+    assert ask(native, pool).status == 201
+    user = native.token("user", "p")
+    assert refused(ask(native, pool, token=user, force=True)) == (403, "forbidden")
+    forced = ask(native, pool, force=True)
+    assert (forced.status, forced.body["forced"]) == (201, True)
+    told = native.ask("GET", f"/v1/pools/{pool}").body
+    assert (told["occupied"], told["free"], told["over"]) == (2, -1, True)
+    newest = native.ask("GET", "/v1/audit?limit=1").body["entries"][0]
+    assert (newest["action"], newest["target"]) == ("lease.force", forced.body["id"])
+
+
+def test_outcomes_are_reported(native: Native, pool: str) -> None:
+    """What holders tell stands in the pool's report, and is told to watchers."""
+    after = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    made = ask(native, pool).body
+    assert act(native, made["id"], "outcome", result="throttled", detail="429").status == 200
+    native.ask("DELETE", f"/v1/leases/{made['id']}")
+    told = native.ask("GET", f"/v1/pools/{pool}:report").body
+    assert (told["pool"], told["leases"], told["causes"]) == (pool, 1, {"released": 1})
+    assert len(told["waited"]) == len(told["held"]) == 3
+    (line,) = told["outcomes"]
+    assert (line["limit"], line["ok"], line["failed"], line["throttled"]) == (1, 0, 0, 1)
+    seen = native.ask("GET", f"/v1/watch?kinds=outcome,pool,lease&after={after}").body["changes"]
+    (outcome,) = (one["value"] for one in seen if one["kind"] == "outcome")
+    assert (outcome["pool"], outcome["result"], outcome["detail"]) == (pool, "throttled", "429")
+    leases = [one["value"] for one in seen if one["kind"] == "lease"]
+    assert [lease["state"] for lease in leases] == ["granted", "ended"]
+    assert not any({"token", "allocations", "digest"} & set(lease) for lease in leases)
+    assert [one["value"]["occupied"] for one in seen if one["kind"] == "pool"] == [1, 0]
+
+
+def test_what_cannot_be_granted_is_told_at_once(native: Native) -> None:
+    """More than the limit, unknown pools, too many waiting."""
+    small = make(native, queue_max=1)
+    needs = [{"pool": small, "units": 2}]
+    assert refused(ask(native, needs=needs)) == (422, "units_above_limit")
+    assert refused(ask(native, "no/such")) == (422, "pool_unknown")
+    waiting(native, small)
+    full = ask(native, small)
+    assert refused(full) == (429, "queue_full")
+    assert int(full.headers["retry-after"]) >= 1
+
+
+def test_allocations_come_and_go_with_the_lease(native: Native, pool: str) -> None:
+    """What is held in the ledger is taken with the grant and given back at the end."""
+    provider, consumer = native.provider(str(uuid4())), str(uuid4())
+    path = f"/resource_providers/{provider}"
+    offered = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    latest = {"OpenStack_API_Version": "placement latest"}
+    assert native.ask("PUT", f"{path}/inventories", offered, **latest).status == 200
+    wish = {
+        "consumer": consumer,
+        "allocations": {provider: {"VCPU": 3}},
+        "project_id": "p",
+        "user_id": "u",
+    }
+    user = native.token("user", "p")
+    assert refused(ask(native, pool, token=user, allocations=wish)) == (403, "forbidden")
+    made = ask(native, pool, allocations=wish)
+    assert made.status == 201
+    used = native.ask("GET", f"{path}/usages", **latest).body["usages"]
+    assert used == {"VCPU": 3}
+    native.ask("DELETE", f"/v1/leases/{made.body['id']}")
+    assert native.ask("GET", f"{path}/usages", **latest).body["usages"] == {"VCPU": 0}
+    for bad in ({}, {provider: {}}, {provider: {"VCPU": 0}}, {"x": {"VCPU": 1}}):
+        told = ask(native, pool, allocations=wish | {"allocations": bad})
+        assert told.status == 400, bad
+
+
+def test_leases_are_listed(native: Native, pool: str) -> None:
+    """By pool, state and owner, in pages, in the order of asking."""
+    user = native.token("user", "listing")
+    asked = [ask(native, pool, token=user).body["id"] for _ in range(5)]
+    page = native.ask("GET", f"/v1/leases?pool={pool}&limit=3").body
+    rest = native.ask("GET", f"/v1/leases?pool={pool}&limit=3&cursor={page['next']}").body
+    assert [one["id"] for one in page["leases"] + rest["leases"]] == asked
+    assert rest["next"] is None
+    of_user = native.ask("GET", "/v1/leases?owner=listing/user&state=waiting").body["leases"]
+    assert [one["id"] for one in of_user] == asked[1:]
+    assert [one["waiting"]["position"] for one in of_user] == [1, 2, 3, 4]
+    told = native.ask("GET", "/v1/leases?state=lost")
+    assert refused(told) == (400, "refused")
+    assert "lost" in told.body["detail"]

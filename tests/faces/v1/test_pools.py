@@ -1,0 +1,188 @@
+"""Pools over HTTP: names with slashes, what is wanted and what is told, who may change them."""
+
+from typing import Any
+
+import pytest
+
+from tests.faces.v1.native import Native, Told
+
+
+def put(native: Native, name: str, **wanted: Any) -> Told:
+    """Make or change a pool."""
+    return native.ask("PUT", f"/v1/pools/{name}", wanted)
+
+
+def refused(told: Told) -> tuple[int, str]:
+    """Return the status and the code of a refusal."""
+    assert told.headers["content-type"] == "application/problem+json"
+    return told.status, told.body["code"]
+
+
+def test_a_pool_is_as_described(native: Native) -> None:
+    """What is left out has its default, and all of it is told."""
+    made = put(native, "install/azure-4", limit=50, hold=1200)
+    assert made.status == 200
+    expected = {
+        "name": "install/azure-4",
+        "limit": 50,
+        "ttl": 60.0,
+        "ttl_max": 86400.0,
+        "hold": 1200.0,
+        "cooldown": 0.0,
+        "pacing": {"interval": 24.0, "burst": 5, "jitter": 0.0},
+        "quota": None,
+        "queue_max": 10_000,
+        "labels": {},
+        "on_retry": "keep",
+        "expire": "free",
+        "generation": 1,
+        "paused": False,
+        "occupied": 0,
+        "resting": 0,
+        "waiting": 0,
+        "free": 50,
+        "over": False,
+        "slots": {},
+        "next_grant_at": None,
+        "why": None,
+    }
+    times = {name: made.body[name] for name in ("created_at", "updated_at")}
+    assert made.body == expected | times
+    for path in ("install/azure-4", "install%2Fazure-4"):
+        assert native.ask("GET", f"/v1/pools/{path}").body == made.body
+
+
+def test_all_properties(native: Native) -> None:
+    """Whatever is said is told again, and to say it again changes nothing."""
+    wanted = {
+        "limit": 7,
+        "ttl": 5.5,
+        "ttl_max": 60.0,
+        "hold": 30.0,
+        "cooldown": 0.25,
+        "pacing": {"interval": 1.5, "burst": 2, "jitter": 0.5},
+        "quota": 3,
+        "queue_max": 4,
+        "labels": {"site": "a"},
+        "on_retry": "requeue",
+        "expire": "keep",
+    }
+    made = put(native, "all", **wanted)
+    assert {name: made.body[name] for name in wanted} == wanted
+    assert put(native, "all", **wanted).body == made.body
+    unpaced = put(native, "all", **(wanted | {"pacing": None}))
+    assert (unpaced.body["pacing"], unpaced.body["generation"]) == (None, 2)
+
+
+def test_generations_guard_against_others(native: Native) -> None:
+    """0: there must be none; another number: it must be this one."""
+    assert put(native, "guarded", limit=1, generation=0).status == 200
+    again = put(native, "guarded", limit=2, generation=0)
+    assert refused(again) == (409, "pool_exists")
+    assert put(native, "guarded", limit=2, generation=1).body["generation"] == 2
+    late = put(native, "guarded", limit=3, generation=1)
+    assert refused(late) == (409, "pool_generation")
+    assert put(native, "guarded", limit=3).body["limit"] == 3
+
+
+def test_pools_come_in_pages_by_name(native: Native) -> None:
+    """Every pool is told once."""
+    names = {f"paged/{number}" for number in range(5)}
+    for name in names:
+        put(native, name, limit=1)
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = native.ask("GET", f"/v1/pools?limit=2{cursor}").body
+        seen += [pool["name"] for pool in page["pools"]]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert seen == sorted(set(seen))
+    assert names <= set(seen)
+
+
+def test_a_pool_is_paused_resumed_and_deleted(native: Native) -> None:
+    """Each leaves an audit row; what is gone is not found."""
+    put(native, "a/b/c", limit=1)
+    assert native.ask("POST", "/v1/pools/a/b/c:pause").body["paused"] is True
+    assert native.ask("POST", "/v1/pools/a/b/c:pause").body["paused"] is True
+    assert native.ask("POST", "/v1/pools/a/b/c:resume").body["paused"] is False
+    assert native.ask("DELETE", "/v1/pools/a/b/c").status == 204
+    rows = native.ask("GET", "/v1/audit?limit=4").body["entries"]
+    assert [(row["action"], row["target"]) for row in rows] == [
+        ("pool.delete", "a/b/c"),
+        ("pool.resume", "a/b/c"),
+        ("pool.pause", "a/b/c"),
+        ("pool.put", "a/b/c"),
+    ]
+    for method, path in (
+        ("GET", "a/b/c"),
+        ("DELETE", "a/b/c"),
+        ("POST", "a/b/c:pause"),
+        ("POST", "a/b/c:resume"),
+        ("GET", "a/b/c:report"),
+    ):
+        told = native.ask(method, f"/v1/pools/{path}")
+        assert refused(told) == (404, "pool_not_found"), path
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({}, ["limit"]),
+        ({"limit": -1}, ["limit", "0"]),
+        ({"limit": 1 << 40}, ["limit", "2147483647"]),
+        ({"limit": 1, "ttl": 0.5}, ["ttl", "1"]),
+        ({"limit": 1, "ttl": 90, "ttl_max": 60}, ["ttl", "ttl_max"]),
+        ({"limit": 1, "hold": 0}, ["hold"]),
+        ({"limit": 1, "hold": 1e300}, ["hold", "31622400"]),
+        ({"limit": 1, "cooldown": -1}, ["cooldown", "0"]),
+        ({"limit": 1, "pacing": {"interval": 0}}, ["interval"]),
+        ({"limit": 1, "pacing": {"interval": 1, "burst": 0}}, ["burst", "1"]),
+        ({"limit": 1, "pacing": {"interval": 1, "speed": 2}}, ["speed"]),
+        ({"limit": 1, "pacing": "fast"}, ["fast"]),
+        ({"limit": 1, "quota": 0}, ["quota", "1"]),
+        ({"limit": 1, "queue_max": 0}, ["queue_max", "1"]),
+        ({"limit": 1, "labels": {"a" * 64: ""}}, ["63"]),
+        ({"limit": 1, "labels": {str(n): "" for n in range(33)}}, ["32"]),
+        ({"limit": 1, "expire": "never"}, ["never"]),
+        ({"limit": 1, "on_retry": "often"}, ["often"]),
+        ({"limit": 1, "size": 2}, ["size"]),
+    ],
+)
+def test_bounds_are_told(native: Native, wanted: dict[str, Any], words: list[str]) -> None:
+    """Whatever is out of bounds is refused by name, and nothing is made."""
+    told = put(native, "bad", **wanted)
+    assert told.status == 400, told
+    assert [word for word in words if word not in told.body["detail"]] == []
+    assert native.ask("GET", "/v1/pools/bad").status == 404
+
+
+@pytest.mark.parametrize("name", ["A", "a//b", "/a", "a/", "a:b", "a%20b", "..", "a" * 256])
+def test_names_that_no_pool_has(native: Native, name: str) -> None:
+    """A name is a path of plain words."""
+    told = put(native, name, limit=1)
+    assert (told.status, told.body["code"]) == (400, "invalid")
+    assert "name" in told.body["detail"]
+
+
+def test_who_may_change_pools(native: Native) -> None:
+    """Operators may; everybody else may look, tokens that are bound to a project included."""
+    put(native, "roles", limit=1)
+    for role, project in (("reader", None), ("reader", "p"), ("user", "p"), ("service", None)):
+        token = native.token(role, project)
+        assert native.ask("GET", "/v1/pools/roles", token=token).status == 200
+        assert native.ask("GET", "/v1/pools", token=token).status == 200
+        assert native.ask("GET", "/v1/pools/roles:report", token=token).status == 200
+        for method, path in (("PUT", "roles"), ("DELETE", "roles"), ("POST", "roles:pause")):
+            told = native.ask(method, f"/v1/pools/{path}", {"limit": 2}, token=token)
+            assert refused(told) == (403, "forbidden")
+    operator = native.token("operator")
+    assert native.ask("PUT", "/v1/pools/roles", {"limit": 2}, token=operator).status == 200
+
+
+def test_methods_at_pools(native: Native) -> None:
+    """A word after a colon is no part of a name."""
+    told = native.ask("PUT", "/v1/pools/a:pause", {"limit": 1})
+    assert (told.status, told.headers["allow"]) == (405, "POST")
