@@ -35,6 +35,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/batch.py",
     f"{PACKAGE}/service/claimants.py",
     f"{PACKAGE}/service/lookout.py",
+    f"{PACKAGE}/service/others.py",
     f"{PACKAGE}/service/standings.py",
     f"{PACKAGE}/service/sweeper.py",
     f"{PACKAGE}/service/waiting.py",

@@ -52,7 +52,7 @@ async def later(one: Running, microseconds: int) -> None:
         step = min(BEAT, microseconds)
         one.clock.at += step
         microseconds -= step
-        await one.service.sweeper.sweep()
+        await one.service.admission.sweeper.sweep()
 
 
 async def refusal(awaitable: Awaitable[Any]) -> Code:

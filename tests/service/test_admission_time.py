@@ -105,7 +105,7 @@ def test_what_is_not_renewed_is_over(tmp_path: Path) -> None:
         for _ in range(5):
             await later(one, 40 * SECOND)
             await admission.renew(lease.id, Proof("me"))
-            await one.service.sweeper.sweep()
+            await one.service.admission.sweeper.sweep()
             assert (await admission.lease(lease.id)).lease.state == "granted"
         await later(one, 61 * SECOND)
         assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
@@ -180,7 +180,7 @@ def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
         lease = (await ask(admission, "a", "p")).lease
         for jump in (3600 * SECOND, -7200 * SECOND):
             one.clock.jump += jump
-            await one.service.sweeper.sweep()
+            await one.service.admission.sweeper.sweep()
             assert (await admission.lease(lease.id)).lease.state == "granted"
         await later(one, 61 * SECOND)
         assert (await admission.lease(lease.id)).lease.cause == "ttl_over"

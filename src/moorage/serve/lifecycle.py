@@ -156,7 +156,7 @@ async def _serve(
         sys.stdout.flush()
 
     server = stop.server = Server(config, ready)
-    stop.tell = service.watch.close
+    stop.tell = service.let_go
     server.should_exit = stop.asked
     composition.metrics.connections = lambda: len(server.server_state.connections)
     try:

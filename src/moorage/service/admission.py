@@ -6,18 +6,26 @@ from uuid import uuid4
 
 import msgspec
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import SECOND, Need, PoolSpec, State
 from moorage.core.ids import LeaseId
 from moorage.service import leasing, pooling
 from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase
-from moorage.service.granting import Holding, text_of
+from moorage.service.claimants import Claimants
+from moorage.service.granting import Chronometer, Holding, text_of
+from moorage.service.index import Index
 from moorage.service.leasing import Known
 from moorage.service.lookout import Lookout
+from moorage.service.others import Others
+from moorage.service.sweeper import Sweeper
+from moorage.service.tally import Tally
 from moorage.service.transactor import Transactor
 from moorage.service.views import LeaseView, PoolView, ReportView, lease_view
 from moorage.service.waiting import Waiting, either
+from moorage.service.watch import Watch
+from moorage.store.api import Engine
 
 
 class AskWanted(msgspec.Struct, frozen=True):
@@ -38,10 +46,50 @@ class AskWanted(msgspec.Struct, frozen=True):
 class Admission:
     """Pools, leases and tickets of one service. Every method raises `Error`."""
 
-    def __init__(self, transactor: Transactor, lookout: Lookout, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        index: Index,
+        watch: Watch,
+        chronometer: Chronometer,
+    ) -> None:
+        self._shared = engine.shared
         self._transactor = transactor
-        self._waiting = waiting
-        self._lookout = lookout
+        self._lookout = Lookout(engine, chronometer)
+        self._claimants = Claimants(transactor, self._lookout, index.bell)
+        self.waiting = Waiting()
+        self.tally = Tally()
+        self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
+        followers = (
+            self._lookout.note,
+            self._claimants.note,
+            self.waiting.note,
+            self.tally.note,
+            self.sweeper.note,
+        )
+        self._others = Others(watch, self._lookout.now, followers)
+        for follower in (*followers, self.tally.count):
+            transactor.follow(follower)
+
+    async def start(self) -> None:
+        """Begin to follow what is committed, and to end what is over. Raises `Error`."""
+        self.tally.note(Changes(pools=await self._lookout.all_pools()), await self._lookout.now())
+        if self._shared:
+            self._others.start()
+        self.sweeper.start()
+        self._claimants.start()
+
+    def close(self) -> None:
+        """Answer everybody who waits with what there is."""
+        self.waiting.close()
+
+    async def stop(self) -> None:
+        """End what `start` has begun."""
+        self.close()
+        await self._others.stop()
+        await self._claimants.stop()
+        await self.sweeper.stop()
 
     async def pool_put(
         self, name: str, spec: PoolSpec, generation: int | None, by: Actor
@@ -161,16 +209,16 @@ class Admission:
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
-        future = self._waiting.expect(lease.id)
+        future = self.waiting.expect(lease.id)
         try:
-            if self._waiting.shared:
+            if self._shared:
                 # Another process may have granted it, and that may have been heard of, just now.
                 now = await self._lookout.lease(lease.id)
                 if now.lease.state != "waiting":
                     return now
             there = await either(future, seconds, gone)
         finally:
-            self._waiting.forget(lease.id, future)
+            self.waiting.forget(lease.id, future)
         if not there:
             await self._transactor.submit_case(leasing.LeaseLeave(lease.id))
         return await self._lookout.lease(lease.id)

@@ -9,17 +9,13 @@ from moorage.service.admission import Admission
 from moorage.service.audit import Audit
 from moorage.service.batch import Batches
 from moorage.service.chores import Chores
-from moorage.service.claimants import Claimants
 from moorage.service.granting import Chronometer
 from moorage.service.index import Index
-from moorage.service.lookout import Lookout
 from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from moorage.service.sweeper import Sweeper
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Turns
 from moorage.service.upkeep import Upkeep
-from moorage.service.waiting import Waiting
 from moorage.service.watch import Watch
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
@@ -41,9 +37,6 @@ class Service:
     chores: Chores
     turns: Turns
     admission: Admission
-    waiting: Waiting
-    claimants: Claimants
-    sweeper: Sweeper
 
     @classmethod
     async def start(
@@ -66,17 +59,9 @@ class Service:
             engine, index, batches, turns, queue_max=queue_max, on_fatal=on_fatal
         )
         watch = Watch(engine, index.bell)
-        lookout = Lookout(engine, chronometer)
-        claimants = Claimants(transactor, lookout, index.bell)
-        waiting = Waiting(watch, claimants, shared=engine.shared)
-        sweeper = Sweeper(transactor, lookout, shared=engine.shared)
-        transactor.follow(lookout.note)
-        transactor.follow(waiting.note)
-        transactor.follow(sweeper.note)
+        admission = Admission(engine, transactor, index, watch, chronometer)
         transactor.start()
-        waiting.start()
-        sweeper.start()
-        claimants.start()
+        await admission.start()
         index.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock)
@@ -91,10 +76,7 @@ class Service:
             audit=audit,
             upkeep=Upkeep(engine, index, transactor, audit),
             watch=watch,
-            admission=Admission(transactor, lookout, waiting),
-            waiting=waiting,
-            claimants=claimants,
-            sweeper=sweeper,
+            admission=admission,
             chores=chores,
             turns=turns,
         )
@@ -118,11 +100,14 @@ class Service:
             queue_max=queue_max,
         )
 
+    def let_go(self) -> None:
+        """Answer everybody who waits for something with what there is."""
+        self.watch.close()
+        self.admission.close()
+
     async def stop(self) -> None:
         """Finish what was accepted, then give the database back."""
-        await self.waiting.stop()
-        await self.claimants.stop()
-        await self.sweeper.stop()
+        await self.admission.stop()
         await self.chores.stop()
         await self.transactor.stop()
         await self.index.stop()

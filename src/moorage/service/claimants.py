@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
 from moorage.core.limits import PAGE_MAX
+from moorage.service.cases import When
 from moorage.service.leasing import Sweep
 from moorage.service.lookout import Lookout
 from moorage.service.transactor import Transactor
@@ -41,7 +43,11 @@ class Claimants:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def note(self, leases: Iterable[Lease]) -> None:
+    def note(self, changes: Changes, _when: When) -> None:
+        """Follow the tickets."""
+        self._remember(lease for lease in changes.leases.values() if lease is not None)
+
+    def _remember(self, leases: Iterable[Lease]) -> None:
         """Remember who waits with a wish for the ledger, and who does not any more."""
         for lease in leases:
             if lease.allocations is not None and lease.state == "waiting":
@@ -73,6 +79,6 @@ class Claimants:
         cursor = None
         while True:
             views, cursor = await self._lookout.leases(cursor, PAGE_MAX, None, "waiting", None)
-            self.note(view.lease for view in views)
+            self._remember(view.lease for view in views)
             if cursor is None:
                 return

@@ -10,6 +10,7 @@ from moorage.core.admission.units import free_units, resting
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.limits import PAGE_MAX
 from moorage.service import faults
 from moorage.service.cases import When
 from moorage.service.granting import Chronometer
@@ -70,6 +71,18 @@ class Lookout:
         when = self._when(seen.timeline)
         views = [await self._pool_view(one, when) for one in seen.pools[:limit]]
         return views, views[-1].pool.name if len(seen.pools) > limit else None
+
+    async def all_pools(self) -> dict[str, Pool | None]:
+        """Return every pool, by name."""
+        found: dict[str, Pool | None] = {}
+        after = ""
+        while True:
+            with faults.told():
+                seen = await self._engine.read_aside(reads.pools_window(after, PAGE_MAX))
+            found.update((one.pool.name, one.pool) for one in seen.pools)
+            if len(seen.pools) < PAGE_MAX:
+                return found
+            after = seen.pools[-1].pool.name
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return one lease or ticket. Raises LEASE_NOT_FOUND."""

@@ -5,6 +5,7 @@ Run it aside: it reads everything. Each difference is one line for people.
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
+from moorage.store import admission_check
 from moorage.store.api import Plan, Query
 from moorage.store.rows import provider_from_row
 
@@ -34,6 +35,7 @@ def differences_load(
     found += yield from _adrift()
     found += yield from _words(standard_classes, standard_traits)
     (rows,) = yield [Query("providers_snapshot")]
+    found += yield from admission_check.differences_load()
     found += tree_differences({row[0]: provider_from_row(row)[0] for row in rows})
     return found
 

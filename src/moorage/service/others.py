@@ -1,0 +1,74 @@
+"""What other processes commit in pools and leases: read from the change rows, told like our own."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from moorage.core.admission.facts import Changes
+from moorage.core.ids import LeaseId
+from moorage.service.cases import When
+from moorage.service.watch import ChangesGoneError, Seen, Watch
+from moorage.store.admission_rows import lease_from_change, pool_from_body
+
+KINDS = ("pool", "lease")
+"""The kinds of changes that somebody here follows."""
+
+RETRY_SECONDS = 1.0
+"""How long to wait after a look at the change rows has failed."""
+
+WAIT_SECONDS = 60.0
+
+Follower = Callable[[Changes, When], None]
+
+log = logging.getLogger("moorage.others")
+
+
+class Others:
+    """Reads the change rows of a shared database, our own included, and tells the followers."""
+
+    def __init__(
+        self, watch: Watch, now: Callable[[], Awaitable[When]], followers: Sequence[Follower]
+    ) -> None:
+        self._watch = watch
+        self._now = now
+        self._followers = followers
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to follow, from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        cursor = None
+        while not self._watch.closed:
+            try:
+                if cursor is None:
+                    cursor = await self._watch.now()
+                window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
+                cursor = window.next
+                if window.changes:
+                    await self._tell(window.changes)
+            except ChangesGoneError as gone:
+                cursor = gone.oldest
+            except Exception:  # those who wait look again at the end of their wait
+                log.exception("following the other processes failed; it is tried again")
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _tell(self, seen: list[Seen]) -> None:
+        changes = Changes()
+        for one in seen:
+            body = one.row.body
+            if one.row.kind == "pool":
+                changes.pools[one.row.key] = None if body is None else pool_from_body(body)
+            else:
+                lease = None if body is None else lease_from_change(body)
+                changes.leases[LeaseId(one.row.key)] = lease
+        when = await self._now()
+        for follower in self._followers:
+            follower(changes, when)

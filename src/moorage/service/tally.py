@@ -1,0 +1,37 @@
+"""What is counted of admission, for metrics: the pools as they are, and what was done here."""
+
+from collections import Counter
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Pool
+from moorage.service.cases import When
+
+
+class Tally:
+    """The pools as last heard of, and what this process has committed since it started."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, Pool] = {}
+        self.granted: Counter[str] = Counter()
+        """Leases, by pool."""
+        self.ended: Counter[tuple[str, str]] = Counter()
+        """Leases and tickets, by pool and cause."""
+
+    def note(self, changes: Changes, _when: When) -> None:
+        """Follow the pools."""
+        for name, pool in changes.pools.items():
+            if pool is None:
+                self.pools.pop(name, None)
+            else:
+                self.pools[name] = pool
+
+    def count(self, changes: Changes, when: When) -> None:
+        """Count what was committed here."""
+        for lease in changes.leases.values():
+            if lease is None:
+                continue
+            for need in lease.needs:
+                if lease.ended_at is not None:
+                    self.ended[need.pool, lease.cause or ""] += 1
+                elif lease.token is not None and lease.granted_at == when.moment.at:
+                    self.granted[need.pool] += 1
