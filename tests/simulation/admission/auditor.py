@@ -1,0 +1,367 @@
+"""Watches what admission does from outside, and says which invariant it breaks.
+
+It keeps its own books (`books.py`) of what was asked, granted, ended and answered; it computes
+nothing by the package. What is checked, in short: I1 limit, I2 one holder per slot, I3 gangs whole,
+I4 tokens rise and old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder
+believes so, I7 every ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 nothing is
+free that could be granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots
+show exactly their leases. I14 and I20 are the simulation's: restarts, and an end of all faults.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Moment, Pool, Slot
+from moorage.core.ids import LeaseId
+from tests.simulation.admission import calls as do
+from tests.simulation.admission import standing
+from tests.simulation.admission.books import Books, LeaseBook, PoolBook, claim, units_in
+from tests.simulation.admission.line import Scan
+
+SECOND = 1_000_000
+JUMP = SECOND
+OUTAGE = 15 * SECOND
+TICK = SECOND
+"""What time alone permits is granted so soon after, while the service is up."""
+
+GRANTED = ("token", "granted_at", "slots")
+"""What a grant has settled."""
+
+FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
+"""What asking has settled."""
+
+
+@dataclass
+class Told:
+    """One call that the service has decided, and what it said."""
+
+    call: do.Call
+    lease: LeaseId | None
+    """The one that it is about; None: it was refused, or is about none."""
+    refused: bool
+
+
+class Auditor:
+    """Raises `Violation` as soon as something is not as it must be."""
+
+    def __init__(self, *, capacity: int = 0, slack: int = 0) -> None:
+        self.books = Books(capacity=capacity)
+        self.slack = slack
+        self.rows: dict[str, Pool] = {}
+        self.arrivals = 0
+        self.told: list[Told] = []
+        self.keys: dict[tuple[str, str], tuple[object, LeaseId]] = {}
+        self.successors: dict[tuple[str, str], LeaseId] = {}
+        """(owner, key) of new attempts, and what they are to replace."""
+        self.jumped = False
+        """The wall clock was set while no process looked: nobody can tell that from time."""
+        self.overdue: dict[LeaseId, int] = {}
+        self.true = self.at = self.alive = 0
+        self.outage_ended = 0
+        self.grants = 0
+
+    def slots_made(self, slots: list[Slot]) -> None:
+        """Note slots that were there from the beginning."""
+        self.books.slots |= {(slot.pool, slot.name): slot for slot in slots}
+
+    def restarted(self) -> None:
+        """Note that whoever does what time permits was away: its tick begins anew."""
+        self.overdue.clear()
+
+    # What clients see.
+
+    def believes(self, lease: LeaseId, until: int) -> None:
+        """Note until when, in true time, a client may act on a lease."""
+        book = self.books.find(lease)
+        claim(book is not None, "I14", lease, "was told to its client and is not there")
+        assert book is not None
+        book.believed_until = max(book.believed_until, until)
+
+    def answered(self, ask: do.Ask, seen: Lease) -> None:
+        """Check what a client is told of its ticket or lease."""
+        book = self.books.find(seen.id)
+        claim(book is not None, "I14", seen.id, "was acknowledged and is not there")
+        assert book is not None
+        claim((seen.owner, seen.key) == (ask.owner, ask.key), "I9", "another's lease:", seen)
+        _, first = self.keys.setdefault((ask.owner, ask.key), (ask, seen.id))
+        claim(first == seen.id, "I9", "one key, two leases:", ask.key, first, seen.id)
+        if seen.state == "granted":
+            claim(seen.token == book.seen.token, "I9", "two tokens:", seen.token, book.seen.token)
+
+    # What the service does.
+
+    def decided(self, call: do.Call, lease: LeaseId | None, *, refused: bool) -> None:
+        """Note how a call came out, before what it did is `committed`."""
+        self.told.append(Told(call, lease, refused))
+
+    def committed(self, true: int, moment: Moment, changes: Changes, *, swept: bool) -> None:
+        """Check one batch: what it says of time, and all that it has changed."""
+        self._time(true, moment)
+        for name, row in changes.pools.items():
+            self._pool(name, row)
+        for one in self.told:
+            self._call(one)
+        granted = self._leases(changes)
+        self._pay_in_place(granted)
+        standing.slots(self.books, changes)
+        self._in_order(changes, granted)
+        standing.sums(self.books, self.rows)
+        standing.limits(self.books, [one for one in granted if not self._aside(one)])
+        standing.tokens(self.books, granted)
+        self.grants += len(granted)
+        for name in set(self.books.pools) - set(self.rows):
+            inside = units_in([*self.books.granted(), *self.books.waiting()], name)
+            claim(inside == 0, "I7", name, "is gone with what was in it")
+            del self.books.pools[name]
+        for key, until in changes.heard.items():
+            self._heard(key, until)
+        if swept:
+            self._nothing_overdue()
+        self.told = []
+
+    def _time(self, true: int, moment: Moment) -> None:
+        """I16: the service's time passes as true time does; it never runs back."""
+        claim(moment.at >= self.at and moment.alive >= self.alive, "I16", "time runs back", moment)
+        claim(moment.alive <= moment.at, "I16", "alive longer than there was time", moment)
+        passed = moment.at - self.at
+        if self.at and not self.jumped:
+            claim(abs(passed - (true - self.true)) <= JUMP, "I16", "time jumps by", passed)
+        alive = moment.alive - self.alive
+        if self.at and passed <= OUTAGE:
+            claim(alive == passed, "I16", "alive for", alive, "of", passed)
+        elif self.at:
+            claim(alive <= OUTAGE, "I16", "an outage of", passed, "counts as", alive)
+            self.outage_ended = moment.at
+        self.true, self.at, self.alive, self.jumped = true, moment.at, moment.alive, False
+
+    def _pool(self, name: str, row: Pool | None) -> None:
+        if row is None:
+            self.rows.pop(name)
+            return
+        self.rows[name] = row
+        book = self.books.pools.setdefault(name, PoolBook(row.spec))
+        if book.spec != row.spec or book.paused != row.paused:
+            wanted: list[Any] = [do.PoolPut(name, row.spec), do.PoolPause(name, row.paused)]
+            asked = any(one.call in wanted for one in self.told if not one.refused)
+            claim(asked, "I10", name, "was changed by nobody")
+        book.now(row.spec, row.paused, self.at)
+
+    def _call(self, one: Told) -> None:
+        """Check that what was accepted may be accepted, and note what it makes possible."""
+        call = one.call
+        if isinstance(call, do.Retry) and one.lease is not None:
+            self.successors[call.ask.owner, call.ask.key] = call.lease
+        if isinstance(call, do.Ask | do.Retry) and one.lease is not None:
+            ask = call.ask if isinstance(call, do.Retry) else call
+            known, lease = self.keys.setdefault((ask.owner, ask.key), (ask, one.lease))
+            claim(lease == one.lease, "I9", "one key, two leases:", ask.key, lease, one.lease)
+            claim(known == ask, "I9", "one key, two requests:", known, ask)
+        if not isinstance(call, do.Touch) or one.lease is None:
+            return
+        book = self.books.find(call.lease)
+        assert book is not None
+        if call.owner is not None:
+            claim(call.owner == book.seen.owner, "I10", call, "was let in by another owner")
+        if call.token is not None:
+            claim(call.token == book.seen.token, "I4", call, "was let in by another token")
+        if not isinstance(call, do.Release | do.Revoke | do.Report | do.Retry):
+            claim(call.lease in self.books.live, "I4", call, "changes what has ended")
+        if isinstance(call, do.Hold):
+            book.may_hold.add(None if call.hold is None else self.at + call.hold)
+
+    def _leases(self, changes: Changes) -> list[Lease]:
+        """Take the after-images into the books; return who has been granted."""
+        ended, granted = [], []
+        for key, after in changes.leases.items():
+            claim(after is not None, "I7", key, "was forgotten")
+            assert after is not None
+            book = self.books.find(key)
+            before = None if book is None else book.seen
+            if before is None:
+                self._arrived(after)
+            else:
+                self._went_on(before, after)
+            if after.state == "ended" and (before is None or before.state != "ended"):
+                self._ended(before, after)
+                if before is not None and before.state == "granted":
+                    ended.append(after)
+            elif after.state == "granted" and (before is None or before.state == "waiting"):
+                granted.append(after)
+            self._note(key, after, book, before)
+        for lease in ended:
+            self._rest(lease, granted)
+        return granted
+
+    def _note(self, key: LeaseId, after: Lease, book: LeaseBook | None, before: Any) -> None:
+        if book is None:
+            book = LeaseBook(after, self.alive, self.true, self.at)
+            self.books.live[key] = book
+        if after.state == "granted" and (before is None or before.state != "granted"):
+            book.heard_alive, book.heard_true, book.heard_at = self.alive, self.true, self.at
+            book.may_hold = {None if after.hold is None else self.at + after.hold}
+        elif before is not None and after.state != "ended":
+            self._heard(key, after.heard_until)
+        book.seen = after
+        if after.state == "ended" and key in self.books.live:
+            self.books.ended[key] = self.books.live.pop(key)
+
+    def _arrived(self, after: Lease) -> None:
+        asked = self.keys.get((after.owner, after.key))
+        claim(asked is not None and asked[1] == after.id, "I7", after, "was asked for by nobody")
+        assert asked is not None
+        ask: Any = asked[0]
+        claim(after.needs == ask.needs and after.priority == ask.priority, "I3", after, "for", ask)
+        claim(after.forced == ask.forced, "I1", after, "for", ask)
+        if (after.owner, after.key) not in self.successors:
+            claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
+        self.arrivals = max(self.arrivals, after.arrival)
+
+    def _went_on(self, before: Lease, after: Lease) -> None:
+        order = ("waiting", "granted", "ended")
+        ahead = order.index(after.state) >= order.index(before.state)
+        claim(ahead, "I7", after.id, "went from", before.state, "to", after.state)
+        if before.state == "ended":
+            claim(before == after, "I7", after.id, "changes after its end")
+        for name in FIXED:
+            claim(getattr(before, name) == getattr(after, name), "I9", after.id, "changes", name)
+        if before.state == "granted":
+            for name in GRANTED:
+                claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
+
+    def _ended(self, before: Lease | None, after: Lease) -> None:
+        """Check that there is a cause for an end."""
+        book = self.books.find(after.id)
+        touched = [
+            type(one.call)
+            for one in self.told
+            if one.lease is not None and getattr(one.call, "lease", None) == after.id
+        ]
+        match after.cause:
+            case "released" | "withdrawn":
+                claim(do.Release in touched, "I10", after.id, "was released by nobody")
+            case "revoked":
+                claim(do.Revoke in touched, "I10", after.id, "was revoked by nobody")
+            case "retried":
+                claim(do.Retry in touched, "I10", after.id, "was retried by nobody")
+            case "hold_over":
+                assert before is not None and book is not None
+                due = before.hold_until
+                claim(due in book.may_hold, "I13", after.id, "holds until", due, book.may_hold)
+                claim(due is not None and due <= self.at, "I13", after.id, "held too short")
+            case "ttl_over":
+                self._unheard(book, after, after.ttl)
+                claim(before and before.state == "granted", "I7", after.id, "was no lease")
+                claim(not after.keep, "I5", after.id, "is to be kept and was ended")
+            case "unheard":
+                self._unheard(book, after, after.patience)
+                claim(before and before.state == "waiting", "I7", after.id, "was no ticket")
+            case _:
+                claim(False, "I7", after.id, "ended without a cause:", after.cause)
+
+    def _unheard(self, book: LeaseBook | None, after: Lease, patience: int | None) -> None:
+        """I6: nobody loses anything before it was silent for long enough, by any clock."""
+        assert book is not None
+        claim(patience is not None, "I6", after.id, "need not be heard of")
+        assert patience is not None
+        claim(self.alive >= book.heard_alive + patience, "I6", after.id, "ended early")
+        claim(self.true >= book.heard_true + patience - JUMP, "I6", after.id, "ended truly early")
+        claim(self.true >= book.believed_until, "I6", after.id, "ended while it was relied on")
+        if after.token is not None and self.alive < book.heard_alive + 2 * patience:
+            grace = self.outage_ended + patience // 3
+            claim(self.at >= grace, "I16", after.id, "ended right after an outage")
+
+    def _heard(self, key: LeaseId, until: int | None) -> None:
+        """Note a sign of life, if it is one; then somebody must have given it."""
+        book = self.books.live.get(key)
+        claim(book is not None, "I4", key, "has ended and is heard of")
+        assert book is not None
+        spoke = (do.Poll, do.Renew, do.Ask, do.Hold, do.Report)
+        if book.seen.heard_until == until:
+            return
+        signs = [one for one in self.told if one.lease == key and isinstance(one.call, spoke)]
+        claim(signs, "I5", key, "lives on without a sign of life")
+        book.heard_alive, book.heard_true, book.heard_at = self.alive, self.true, self.at
+        book.seen = structs.replace(book.seen, heard_until=until)
+
+    def _rest(self, lease: Lease, granted: list[Lease]) -> None:
+        if any(self._in_place(new) == lease.id for new in granted):
+            return
+        for need in lease.needs:
+            pool = self.books.pools[need.pool]
+            if pool.spec.cooldown:
+                pool.rests.append((self.at + pool.spec.cooldown, need.units))
+
+    def _in_place(self, new: Lease) -> LeaseId | None:
+        """Return the lease whose units a new attempt has taken over, if it has."""
+        old = self.books.find(self.successors.get((new.owner, new.key), LeaseId("")))
+        if old is None or old.seen.token is None or old.seen.ended_at != self.at or new.forced:
+            return None
+        if old.seen.needs != new.needs or old.seen.allocations or new.allocations:
+            return None
+        names = [need.pool for need in new.needs]
+        pools = [self.books.pools[name] for name in names]
+        holding = [lease for lease in self.books.granted() if lease.id != new.id]
+        for name, pool in zip(names, pools, strict=True):
+            if pool.paused or pool.spec.on_retry != "keep":
+                return None
+            units = units_in([new], name)
+            own = [lease for lease in holding if lease.owner == new.owner]
+            if units_in(holding, name) + units > self.books.limit(name):
+                return None
+            if pool.spec.quota is not None and units_in(own, name) + units > pool.spec.quota:
+                return None
+        return old.seen.id
+
+    def _pay_in_place(self, granted: list[Lease]) -> None:
+        for lease in granted:
+            if self._in_place(lease) is not None:
+                for need in lease.needs:
+                    self.books.pools[need.pool].pay(self.at, need.units)
+
+    def _in_order(self, changes: Changes, granted: list[Lease]) -> None:
+        """I8, I11, I12, I18: who was granted, and who should have been."""
+        ranked = [lease for lease in granted if not self._aside(lease)]
+        polls = (do.Poll, do.Ask)
+        scan = Scan(
+            self.books,
+            self.at,
+            self.alive,
+            {lease.id for lease in ranked},
+            frozenset(o.lease for o in self.told if o.lease and isinstance(o.call, polls)),
+        )
+        for lease in ranked:  # not yet: the scan gives them what they were given
+            self.books.live[lease.id].seen = structs.replace(lease, state="waiting")
+        try:
+            scan.run(self.books.waiting())
+        finally:
+            for lease in ranked:
+                self.books.live[lease.id].seen = lease
+        touched = set(changes.pools)
+        self.overdue = {key: self.overdue.get(key, self.at) for key in scan.must}
+        for key, since in self.overdue.items():
+            tick = self.slack if scan.must[key] <= touched else TICK + self.slack
+            claim(
+                self.at - since <= tick - (tick == 0), "I11", key, "could be granted since", since
+            )
+
+    def _aside(self, lease: Lease) -> bool:
+        """Is it granted outside the line: forced, or in the place of what it retries?"""
+        return lease.forced or self._in_place(lease) is not None
+
+    def _nothing_overdue(self) -> None:
+        """I5, I13: after a sweep nobody is left whose time is over."""
+        for key, book in self.books.live.items():
+            lease = book.seen
+            if lease.hold_until is not None and lease.state == "granted":
+                claim(lease.hold_until + self.slack > self.at, "I13", key, "outlives its hold")
+            if lease.state == "granted" and (lease.keep or lease.ttl is None):
+                continue
+            patience = lease.ttl if lease.state == "granted" else lease.patience
+            assert patience is not None
+            silent = self.alive - book.heard_alive - self.slack
+            excused = self.at < self.outage_ended + patience // 3 + self.slack
+            late = silent > patience + (patience if excused and lease.state == "granted" else 0)
+            claim(not late, "I5", key, "is", lease.state, "and was silent for", silent)

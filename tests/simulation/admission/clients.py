@@ -1,0 +1,248 @@
+"""Simulated clients: who does well, who crashes, repeats, comes late, sleeps, lies and forgets.
+
+A client is a generator. It yields a `do.Call` and is sent the answer (`Seen`, `Refused`, or `LOST`
+when none came), or it yields a number of microseconds to wait. It knows true time only as its own
+clock, and acts on a lease only as long as that says it may.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from moorage.core.admission.model import Lease, Need, Token
+from moorage.core.ids import LeaseId
+from tests.simulation.admission import calls as do
+from tests.simulation.admission.server import Refused, Seen
+
+SECOND = 1_000_000
+MARGIN = 100_000
+"""A holder stops so long before it believes that its lease is over."""
+
+LOST = Refused("lost")
+"""No answer came: whether anything was done is unknown."""
+
+Steps = Generator[Any, Any, Any]
+
+
+class World(Protocol):
+    """What a client can see and do."""
+
+    @property
+    def now(self) -> int:
+        """True time."""
+        ...
+
+    @property
+    def faulty(self) -> bool:
+        """May things go wrong? Once they may not, everybody does one round more, and well."""
+        ...
+
+    def believes(self, lease: LeaseId, until: int) -> None:
+        """Say until when this client will act on a lease."""
+        ...
+
+    def told(self, ask: do.Ask, seen: Lease) -> None:
+        """Say what was answered to an ask."""
+        ...
+
+
+@dataclass
+class Wishes:
+    """What a client asks for, again and again."""
+
+    needs: tuple[Need, ...]
+    priority: int = 0
+    ttl: int | None = None
+    hold: int | None = None
+    patience: int = 10 * SECOND
+    forced: bool = False
+    pull: bool = False
+    allocations: str | None = None
+    work: int = 5 * SECOND
+
+
+@dataclass
+class Client:
+    """One client of its own name, with its own dice."""
+
+    world: World
+    name: str
+    random: Random
+    wishes: Wishes
+    clumsy: float = 0.05
+    """How likely each of its steps goes wrong."""
+    attempts: int = 0
+    rounds: int = 0
+    old: list[tuple[LeaseId, Token | None]] = field(default_factory=list)
+    """What it once held."""
+
+    def run(self) -> Steps:
+        """Ask, wait, work and give back, until nothing may go wrong any more and it went well."""
+        while True:
+            yield self.random.randrange(4 * SECOND)
+            well = not self.world.faulty
+            done = yield from self._round()
+            self.rounds += done
+            if well and done:
+                return
+
+    def _slips(self) -> bool:
+        return self.world.faulty and self.random.random() < self.clumsy
+
+    def _round(self) -> Steps:
+        """Return whether a lease was had and given back as it should be."""
+        self.attempts += 1
+        ask = self._ask()
+        seen = yield from self._insist(ask)
+        if seen is None:
+            return False
+        seen = yield from self._wait(ask, seen)
+        while seen is not None and self.random.random() < 0.15:
+            seen = yield from self._tries_again(seen)
+        return False if seen is None else (yield from self._work(seen))
+
+    def _ask(self) -> do.Ask:
+        wishes = self.wishes
+        return do.Ask(
+            owner=self.name,
+            key=f"{self.name}/{self.attempts}",
+            needs=wishes.needs,
+            priority=wishes.priority,
+            ttl=wishes.ttl,
+            hold=wishes.hold,
+            patience=wishes.patience,
+            forced=wishes.forced,
+            pull=wishes.pull,
+            allocations=wishes.allocations,
+        )
+
+    def _insist(self, ask: do.Ask) -> Steps:
+        """Ask with one key until there is an answer, or give up."""
+        for _ in range(8):
+            sent = self.world.now
+            answer = yield ask
+            if isinstance(answer, Seen):
+                self._hears(ask, answer, sent)
+                if self._slips():  # asks again, as if it had heard nothing
+                    yield self.random.randrange(3 * SECOND)
+                    continue
+                return answer
+            if answer is not LOST:
+                yield self.random.randrange(5 * SECOND)
+                return None
+            yield self.random.randrange(SECOND)
+        return None
+
+    def _hears(self, ask: do.Ask, seen: Seen, sent: int) -> None:
+        self.world.told(ask, seen.lease)
+        self._relies(seen, sent)
+
+    def _relies(self, seen: Seen, sent: int) -> int | None:
+        """Say, and return, until when it may act; None: until it says otherwise."""
+        if seen.lease.state != "granted":
+            return 0
+        if seen.remaining is None:
+            return None
+        until = sent + seen.remaining - MARGIN
+        self.world.believes(seen.lease.id, until)
+        return until
+
+    def _wait(self, ask: do.Ask, seen: Seen) -> Steps:
+        """Poll until it is granted or has ended, or give up in one of many ways."""
+        while seen.lease.state == "waiting":
+            if self._slips():
+                return (yield from self._gives_up(seen.lease))
+            late = self.wishes.patience if self._slips() else self.wishes.patience // 4
+            yield self.random.randrange(late // 2, late + SECOND // 4)
+            sent = self.world.now
+            answer = yield do.Poll(seen.lease.id)
+            if isinstance(answer, Seen):
+                seen = answer
+                self._hears(ask, seen, sent)
+            elif answer is not LOST:
+                return None
+        return seen if seen.lease.state == "granted" else None
+
+    def _tries_again(self, seen: Seen) -> Steps:
+        """Go on with a new attempt of the same, in one step."""
+        self.old.append((seen.lease.id, seen.lease.token))
+        ask, sent = self._anew(), self.world.now
+        for _ in range(4):
+            again = yield do.Retry(seen.lease.id, self.name, seen.lease.token, ask)
+            if isinstance(again, Seen):
+                self._hears(ask, again, sent)
+                return (yield from self._wait(ask, again))
+            if again is not LOST:
+                return None
+        return None
+
+    def _gives_up(self, lease: Lease) -> Steps:
+        if self.random.random() < 0.5:
+            yield do.Release(lease.id, self.name, None)
+        else:
+            yield self.random.randrange(60 * SECOND)  # and the ticket stays behind
+
+    def _work(self, seen: Seen) -> Steps:
+        lease = seen.lease
+        self.old.append((lease.id, lease.token))
+        until = self._relies(seen, self.world.now)
+        ends = self.world.now + self.random.randrange(1, 2 * self.wishes.work)
+        while self.world.now < ends:
+            if self._slips():
+                yield from self._goes_astray(lease)
+                return False
+            if lease.ttl is None:
+                yield ends - self.world.now
+                break
+            yield min(max(1, ends - self.world.now), lease.ttl // 3)
+            sent = self.world.now
+            answer = yield do.Renew(lease.id, self.name, lease.token)
+            if isinstance(answer, Seen):
+                until = self._relies(answer, sent)
+            elif answer is not LOST or (until is not None and self.world.now >= until):
+                return False  # it has lost its lease, and stops
+        return (yield from self._gives_back(lease))
+
+    def _gives_back(self, lease: Lease) -> Steps:
+        token = lease.token if self.random.random() < 0.5 else None
+        for _ in range(8):
+            answer = yield do.Release(lease.id, self.name, token)
+            if answer is not LOST and not self._slips():  # else once more, for nothing
+                return True
+            yield self.random.randrange(SECOND)
+        return False
+
+    def _goes_astray(self, lease: Lease) -> Steps:
+        """Crash, or be stopped past the TTL and go on with the old token, or lie."""
+        match self.random.randrange(7):
+            case 0:
+                return  # it has crashed, and comes back under a new key
+            case 1:
+                yield self.random.randrange(3 * (lease.ttl or 10 * SECOND))
+                yield do.Renew(lease.id, self.name, lease.token)
+                yield do.Release(lease.id, self.name, lease.token)
+            case 2:
+                yield do.Retry(lease.id, self.name, lease.token, self._anew())
+            case 3:
+                hold = self.random.choice([None, SECOND, 10 * SECOND])
+                yield do.Hold(lease.id, self.name, lease.token, hold)
+            case 4:
+                yield do.Report(lease.id, self.name, lease.token, "failed")
+                yield do.Release(lease.id, self.name, Token(0, 0, 0))
+            case 5:
+                other, token = self.random.choice(self.old)
+                yield do.Release(other, self.name, token)
+                yield do.Release(lease.id, f"not {self.name}", None)
+            case 6:
+                yield do.Renew(lease.id, self.name, Token(9, 9, 9))
+                yield self._ask_otherwise()
+
+    def _anew(self) -> do.Ask:
+        self.attempts += 1
+        return self._ask()
+
+    def _ask_otherwise(self) -> do.Ask:
+        """The same key with another body: to be refused."""
+        ask = self._ask()
+        return do.Ask(owner=ask.owner, key=ask.key, needs=ask.needs, priority=ask.priority + 1)

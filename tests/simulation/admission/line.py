@@ -1,0 +1,133 @@
+"""Who may be granted, and who must be: the one rule of the waiting line, told a second time.
+
+Scan by (priority, arrival). A ticket that fits everywhere is granted; else its needs are set aside
+in each of its pools, as far as something is free, and later tickets see only the rest. Who asks for
+more than the present limit, for a paused pool or above a quota is passed over; likewise who could
+be granted but for the ledger. Where pacing is in doubt for its jitter, what was granted decides.
+"""
+
+from dataclasses import dataclass, field
+
+from moorage.core.admission.model import Lease
+from moorage.core.ids import LeaseId
+from tests.simulation.admission.books import Books, claim, units_in
+
+PULL_SILENCE = 10_000_000
+"""A polling client that was not heard of for so long keeps nobody else waiting."""
+
+
+@dataclass
+class Room:
+    """What is left of one pool during a scan."""
+
+    free: dict[str | None, int]
+    """By the state that is asked for of slots; None: of units without names."""
+    quota: int | None
+    held: dict[str, int]
+    limit: int
+    set_aside: dict[str | None, int] = field(default_factory=dict)
+
+
+@dataclass
+class Scan:
+    """One pass over the line. `must`: tickets that should have been granted and were not."""
+
+    books: Books
+    at: int
+    alive: int
+    granted: set[LeaseId]
+    polled: frozenset[LeaseId]
+    rooms: dict[str, Room] = field(default_factory=dict)
+    must: dict[LeaseId, set[str]] = field(default_factory=dict)
+    ledger_free: int = 0
+    doubtful: set[str] = field(default_factory=set)
+
+    def run(self, tickets: list[Lease]) -> None:
+        """Judge tickets, in any order given; `books` still without what was granted of them."""
+        holding = self.books.granted()
+        for name, pool in self.books.pools.items():
+            limit = self.books.limit(name)
+            free = limit - units_in(holding, name) - pool.resting(self.at)
+            held: dict[str, int] = {}
+            for lease in holding:
+                held[lease.owner] = held.get(lease.owner, 0) + units_in([lease], name)
+            self.rooms[name] = Room(self._free(name, free), pool.spec.quota, held, limit)
+        self.ledger_free = self.books.capacity - self.books.in_ledger()
+        for ticket in sorted(tickets, key=lambda lease: (-lease.priority, lease.arrival)):
+            self._judge(ticket)
+
+    def _free(self, name: str, free: int) -> dict[str | None, int]:
+        pool = self.books.pools[name]
+        if pool.spec.limit is not None:
+            return {None: max(0, free)}
+        found: dict[str | None, int] = {}
+        for (where, _), slot in self.books.slots.items():
+            if where == name and not slot.owner:
+                found[slot.state] = found.get(slot.state, 0) + 1
+        for key in self.granted:  # theirs are still to be granted
+            for need in self.books.live[key].seen.needs:
+                if need.pool == name:
+                    found[need.state] = found.get(need.state, 0) + need.units
+        return found
+
+    def _judge(self, ticket: Lease) -> None:
+        granted = ticket.id in self.granted
+        passed_over = self._passed_over(ticket)
+        if passed_over:
+            claim(not granted, *passed_over, ticket.id)
+            return
+        fits = int(ticket.allocations or 0) <= self.ledger_free
+        short = [need.pool for need in ticket.needs if self._left(ticket, need.pool) < need.units]
+        paced = [self.books.pools[need.pool].paced(self.at) for need in ticket.needs]
+        if granted:
+            claim(not short, "I1, I8", ticket.id, "was granted before its turn in", short)
+            claim(False not in paced, "I12", ticket.id, "was granted too soon after the last")
+            claim(self._may_now(ticket), "I8", ticket.id, "was granted without its poll")
+            claim(fits, "I1", ticket.id, "does not fit in the ledger")
+            self._take(ticket)
+            return
+        if not short and False not in paced and self._may_now(ticket) and not fits:
+            if None in paced:  # if pacing kept it, its needs are set aside, else not
+                self.doubtful |= {need.pool for need in ticket.needs}
+            return
+        doubt = any(need.pool in self.doubtful for need in ticket.needs)
+        if not short and all(paced) and self._may_now(ticket) and not doubt:
+            self.must[ticket.id] = {need.pool for need in ticket.needs}
+        for need in ticket.needs:
+            room = self.rooms[need.pool]
+            state = self._state(ticket, need.pool)
+            room.free[state] = max(0, room.free.get(state, 0) - need.units)
+
+    def _passed_over(self, ticket: Lease) -> tuple[str, str] | None:
+        for need in ticket.needs:
+            room = self.rooms[need.pool]
+            if self.books.pools[need.pool].paused:
+                return "I8", "needs a pool that is paused"
+            if need.units > room.limit:
+                return "I1", "wants more than the limit"
+            if room.quota is not None and room.held.get(ticket.owner, 0) + need.units > room.quota:
+                return "I18", "is above the quota of its owner"
+        if ticket.pull and ticket.id not in self.polled:
+            heard = self.books.live[ticket.id].heard_alive
+            if self.alive - heard > PULL_SILENCE:
+                return "I8", "was granted without its poll"
+        return None
+
+    def _may_now(self, ticket: Lease) -> bool:
+        return not ticket.pull or ticket.id in self.polled
+
+    def _state(self, ticket: Lease, pool: str) -> str | None:
+        if self.books.pools[pool].spec.limit is not None:
+            return None
+        return next(need.state for need in ticket.needs if need.pool == pool)
+
+    def _left(self, ticket: Lease, pool: str) -> int:
+        return self.rooms[pool].free.get(self._state(ticket, pool), 0)
+
+    def _take(self, ticket: Lease) -> None:
+        for need in ticket.needs:
+            room = self.rooms[need.pool]
+            room.free[self._state(ticket, need.pool)] -= need.units
+            room.held[ticket.owner] = room.held.get(ticket.owner, 0) + need.units
+            self.books.pools[need.pool].pay(self.at, need.units)
+        self.ledger_free -= int(ticket.allocations or 0)

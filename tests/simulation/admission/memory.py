@@ -1,0 +1,177 @@
+"""The store of the simulator: dictionaries that commit as a whole, and load no more than asked for.
+
+It loads by the words of `Keys`, lines a few tickets at a time, so that a decision that reads what
+nobody has loaded for it fails here.
+"""
+
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from moorage.core.admission.facts import Changes, Facts, Keys, Line
+from moorage.core.admission.model import Lease, Pool, Slot, Timeline, due_of
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+
+DUE_MAX = 100
+
+
+def rank(lease: Lease) -> tuple[int, int]:
+    """Return the order of a line: the higher priority first, then who came first."""
+    return (-lease.priority, lease.arrival)
+
+
+@dataclass
+class Memory:
+    """All rows of admission, as committed; and a ledger of one provider of one class."""
+
+    page: int = 2
+    """Tickets of a line that are loaded at once."""
+    timeline: Timeline = field(default_factory=Timeline)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    leases: dict[LeaseId, Lease] = field(default_factory=dict)
+    """Those that live; the ended ones are apart."""
+    ended: dict[LeaseId, Lease] = field(default_factory=dict)
+    asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
+    slots: dict[str, dict[str, Slot]] = field(default_factory=dict)
+    lines: dict[str, list[LeaseId]] = field(default_factory=dict)
+    due: dict[LeaseId, Instant] = field(default_factory=dict)
+    """When the sweep is to look at a lease, as of when that was last written."""
+    epoch: int = 1
+    revision: int = 0
+    capacity: int = 0
+    """Of the ledger."""
+
+    def find(self, lease: LeaseId) -> Lease | None:
+        """Return a lease, ended or not."""
+        return self.leases.get(lease) or self.ended.get(lease)
+
+    def taken(self) -> int:
+        """Return what leases hold in the ledger."""
+        return sum(
+            int(lease.allocations)
+            for lease in self.leases.values()
+            if lease.allocations is not None and lease.state == "granted"
+        )
+
+    def wanting(self) -> frozenset[str]:
+        """Return the pools in which somebody waits who wants something in the ledger, too."""
+        tickets = [lease for lease in self.leases.values() if lease.state == "waiting"]
+        return frozenset(need.pool for t in tickets if t.allocations for need in t.needs)
+
+    def load(self, keys: Keys) -> Facts:
+        """Return what these keys name, and what stands in `Keys` besides."""
+        leases = {key: lease for key in keys.leases if (lease := self.find(key)) is not None}
+        asked = {key: self.asked[key] for key in keys.asked if key in self.asked}
+        for key in asked.values():
+            leases[key] = self._found(key)
+        names = set(keys.pools) | set(keys.ends)
+        due = self._due(keys.due)
+        for key in due:
+            leases[key] = self.leases[key]
+        names |= {need.pool for lease in leases.values() for need in lease.needs}
+        names |= self._woken(keys.due)
+        pools = {name: self.pools[name] for name in names if name in self.pools}
+        if any(pool.gangs for pool in pools.values()):
+            pools |= {name: pool for name, pool in self.pools.items() if pool.gangs}
+        for lease in self.leases.values():
+            if any(need.pool in keys.ends for need in lease.needs):
+                leases[lease.id] = lease
+        facts = Facts(
+            timeline=self.timeline,
+            pools=pools,
+            leases=leases,
+            asked=asked | {(lease.owner, lease.key): key for key, lease in leases.items()},
+            slots={name: dict(self.slots.get(name, {})) for name in pools},
+            due=due,
+        )
+        facts.held = self._held(pools, keys.quotas)
+        return facts
+
+    def load_more(self, facts: Facts, wanted: dict[str, int]) -> None:
+        """Load the next page of these lines."""
+        for name, count in wanted.items():
+            line = facts.lines.setdefault(name, Line())
+            stored = self.lines.get(name, [])
+            reach = len(line.tickets) + max(self.page, min(count, 2 * self.page))
+            for key in stored[len(line.tickets) : reach]:
+                line.tickets.append(key)
+                if key not in facts.leases and key in self.leases:
+                    facts.leases.setdefault(key, self.leases[key])
+            line.whole = len(line.tickets) >= len(stored)
+
+    def save(self, changes: Changes) -> None:
+        """Make the changes of a batch the truth."""
+        if changes.timeline is not None:
+            self.timeline = changes.timeline
+        for name, pool in changes.pools.items():
+            if pool is None:
+                del self.pools[name]
+                self.slots.pop(name, None)
+            else:
+                self.pools[name] = pool
+        for key, lease in changes.leases.items():
+            assert lease is not None, "leases are forgotten by a chore alone"
+            self.asked[lease.owner, lease.key] = key
+            where, other = self.leases, self.ended
+            if lease.state == "ended":
+                where, other = other, where
+            other.pop(key, None)
+            where[key] = lease
+        for (pool_name, name), slot in changes.slots.items():
+            assert slot is not None, "nobody takes slots away here"
+            self.slots.setdefault(pool_name, {})[name] = slot
+        for key, until in changes.heard.items():
+            self.leases[key] = structs.replace(self.leases[key], heard_until=until)
+        for key in {*changes.leases, *changes.heard, *changes.postponed}:
+            due = due_of(self.leases[key], self.timeline) if key in self.leases else None
+            self.due.pop(key, None)
+            if due is not None:
+                self.due[key] = due
+        if changes.told:
+            self.revision += 1
+            self._line_up()
+
+    def next_due(self) -> Instant | None:
+        """Return the service time at which time itself may change something."""
+        wakes = [pool.wake_at for pool in self.pools.values() if pool.wake_at is not None]
+        return min([*wakes, *self.due.values()], default=None)
+
+    def _found(self, key: LeaseId) -> Lease:
+        found = self.find(key)
+        assert found is not None
+        return found
+
+    def _due(self, at: Instant | None) -> list[LeaseId]:
+        if at is None:
+            return []
+        found = sorted((due, key) for key, due in self.due.items() if due <= at)
+        return [key for _, key in found[:DUE_MAX]]
+
+    def _woken(self, at: Instant | None) -> set[str]:
+        if at is None:
+            return set()
+        return {
+            name
+            for name, pool in self.pools.items()
+            if pool.wake_at is not None and pool.wake_at <= at
+        }
+
+    def _held(self, pools: dict[str, Pool], quotas: set[str]) -> dict[tuple[str, str], int]:
+        held: dict[tuple[str, str], int] = {}
+        for lease in self.leases.values():
+            if lease.state != "granted":
+                continue
+            for need in lease.needs:
+                pool = pools.get(need.pool)
+                if pool is not None and (pool.spec.quota is not None or pool.name in quotas):
+                    at = (need.pool, lease.owner)
+                    held[at] = held.get(at, 0) + need.units
+        return held
+
+    def _line_up(self) -> None:
+        self.lines = {}
+        for lease in sorted(self.leases.values(), key=rank):
+            if lease.state == "waiting":
+                for name in sorted({need.pool for need in lease.needs}):
+                    self.lines.setdefault(name, []).append(lease.id)

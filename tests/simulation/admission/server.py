@@ -1,0 +1,222 @@
+"""One process of the service, without sockets and disks: it decides batches on a `Memory`.
+
+The steps are the transactor's: load, decide each call in turn, grant once, commit, answer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moorage.core.admission import ending, leases, pools, timeline
+from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import Lease, Moment
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.ids import LeaseId
+from tests.simulation.admission import calls as do
+from tests.simulation.admission.auditor import Auditor
+from tests.simulation.admission.memory import Memory
+
+ALIVE = 5_000_000
+"""How old `alive_at` may become before a batch that changes nothing else writes it."""
+
+
+@dataclass
+class Refused:
+    """A call came to nothing."""
+
+    code: str
+
+
+@dataclass
+class Seen:
+    """What a client is told of a lease. `remaining`: of its TTL, at the time of the answer."""
+
+    lease: Lease
+    remaining: int | None
+
+
+@dataclass
+class Batch:
+    """What was decided, before it is committed."""
+
+    moment: Moment
+    changes: Changes
+    calls: list[do.Call]
+    outcomes: list[Any]
+    """Of each call: a lease's id, a `Refused`, or None."""
+    capacity_freed: bool = False
+    """Something was given back to the ledger: others may fit now."""
+
+
+@dataclass
+class Server:
+    """A process: all it remembers is what its clocks said last."""
+
+    memory: Memory
+    auditor: Auditor
+    new_id: Callable[[], LeaseId]
+    last: int | None = None
+    """The service time of its last batch; None: it has only started."""
+    monotonic: int = 0
+
+    def decide(self, calls: list[do.Call], wall: int, monotonic: int) -> Batch:
+        """Decide a batch; nothing is kept yet."""
+        expected = None
+        if self.last is not None:
+            passed = monotonic - self.monotonic
+            expected = Instant(self.last + passed - self.memory.timeline.skew)
+        line, moment = timeline.advance(self.memory.timeline, Instant(wall), expected)
+        self.last, self.monotonic = moment.at, monotonic
+        keys = Keys()
+        for call in calls:
+            keys.update(keys_of(call, moment))
+        facts = self.memory.load(keys)
+        facts.timeline = line
+        batch = Batch(moment, Changes(), calls, [])
+        for call in calls:
+            batch.outcomes.append(self._decide(call, facts, batch, Instant(wall)))
+        self._grant(facts, batch, Instant(wall))
+        before = self.memory.timeline
+        if batch.changes or line.alive_at - before.alive_at >= ALIVE or line.skew != before.skew:
+            batch.changes.timeline = facts.timeline
+        return batch
+
+    def commit(self, batch: Batch, true: int) -> None:
+        """Keep a batch, and let the auditor see it; one that has changed nothing is none."""
+        if not batch.changes:
+            return
+        memory = self.memory
+        batch.changes.stamp(memory.epoch, memory.revision + 1)
+        memory.save(batch.changes)
+        for call, outcome in zip(batch.calls, batch.outcomes, strict=True):
+            refused = isinstance(outcome, Refused)
+            self.auditor.decided(call, None if refused else outcome, refused=refused)
+        swept = any(isinstance(call, do.Sweep) for call in batch.calls)
+        self.auditor.committed(true, batch.moment, batch.changes, swept=swept)
+
+    def answer(self, batch: Batch, outcome: Any) -> Any:
+        """Return what is told to whoever made a call."""
+        lease = self.memory.find(LeaseId(outcome)) if isinstance(outcome, str) else None
+        if lease is None:
+            return outcome
+        until = lease.heard_until if lease.state == "granted" else None
+        return Seen(lease, None if until is None else until - batch.moment.alive)
+
+    def _decide(self, call: do.Call, facts: Facts, batch: Batch, wall: Instant) -> Any:
+        try:
+            made, answer = self._run(call, facts, batch.moment, wall)
+        except Error as refusal:
+            return Refused(refusal.code)
+        facts.apply(made)
+        batch.changes.update(made)
+        return answer if isinstance(call, do.Ask | do.Poll | do.Touch) else None
+
+    def _run(
+        self, call: do.Call, facts: Facts, moment: Moment, wall: Instant
+    ) -> tuple[Changes, Any]:
+        match call:
+            case do.Ask():
+                return leases.ask(facts, moment, self._ask(call, moment))
+            case do.Poll(lease):
+                known = facts.leases.get(lease)
+                patience = 0 if known is None else known.patience
+                return leases.poll(facts, moment, lease, Instant(moment.alive + patience))
+            case do.Renew(lease, owner, token):
+                return leases.renew(facts, moment, lease, Proof(owner, token), None)
+            case do.Release(lease, owner, token):
+                return leases.release(facts, moment, wall, lease, Proof(owner, token))
+            case do.Revoke(lease):
+                return leases.release(facts, moment, wall, lease, Proof(None, None), "revoked")
+            case do.Hold(lease, owner, token, hold):
+                return leases.hold(facts, moment, lease, Proof(owner, token), hold)
+            case do.Retry(lease, owner, token, ask):
+                new = self._ask(ask, moment)
+                return leases.retry(facts, moment, wall, lease, Proof(owner, token), new)
+            case do.Report(lease, owner, token, result):
+                return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
+            case do.PoolPut(name, spec, slotted):
+                return pools.put(facts, moment, wall, name, spec, None, slotted)
+            case do.PoolPause(name, paused):
+                return pools.pause(facts, moment, wall, name, paused)
+            case do.PoolDelete(name):
+                return pools.delete(facts, moment, name)
+            case do.Sweep():
+                return ending.sweep(facts, moment, wall)
+        raise AssertionError(call)
+
+    def _ask(self, ask: do.Ask, moment: Moment) -> Ask:
+        return Ask(
+            id=self.new_id(),
+            owner=ask.owner,
+            key=ask.key,
+            digest=repr(ask),
+            needs=ask.needs,
+            priority=ask.priority,
+            ttl=ask.ttl,
+            hold=ask.hold,
+            patience=ask.patience,
+            labels={},
+            forced=ask.forced,
+            pull=ask.pull,
+            allocations=ask.allocations,
+            heard_until=Instant(moment.alive + ask.patience),
+        )
+
+    def _grant(self, facts: Facts, batch: Batch, wall: Instant) -> None:
+        """Grant what can be granted, loading lines until they are long enough."""
+        free = self.memory.capacity - self.memory.taken()
+        for key, lease in batch.changes.leases.items():
+            before = self.memory.leases.get(key)
+            assert lease is not None
+            if lease.allocations is not None:
+                was = before is not None and before.state == "granted"
+                free += int(lease.allocations) * (was - (lease.state == "granted"))
+                batch.capacity_freed |= was and lease.state == "ended"
+        polled = frozenset(
+            LeaseId(outcome)
+            for call, outcome in zip(batch.calls, batch.outcomes, strict=True)
+            if isinstance(call, do.Ask | do.Poll) and isinstance(outcome, str)
+        )
+        while True:
+            left = [free]
+
+            def try_claim(lease: Lease, left: list[int] = left) -> str | None:
+                wanted = int(lease.allocations or 0)
+                if wanted > left[0]:
+                    return f"{left[0]} are free"
+                left[0] -= wanted
+                return None
+
+            try:
+                made = admit(facts, batch.moment, wall, try_claim, polled)
+            except LineShort as short:
+                self.memory.load_more(facts, short.wanted)
+            else:
+                break
+        facts.apply(made)
+        batch.changes.update(made)
+
+
+def keys_of(call: do.Call, moment: Moment) -> Keys:
+    """Return what the decision on a call reads."""
+    match call:
+        case do.Ask():
+            return Keys(pools={need.pool for need in call.needs}, asked={(call.owner, call.key)})
+        case do.Retry():
+            ask = call.ask
+            names = {need.pool for need in ask.needs}
+            return Keys(leases={call.lease}, pools=names, asked={(ask.owner, ask.key)})
+        case do.Poll() | do.Touch():
+            return Keys(leases={call.lease})
+        case do.PoolDelete(name):
+            return Keys(pools={name}, ends={name})
+        case do.PoolPut(name, spec):
+            return Keys(pools={name}, quotas=set() if spec.quota is None else {name})
+        case do.PoolPause(name):
+            return Keys(pools={name})
+        case do.Sweep(names):
+            return Keys(pools=set(names), due=moment.at)
+    raise AssertionError(call)

@@ -1,0 +1,336 @@
+"""One seed: a world in virtual time, in which everything that can go wrong does.
+
+Calls are lost, doubled and late, answers too; processes crash before or after a commit, stay away
+and come back; the wall clock is set forth and back; operators change limits, pause and revoke. All
+dice are the seed's, so a seed repeats. In liveness mode the faults stop at some time: then
+everybody must get what it asks for, in bounded time.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from random import Random
+from typing import Any
+
+from msgspec import structs
+
+from moorage.core.admission.model import Lease
+from moorage.core.ids import LeaseId
+from tests.simulation.admission import calls as do
+from tests.simulation.admission import scenery
+from tests.simulation.admission.auditor import Auditor
+from tests.simulation.admission.books import Violation
+from tests.simulation.admission.clients import LOST, SECOND, Client, Steps
+from tests.simulation.admission.memory import Memory
+from tests.simulation.admission.server import Batch, Server
+
+START = 1_700_000_000 * SECOND
+BATCH_MAX = 8
+ALIVE = 5 * SECOND
+PATIENCE_FOR_ANSWERS = 2 * SECOND
+LIVENESS_MAX = 3_000 * SECOND
+"""Faults over, everybody is served within this time: the work that was left is far less."""
+
+
+class Simulation:
+    """The world of one seed. `run` raises `Violation`."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.liveness = seed % 2 == 1
+        self.now = START
+        self.wall_ahead = 0
+        self.faulty = True
+        self.until = START + self.random.randrange(30, 90) * SECOND
+        self.events: list[tuple[int, int, Callable[[], None]]] = []
+        self.numbers = count()
+        self.log: deque[tuple[Any, ...]] = deque(maxlen=60)
+        self.auditor = Auditor(capacity=scenery.CAPACITY)
+        self.memory = Memory(page=self.random.choice([1, 2, 5]), capacity=scenery.CAPACITY)
+        self.servers: list[Server] = []
+        self.queue: list[tuple[do.Call, Callable[[Any], None]]] = []
+        self.batch_at: int | None = None
+        self.sweep_at: int | None = None
+        self.specs = dict(scenery.specs(self.random))
+        self.clients: list[Client] = []
+        self.working = 0
+        self.jump_unseen = False
+        """The wall clock was set, and no process that knew better has committed since."""
+        self.batches = 0
+
+    # The world that clients see.
+
+    def believes(self, lease: LeaseId, until: int) -> None:
+        """A client will act on a lease until then."""
+        self.auditor.believes(lease, until)
+
+    def told(self, ask: do.Ask, seen: Lease) -> None:
+        """A client was answered."""
+        self.auditor.answered(ask, seen)
+
+    # Its course.
+
+    def run(self) -> "Simulation":
+        """Let it happen; return itself."""
+        try:
+            self._begin()
+            while self.events and self._goes_on():
+                self.now, _, event = heapq.heappop(self.events)
+                event()
+            if self.liveness:
+                self._all_is_served()
+        except (Violation, AssertionError, LookupError, ValueError, TypeError) as error:
+            error.add_note(self.story())
+            raise
+        return self
+
+    def story(self) -> str:
+        """Return the seed and what happened last."""
+        lines = [f"MOORAGE_SEED={self.seed}, {(self.now - START) / SECOND:.3f} s; the last events:"]
+        lines += [
+            f"{(at - START) / SECOND:9.3f} {' '.join(map(str, rest))}" for at, *rest in self.log
+        ]
+        return "\n".join(lines)
+
+    def _goes_on(self) -> bool:
+        if not self.liveness:
+            return self.events[0][0] < self.until
+        return self.faulty or self.working > 0
+
+    def _begin(self) -> None:
+        self._start_server()
+        for name, spec in self.specs.items():
+            if spec.limit is None:
+                slots = scenery.slots(self.random, name)
+                self.memory.slots[name] = {slot.name: slot for slot in slots}
+                self.auditor.slots_made(slots)
+            self.queue.append((do.PoolPut(name, spec, spec.limit is None), lambda _: None))
+        self._work()
+        for n in range(self.random.randrange(2, 8)):
+            wishes = scenery.wishes(self.random, self.specs)
+            client = Client(self, f"client-{n}", Random(self.random.random()), wishes)
+            self.clients.append(client)
+            self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
+        self.working = len(self.clients)
+        self._later(self.random.randrange(20 * SECOND), self._step(self._operator(), False))
+        self._later(ALIVE, self._beat)
+        if self.liveness:
+            self._later(self.until - self.now, self._heal)
+
+    def _later(self, after: int, event: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (self.now + after, next(self.numbers), event))
+
+    def _chance(self, likely: float) -> bool:
+        return self.faulty and self.random.random() < likely
+
+    # Clients and the net between.
+
+    def _step(self, steps: Steps, counts: bool = True) -> Callable[[], None]:
+        """Return what lets a client take its first step."""
+        return lambda: self._resume(steps, None, counts)
+
+    def _resume(self, steps: Steps, answer: Any, counts: bool) -> None:
+        try:
+            asked = steps.send(answer)
+        except StopIteration:
+            self.working -= counts
+            return
+        if isinstance(asked, int):
+            self._later(asked, lambda: self._resume(steps, None, counts))
+            return
+        waiting = [True]
+
+        def reply(said: Any) -> None:
+            if waiting:
+                waiting.clear()
+                self._resume(steps, said, counts)
+
+        self._later(PATIENCE_FOR_ANSWERS, lambda: reply(LOST))
+        for _ in range(2 if self._chance(0.03) else 1):
+            self._send(asked, reply)
+
+    def _send(self, call: do.Call, reply: Callable[[Any], None]) -> None:
+        if self._chance(0.03):
+            return
+        late = self.random.randrange(20 * SECOND) if self._chance(0.03) else 0
+        loses = self._chance(0.03)
+
+        def back(said: Any) -> None:
+            if not loses:
+                self._later(self.random.randrange(SECOND // 20), lambda: reply(said))
+
+        self._later(late + self.random.randrange(SECOND // 20), lambda: self._arrive(call, back))
+
+    # The service.
+
+    def _start_server(self) -> None:
+        new = self.random
+
+        def new_id() -> LeaseId:
+            return LeaseId(f"{new.getrandbits(128):032x}")
+
+        self.servers.append(Server(self.memory, self.auditor, new_id))
+
+    def _arrive(self, call: do.Call, reply: Callable[[Any], None]) -> None:
+        if not self.servers:
+            return
+        self.queue.append((call, reply))
+        if self.batch_at is None:
+            self.batch_at = self.now + self.random.choice([0, 1_000, 30_000])
+            self._later(self.batch_at - self.now, self._work)
+
+    def _work(self) -> None:
+        """Carry out a batch, unless the process dies over it."""
+        self.batch_at = None
+        taken, self.queue = self.queue[:BATCH_MAX], self.queue[BATCH_MAX:]
+        if not taken or not self.servers:
+            return
+        server = self.random.choice(self.servers)
+        batch = server.decide([call for call, _ in taken], self.now + self.wall_ahead, self.now)
+        self.batches += 1
+        if self._chance(0.01):
+            self.log.append((self.now, "crashes before the commit of", batch.calls))
+            self._crash(server)
+            return
+        self._tell(batch)
+        self.jump_unseen = False
+        server.commit(batch, self.now)
+        dies = self._chance(0.01)
+        if batch.capacity_freed:
+            self._sweep(self.memory.wanting())
+        for (_, reply), outcome in zip(taken, batch.outcomes, strict=True):
+            if not dies:
+                reply(server.answer(batch, outcome))
+        if dies:
+            self.log.append((self.now, "crashes after the commit"))
+            self._crash(server)
+        self._plan_sweep()
+        if self.queue:
+            self._later(0, self._work)
+
+    def _tell(self, batch: Batch) -> None:
+        for call, outcome in zip(batch.calls, batch.outcomes, strict=True):
+            self.log.append((self.now, call, "->", outcome))
+        for key, lease in batch.changes.leases.items():
+            if lease is not None:
+                self.log.append((self.now, "   ", key[:6], lease.state, lease.cause or ""))
+
+    def _crash(self, server: Server) -> None:
+        """End a process; what it had not answered is lost, and time goes on without it."""
+        self.servers.remove(server)
+        self.queue.clear()
+        away = self.random.choice([SECOND // 2, 3 * SECOND, 20 * SECOND, 60 * SECOND])
+        self.auditor.restarted()
+        self.auditor.jumped |= self.jump_unseen
+        if not self.servers and self._chance(0.2):
+            self._set_clock()
+
+        def back() -> None:
+            self._start_server()
+            self.auditor.restarted()
+            self._sweep(self.memory.wanting())  # who freed something may not have come to it
+
+        self._later(self.random.randrange(1, away), back)
+
+    def _set_clock(self) -> None:
+        ahead = self.random.randrange(20, 5_000) * SECOND * self.random.choice([1, -1])
+        self.log.append((self.now, "the wall clock is set by", ahead / SECOND))
+        self.wall_ahead += ahead
+        self.jump_unseen = True
+        if self.servers:
+            self._sweep()
+        else:
+            self.auditor.jumped = True
+
+    def _beat(self) -> None:
+        self._sweep()
+        if self._chance(0.03):
+            self._set_clock()
+        if self._chance(0.02) and len(self.servers) == 1 and not self.jump_unseen:
+            self._start_server()
+        self._later(ALIVE, self._beat)
+
+    def _sweep(self, pools: frozenset[str] = frozenset()) -> None:
+        self._arrive(do.Sweep(pools), lambda _: None)
+
+    def _plan_sweep(self) -> None:
+        """Sweep when time permits something, as the service's timer does."""
+        due = self.memory.next_due()
+        if due is None:
+            return
+        at = self.now + max(SECOND // 2 if due <= self.auditor.at else 1, due - self.auditor.at)
+        if self.sweep_at is not None and self.now <= self.sweep_at <= at:
+            return
+        self.sweep_at = at
+
+        def fire() -> None:
+            if self.sweep_at == at:
+                self.sweep_at = None
+                self._sweep()
+
+        self._later(at - self.now, fire)
+
+    # Operators.
+
+    def _operator(self) -> Steps:
+        """Change limits, drain, revoke; in the end put everything right."""
+        names = sorted(self.specs)
+        while self.faulty:
+            yield self.random.randrange(25 * SECOND)
+            name = self.random.choice(names)
+            match self.random.randrange(5):
+                case 0 | 1:
+                    yield do.PoolPut(name, self._changed(name), self.specs[name].limit is None)
+                case 2:
+                    yield do.PoolPause(name, True)
+                    yield self.random.randrange(10 * SECOND)
+                    yield do.PoolPause(name, False)
+                case 3:
+                    live = sorted(self.memory.leases)
+                    if live:
+                        yield do.Revoke(self.random.choice(live), None, None)
+                case 4 if self.specs[name].limit is not None:
+                    yield do.PoolDelete(name)
+        yield 25 * SECOND  # so that nothing old comes after it
+        yield from self._put_right(names)
+
+    def _changed(self, name: str) -> Any:
+        spec = self.specs[name]
+        limit = None if spec.limit is None else self.random.randrange(0, 5)
+        quota = self.random.choice([None, spec.quota, 1])
+        return structs.replace(spec, limit=limit, quota=quota, pacing=scenery.pacing(self.random))
+
+    def _put_right(self, names: list[str]) -> Steps:
+        for name in names:
+            spec = self.specs[name]
+            for call in (do.PoolPut(name, spec, spec.limit is None), do.PoolPause(name, False)):
+                while (yield call) is LOST:
+                    yield SECOND
+        while True:  # who has crashed and need not be heard of is revoked by hand
+            yield 5 * SECOND
+            for key, lease in sorted(self.memory.leases.items()):
+                since = lease.granted_at
+                if since is not None and self.auditor.at - since > 60 * SECOND:
+                    yield do.Revoke(key, None, None)
+
+    # Liveness.
+
+    def _heal(self) -> None:
+        self.log.append((self.now, "faults stop"))
+        self.faulty = False
+        if not self.servers:
+            self._start_server()
+            self.auditor.restarted()
+        self._sweep(self.memory.wanting())
+        self._later(LIVENESS_MAX, self._too_late)
+
+    def _too_late(self) -> None:
+        if self.working:
+            raise Violation(f"I20: {self.working} clients still wait: {self.auditor.books.live}")
+
+    def _all_is_served(self) -> None:
+        """I7, I20: everybody was served, and nobody lost."""
+        if self.working:
+            raise Violation(f"I20: {self.working} clients stopped half-way")

@@ -1,0 +1,76 @@
+"""What must hold of pools, leases and slots after every batch, by the auditor's own books."""
+
+from collections.abc import Mapping
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Pool, Token
+from moorage.core.ids import LeaseId
+from tests.simulation.admission.books import Books, claim, units_in
+
+
+def slots(books: Books, changes: Changes) -> None:
+    """I2, I3, I19: a slot is held exactly by the one live lease that says so."""
+    for at, slot in changes.slots.items():
+        claim(slot is not None, "I19", at, "is gone")
+        assert slot is not None
+        before = books.slots[at].lease
+        if before is not None and slot.lease not in (None, before):
+            claim(before not in books.live, "I2", at, "was taken from", before)
+        books.slots[at] = slot
+    if not books.slots:
+        return
+    shown: dict[LeaseId, list[tuple[str, str]]] = {}
+    for at, slot in books.slots.items():
+        claim(bool(slot.owner) == (slot.lease is not None), "I19", at, "half held", slot)
+        if slot.lease is not None:
+            shown.setdefault(slot.lease, []).append(at)
+    for lease in books.granted():
+        held = [(pool, name) for pool, names in lease.slots.items() for name in names]
+        claim(sorted(held) == sorted(shown.pop(lease.id, [])), "I2, I19", lease.id, held)
+        for need in lease.needs:
+            if books.pools[need.pool].spec.limit is None:
+                count = len(lease.slots.get(need.pool, ()))
+                claim(count == need.units, "I3", lease.id, "holds", count, "of", need)
+    claim(not shown, "I19", "slots are held by what does not live:", shown)
+
+
+def sums(books: Books, rows: Mapping[str, Pool]) -> None:
+    """I3, I15: what is stored of a pool is what its leases and tickets add up to."""
+    holding, waiting = books.granted(), books.waiting()
+    for name, row in rows.items():
+        occupied = units_in(holding, name)
+        claim(row.occupied == occupied, "I3, I15", name, "says", row.occupied, "not", occupied)
+        line = [lease for lease in waiting if units_in([lease], name)]
+        gangs = sum(len({need.pool for need in lease.needs}) > 1 for lease in line)
+        claim((row.waiting, row.gangs) == (len(line), gangs), "I15", row, len(line), gangs)
+
+
+def limits(books: Books, granted: list[Lease]) -> None:
+    """I1: no grant of the line's brings more into use than there is."""
+    holding = books.granted()
+    for name in {need.pool for lease in granted for need in lease.needs}:
+        occupied, limit = units_in(holding, name), books.limit(name)
+        claim(occupied <= limit, "I1", name, "has", occupied, "of", limit)
+    claim(books.in_ledger() <= books.capacity, "I1", "the ledger is overcommitted")
+
+
+def tokens(books: Books, granted: list[Lease]) -> None:
+    """I4: tokens rise, by pool and by slot."""
+    for lease in sorted(granted, key=token_of):
+        token = token_of(lease)
+        claim(token.revision > 0, "I4", lease.id, "has the unfinished token", token)
+        for name in {need.pool for need in lease.needs}:
+            pool = books.pools[name]
+            claim(pool.newest is None or token > pool.newest, "I4", name, token, pool.newest)
+            pool.newest = token
+            for slot in lease.slots.get(name, ()):
+                last = books.slot_tokens.get((name, slot))
+                claim(last is None or token > last, "I4", name, slot, token, last)
+                books.slot_tokens[name, slot] = token
+
+
+def token_of(lease: Lease) -> Token:
+    """Return the token that a granted lease has."""
+    claim(lease.token is not None, "I4", lease.id, "was granted without a token")
+    assert lease.token is not None
+    return lease.token
