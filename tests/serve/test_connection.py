@@ -1,0 +1,114 @@
+"""What the connection itself does with answers, and with pauses between requests."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from moorage.serve.hosts import Hosts
+from moorage.serve.protocol import Bounds, protocol_for
+
+BOUNDS = Bounds(8_192, 20, 5.0, 5.0, 10)
+REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+IDLE_SECONDS = 0.3
+
+LENGTH = (b"content-length", b"4")
+ANSWERS: dict[str, list[tuple[list[tuple[bytes, bytes]], list[bytes]]]] = {
+    "/whole": [([LENGTH], [b"body"])],
+    "/parts": [([LENGTH], [b"bo", b"dy"])],
+    "/chunks": [([], [b"bo", b"dy"])],
+    "/closing": [([LENGTH, (b"connection", b"close")], [b"body"])],
+    "/longer": [([LENGTH], [b"body and more"])],
+    "/injected": [([LENGTH, (b"location", b"/\r\nset-cookie: a=b")], [b"body"])],
+    "/injected-name": [([LENGTH, (b"location: /\r\nset-cookie", b"a=b")], [b"body"])],
+}
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """Answer as the path says."""
+    ((headers, parts),) = ANSWERS[scope["path"]]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for number, part in enumerate(parts, 1):
+        more = number < len(parts)
+        await send({"type": "http.response.body", "body": part, "more_body": more})
+
+
+async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asyncio.StreamWriter]:
+    """Serve the application and open a connection to it."""
+    config = uvicorn.Config(
+        application,
+        loop="none",
+        log_config=None,
+        interface="asgi3",
+        timeout_keep_alive=IDLE_SECONDS,  # type: ignore[arg-type] # a float will do
+    )
+    config.load()
+    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()))
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: protocol(config, state, {}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    return server, reader, writer
+
+
+async def answered(*paths: bytes) -> bytes:
+    """Send requests one after the other at once; return all that comes until the end."""
+    server, reader, writer = await connected()
+    writer.write(b"".join(REQUEST % path for path in paths))
+    received = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    server.close()
+    return received
+
+
+@pytest.mark.parametrize("path", ["whole", "parts", "closing"])
+def test_answers_of_a_known_length(path: str) -> None:
+    """However an answer comes from the application, it is the same on the wire."""
+    received = asyncio.run(answered(path.encode()))
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert head.count(b"content-length: 4") == 1
+    assert body == b"body"
+
+
+def test_answers_follow_each_other() -> None:
+    """Whole ones, those in parts and those of unknown length take turns on one connection."""
+    received = asyncio.run(answered(b"whole", b"chunks", b"parts", b"closing", b"whole"))
+    assert received.count(b"HTTP/1.1 200 OK\r\n") == 4
+    assert received.count(b"body") == 3
+    assert received.count(b"2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n") == 1
+    assert received.count(b"connection: close") == 1
+
+
+@pytest.mark.parametrize("path", ["injected", "injected-name"])
+def test_no_line_can_be_put_into_a_head(path: str) -> None:
+    """A header with a line break in it is never sent."""
+    assert b"set-cookie" not in asyncio.run(answered(path.encode()))
+
+
+def test_no_more_than_was_promised() -> None:
+    """An answer longer than its content-length does not run into the next one."""
+    assert b"and more" not in asyncio.run(answered(b"longer", b"whole"))
+
+
+def test_only_an_idle_connection_is_closed() -> None:
+    """The time begins with the last answer: whoever asks again and again is never cut off."""
+
+    async def scene() -> float:
+        server, reader, writer = await connected()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while loop.time() < begun + 3 * IDLE_SECONDS:
+            writer.write(REQUEST % b"whole")
+            assert (await reader.readuntil(b"body")).endswith(b"body")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.read(1), IDLE_SECONDS / 3)
+        last = loop.time()
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        server.close()
+        return loop.time() - last
+
+    assert asyncio.run(scene()) > IDLE_SECONDS / 2
