@@ -276,3 +276,22 @@ def test_an_outage_postpones(engine: Engine) -> None:
         assert facts.timeline == timeline
 
     asyncio.run(scenario())
+
+
+def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
+    """Who has given back all slots of a pool holds nothing there, and goes on in the others."""
+
+    async def scenario() -> None:
+        lease = granted(ticket(1, "a", "b", "c"), slots={"a": ("s",), "b": ("s",), "c": ("s",)})
+        other = granted(ticket(2, "a", "b"), slots={"a": ("t",), "b": ("t",)})
+        await saved(engine, pool("a", quota=9), pool("b", quota=9), pool("c"), lease, other)
+        left = structs.replace(lease, needs=(Need("b", 1),), slots={"b": ("s",)})
+        await saved(engine, left, other)
+        facts = await facts_of(engine, Keys(pools={"a", "b"}))
+        assert facts.held == {("a", "owner"): 1, ("b", "owner"): 2}
+        assert (await facts_of(engine, Keys(ends={"a"}))).leases.keys() == {other.id}
+        await saved(engine, ended(left), ended(other))
+        for name in "abc":
+            assert (await facts_of(engine, Keys(ends={name}))).leases == {}
+
+    asyncio.run(scenario())

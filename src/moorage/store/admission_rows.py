@@ -110,6 +110,16 @@ def _pools(names: tuple[str, ...]) -> str:
     return key_set(set(names))
 
 
+def pools_text(lease: Lease) -> str:
+    """Return the pools of a lease as a JSON array."""
+    return _pools(tuple(need.pool for need in lease.needs))
+
+
+def trim_row(lease: Lease) -> Row:
+    """Write what tells which of a lease's rows in pools are left."""
+    return (lease.id, pools_text(lease))
+
+
 def lease_row(lease: Lease) -> Row:
     """Write a lease or ticket; its needs and its deadlines are rows of their own, too."""
     return (
@@ -117,7 +127,7 @@ def lease_row(lease: Lease) -> Row:
         lease.owner,
         lease.key,
         lease.arrival,
-        _pools(tuple(need.pool for need in lease.needs)),
+        pools_text(lease),
         lease.state,
         lease.ended_at,
         encode(lease),

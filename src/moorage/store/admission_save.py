@@ -11,6 +11,7 @@ from moorage.store.admission_rows import (
     pool_row,
     slot_row,
     timeline_row,
+    trim_row,
 )
 from moorage.store.api import Plan, Query, Row, Write
 
@@ -31,6 +32,7 @@ def writes(facts: Facts, changes: Changes) -> list[Write]:
         *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
         Write("lease_upsert", [lease_row(lease) for lease in changed]),
         Write("lease_need_upsert", sorted(row for lease in changed for row in need_rows(lease))),
+        Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),
         Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
         Write("lease_due_upsert", _due_rows(facts, changes)),
         Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),

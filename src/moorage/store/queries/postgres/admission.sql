@@ -156,6 +156,14 @@ WHERE lease.id = ANY ($1::text[]) AND lease_need.lease = lease.id
     AND lease_need.arrival = lease.arrival
     AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)));
 
+-- Of leases that have given back all their slots of a pool: only the pools of `kept` are left.
+-- name: lease_need_trim --
+DELETE FROM lease_need USING lease, unnest($1::text[], $2::text[]) AS r(id, kept)
+WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lease.id
+    AND lease_need.arrival = lease.arrival
+    AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)))
+    AND lease_need.pool <> ALL (ARRAY(SELECT json_array_elements_text(r.kept::json)));
+
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[]);

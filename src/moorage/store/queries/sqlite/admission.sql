@@ -133,6 +133,14 @@ DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     FROM lease JOIN json_each(lease.pools) AS needed WHERE lease.id = ?
 );
 
+-- Of a lease that has given back all its slots of a pool: only the pools of ?2 are left.
+-- name: lease_need_trim --
+DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
+    SELECT needed.value, lease.arrival, lease.id
+    FROM lease JOIN json_each(lease.pools) AS needed
+    WHERE lease.id = ?1 AND needed.value NOT IN (SELECT value FROM json_each(?2))
+);
+
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body) VALUES (?, ?, ?, ?, ?, ?);
 
