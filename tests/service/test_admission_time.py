@@ -186,3 +186,25 @@ def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
         assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
 
     by_hand(tmp_path, scene)
+
+
+def test_keys_are_forgotten_after_a_day(tmp_path: Path) -> None:
+    """The same host started again next week is a new lease; within a day it is the one that was."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        first = (await ask(admission, "host-1", "p")).lease
+        await admission.release(first.id, Proof("me"))
+        assert await admission.forget() == 0
+        assert (await ask(admission, "host-1", "p")).lease.id == first.id
+        one.clock.at += 7 * 24 * 60 * MINUTE
+        assert await admission.forget() == 1
+        again = (await ask(admission, "host-1", "p")).lease
+        assert again.id != first.id
+        assert again.state == "granted"
+        assert again.token is not None
+        assert first.token is not None
+        assert again.token > first.token
+
+    by_hand(tmp_path, scene)

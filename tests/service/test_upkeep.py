@@ -187,7 +187,9 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
         async with running(tmp_path / "ledger") as one:
             await busy(one)
             service = one.service
-            chores = Chores(one.engine, service.transactor, one.clock, changes_kept_rows=3)
+            chores = Chores(
+                one.engine, service.transactor, one.clock, service.admission, changes_kept_rows=3
+            )
             assert await chores.compact() == 0, "they are all young"
             one.clock.at += (CHANGES_KEPT_SECONDS + 1) * 1_000_000
             mark = await chores.compact()

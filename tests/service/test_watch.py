@@ -113,7 +113,13 @@ def test_what_is_compacted_is_gone(tmp_path: Path) -> None:
             await busy(one)
             everything = await followed(one, START, 500)
             one.clock.at += 2 * CHANGES_KEPT_SECONDS * 1_000_000
-            chores = Chores(one.engine, one.service.transactor, one.clock, changes_kept_rows=4)
+            chores = Chores(
+                one.engine,
+                one.service.transactor,
+                one.clock,
+                one.service.admission,
+                changes_kept_rows=4,
+            )
             mark = await chores.compact()
             assert 0 < mark < one.service.index.revision
             oldest = Cursor(1, mark)

@@ -9,6 +9,7 @@ import msgspec
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import SECOND, Need, PoolSpec, State
+from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.service import leasing, pooling
 from moorage.service.audit import Actor
@@ -25,7 +26,17 @@ from moorage.service.transactor import Transactor
 from moorage.service.views import LeaseView, PoolView, ReportView, lease_view
 from moorage.service.waiting import Waiting, either
 from moorage.service.watch import Watch
+from moorage.store import admission as admission_store
 from moorage.store.api import Engine
+
+KEYS_KEPT_SECONDS = 24 * 3600
+"""How long an ended lease and its key are remembered."""
+
+OUTCOMES_KEPT_SECONDS = 90 * 24 * 3600
+"""How long outcomes are kept."""
+
+FORGET_MAX = 500
+"""Leases that are forgotten in one transaction."""
 
 
 class AskWanted(msgspec.Struct, frozen=True):
@@ -90,6 +101,20 @@ class Admission:
         await self._others.stop()
         await self._claimants.stop()
         await self.sweeper.stop()
+
+    async def forget(self) -> int:
+        """Forget leases that have ended long ago, with their keys, and old outcomes; how many?"""
+        now = (await self._lookout.now()).moment.at
+        ended = Instant(now - KEYS_KEPT_SECONDS * SECOND)
+        told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
+        total = 0
+        while True:
+            gone = await self._transactor.run_alone(
+                lambda: admission_store.forget(ended, told, FORGET_MAX)
+            )
+            total += gone
+            if gone < FORGET_MAX:
+                return total
 
     async def pool_put(
         self, name: str, spec: PoolSpec, generation: int | None, by: Actor

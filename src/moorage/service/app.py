@@ -64,7 +64,7 @@ class Service:
         await admission.start()
         index.start()
         audit = Audit(engine, transactor, clock)
-        chores = Chores(engine, transactor, clock)
+        chores = Chores(engine, transactor, clock, admission)
         chores.start()
         return cls(
             engine=engine,

@@ -7,6 +7,7 @@ import asyncio
 import logging
 
 from moorage.core.clock import Clock, Instant
+from moorage.service.admission import Admission
 from moorage.service.transactor import Transactor
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine, Plan
@@ -31,12 +32,14 @@ class Chores:
         engine: Engine,
         transactor: Transactor,
         clock: Clock,
+        admission: Admission,
         *,
         changes_kept_rows: int = CHANGES_KEPT_ROWS,
     ) -> None:
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
+        self._admission = admission
         self._changes_kept_rows = changes_kept_rows
         self._task: asyncio.Task[None] | None = None
 
@@ -68,7 +71,8 @@ class Chores:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            try:
-                await self.compact()
-            except Exception:  # the next round tries again; the service goes on meanwhile
-                log.exception("the chore compact failed")
+            for chore in (self.compact, self._admission.forget):
+                try:
+                    await chore()
+                except Exception:  # the next round tries again; the service goes on meanwhile
+                    log.exception("the chore %s failed", chore.__name__)
