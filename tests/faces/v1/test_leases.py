@@ -113,6 +113,7 @@ def test_a_ticket_is_withdrawn(native: Native, pool: str) -> None:
 def test_holders_renew_and_hold(native: Native, pool: str) -> None:
     """A renewal moves the deadline, a new hold the end; a hold ends the lease by itself."""
     made = ask(native, pool, ttl=20.0).body
+    assert native.ask("POST", f"/v1/leases/{made['id']}/renew").status == 200
     renewed = native.ask("POST", f"/v1/leases/{made['id']}/renew", {"token": made["token"]})
     assert renewed.status == 200
     assert renewed.body["expires_at"] > made["expires_at"]

@@ -136,6 +136,12 @@ def test_names_that_nobody_knows_are_refused(change: dict[str, Any], word: str) 
     assert refusal.value.status == 400
 
 
+def test_bodies_that_may_be_left_out() -> None:
+    """Those of acts of which nothing must be said; not those that say what a thing shall be."""
+    optional = {f"{route.method} {route.path}" for route in ROUTES if route.body_optional}
+    assert optional == {"POST /v1/leases/{id}/renew", "POST /v1/leases/{id}/revoke"}
+
+
 def test_queries_become_dataclasses() -> None:
     """Parameters are converted; unknown, repeated and unfit ones are refused."""
     asked = query_decode([("after", "1.2"), ("wait", "2.5"), ("limit", "7")], ChangesAsked)
@@ -216,11 +222,29 @@ def test_answers_fit_their_description(native: Native) -> None:
     """What is answered is what the document says, refusals included."""
     native.provider("described")
     document = native.ask("GET", "/v1/openapi.json").body
-    for path in ("/v1/tokens", "/v1/audit", "/v1/providers", "/v1/watch", "/v1/nothing"):
-        told = native.ask("GET", f"{path}?after=1.0" if path == "/v1/watch" else path)
+    needs = [{"pool": "described/one"}]
+    for method, path, body in (
+        ("PUT", "/v1/pools/described/one", {"limit": 1, "hold": 60}),
+        ("POST", "/v1/leases", {"needs": needs, "key": "a"}),
+        ("POST", "/v1/leases", {"needs": needs, "key": "b"}),
+        ("GET", "/v1/pools", None),
+        ("GET", "/v1/pools/described/one", None),
+        ("GET", "/v1/pools/described/one:report", None),
+        ("GET", "/v1/leases", None),
+        ("GET", "/v1/leases/verify", None),
+        ("GET", "/v1/tokens", None),
+        ("GET", "/v1/audit", None),
+        ("GET", "/v1/providers", None),
+        ("GET", "/v1/watch", None),
+        ("GET", "/v1/nothing", None),
+    ):
+        query = "?after=1.0" if path == "/v1/watch" else ""
+        told = native.ask(method, path + query, body)
+        template = path.replace("described/one", "{name}")
+        answers = document["paths"].get(template, {}).get(method.lower(), {}).get("responses")
         name = "Problem"
-        if told.status == 200:
-            answer = document["paths"][path]["get"]["responses"]["200"]
-            name = answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        if answers is not None:
+            content = answers[str(told.status)]["content"]["application/json"]
+            name = content["schema"]["$ref"].rpartition("/")[2]
         schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
         jsonschema.Draft202012Validator(schema).validate(told.body)

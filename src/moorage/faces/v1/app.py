@@ -108,6 +108,8 @@ class V1Face:
         body = None
         if route.body is not None:
             raw = await self._body(headers, receive, route)
+            if not raw and route.body_optional:
+                raw = b"{}"
             body = raw if route.bulk else body_decode(raw, route.body)
 
         async def disconnected() -> None:

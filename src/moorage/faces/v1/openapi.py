@@ -124,7 +124,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         operation["description"] = (route.parameters.__doc__ or "").strip()
     if route.body is not None:
         content = {"application/json": {"schema": schemas[_key(route.body)]}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": not route.body_optional, "content": content}
     return operation
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from moorage.faces.web import Caller
@@ -95,6 +95,16 @@ class Route:
     """Does the handler read `Request.query` itself? Otherwise unknown parameters are refused."""
     media: tuple[str, ...] = ("application/json",)
     """The content types of its answers."""
+
+    @property
+    def body_optional(self) -> bool:
+        """May the body be left out? Not where it says all that a thing shall be."""
+        if self.body is None or self.method != "POST":
+            return False
+        return not any(
+            field.default is MISSING and field.default_factory is MISSING
+            for field in fields(self.body)
+        )
 
 
 VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
