@@ -145,9 +145,11 @@ class Granting:
         cls, facts: Facts, chronometer: Chronometer, wall: Instant, ledger: LedgerShare
     ) -> "Granting":
         """Begin with what was loaded, at the time that it is now."""
-        alive_at = facts.timeline.alive_at
-        facts.timeline, moment = chronometer.read(facts.timeline, wall)
-        late = moment.at - alive_at >= ALIVE_MICROSECONDS
+        before = facts.timeline
+        facts.timeline, moment = chronometer.read(before, wall)
+        late = moment.at - before.alive_at >= ALIVE_MICROSECONDS
+        # A process that starts after this one would take the jump for time that has passed.
+        late |= facts.timeline.skew != before.skew
         return cls(facts, When(moment, wall), ledger, late)
 
     def decide(self, case: AdmissionCase[object]) -> None:

@@ -46,6 +46,9 @@ class PoolPut(PoolCase):
     spec: PoolSpec
     generation: int | None
 
+    def keys(self) -> Keys:
+        return Keys(pools={self.name}, quotas=set() if self.spec.quota is None else {self.name})
+
     def decide(self, facts: Facts, when: When) -> Changes:
         before = facts.pools.get(self.name)
         changes, _ = pools.put(facts, when.moment, when.wall, self.name, self.spec, self.generation)
