@@ -30,7 +30,8 @@ def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
     assert stat.S_IMODE(Path(handle.path).stat().st_mode) == 0o600
     newer = entries[0]._replace(id="id1")
     with handle.locked():
-        handle.put(newer, entries[0])
+        assert handle.change(entries[0], newer)
+        assert not handle.change(Entry("k3", WISH), newer)
     assert handle.entries() == [newer, entries[1]]
 
 
@@ -132,6 +133,8 @@ def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> Non
     assert (entry.key, entry.id, entry.wish) == (keys.current(), None, WISH)
     keys.spend()
     assert handle.entries() == []
+    assert not keys.renew(), "what somebody has released is not taken up again"
+    assert not Path(handle.path).exists()
 
 
 def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:

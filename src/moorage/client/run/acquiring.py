@@ -93,6 +93,8 @@ class Acquiring:
         if self._patience.jitter:
             self._stopped.wait(random.uniform(0, self._patience.jitter))
         lease = self._attempt(self._ask if self._first is None else self._first)
+        if lease.state == "ended":  # that of a former attempt by the same key
+            lease = self._again(lease)
         while True:
             if lease.state == "granted":
                 grant = self._confirmed(lease)
@@ -101,6 +103,8 @@ class Acquiring:
                 lease = self._look(lease, 0.0)
             elif lease.state == "waiting":
                 lease = self._look(lease, self._left(lease))
+            elif lease.cause == "revoked":
+                raise NotGrantedError("refused", f"taken out of the line: {lease.end}")
             else:
                 lease = self._again(lease)
 
@@ -112,8 +116,8 @@ class Acquiring:
 
     def _again(self, ended: Lease) -> Lease:
         """Ask anew, as the attempt has come to nothing. Raises NotGrantedError."""
-        if ended.cause == "revoked":
-            raise NotGrantedError("refused", f"taken out of the line: {ended.end}")
+        if self._stopped.is_set():
+            raise NotGrantedError("withdrawn", "withdrawn")
         if not self._keys.renew():
             raise NotGrantedError(
                 "refused",

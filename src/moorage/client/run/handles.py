@@ -98,14 +98,17 @@ class Handle:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise HandleError(f"{self.path} is no handle of leases") from None
 
-    def put(self, entry: Entry, instead_of: Entry | None = None) -> None:
-        """Keep one more lease, or the newer state of one."""
+    def put(self, entry: Entry) -> None:
+        """Keep one more lease."""
+        self._write([*self.entries(), entry])
+
+    def change(self, old: Entry, new: Entry) -> bool:
+        """Keep the newer state of a lease; False: somebody has released it meanwhile."""
         entries = self.entries()
-        if instead_of is None:
-            entries.append(entry)
-        else:
-            entries = [entry if one.key == instead_of.key else one for one in entries]
-        self._write(entries)
+        if all(one.key != old.key for one in entries):
+            return False
+        self._write([new if one.key == old.key else one for one in entries])
+        return True
 
     def drop(self, entry: Entry) -> None:
         """Forget a lease; without any the file goes, too."""
@@ -140,7 +143,8 @@ class EntryKey:
         """See `Keys`."""
         fresh = Entry(str(uuid4()), self.entry.wish)
         with self._handle.locked():
-            self._handle.put(fresh, self.entry)
+            if not self._handle.change(self.entry, fresh):
+                return False
         self.entry = fresh
         return True
 

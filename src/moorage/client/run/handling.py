@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from moorage.client.run.acquiring import Acquiring, Grant, NotGrantedError
+from moorage.client.run.acquiring import Acquiring, NotGrantedError
 from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
 from moorage.client.run.calls import ANSWER_SECONDS, Leases
 from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
@@ -31,7 +31,7 @@ WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
 STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
 
 TTL_SECONDS = 3600.0
-"""Of a lease in a file, which nobody renews by itself; with a hold it is as long as that."""
+"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that."""
 
 TRY_AGAIN_SECONDS = 10.0
 """After a renewal that was not answered."""
@@ -66,7 +66,7 @@ def _code_of(error: Exception) -> int:
 def _acquire(words: Words, notices: Notices) -> int:
     wish = wish_of(words)
     if wish.ttl is None:
-        wish = wish._replace(ttl=TTL_SECONDS if wish.hold is None else wish.hold)
+        wish = wish._replace(ttl=TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0))
     leases = server_of(words)
     if leases is None:
         notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is acquired")
@@ -113,12 +113,11 @@ def _get(
             with handle.locked():
                 handle.drop(keys.entry)
         raise
-    _keep(handle, keys.entry, grant)
-
-
-def _keep(handle: Handle, entry: Entry, grant: Grant) -> None:
     with handle.locked():
-        handle.put(entry.granted(grant.lease), entry)
+        kept = handle.change(keys.entry, keys.entry.granted(grant.lease))
+    if not kept:
+        give_back(leases, grant.lease.id, timeout)
+        raise NotGrantedError("withdrawn", f"somebody has released {handle.path} meanwhile")
 
 
 def _retry(words: Words, notices: Notices) -> int:
@@ -130,7 +129,7 @@ def _retry(words: Words, notices: Notices) -> int:
     for entry in handle.entries():
         fresh = entry._replace(key=str(uuid4()))
         with handle.locked():
-            handle.put(fresh, entry)
+            handle.change(entry, fresh)
         _get(handle, EntryKey(handle, fresh), leases, words, notices, old=entry.id is not None)
     _print("", _told(handle), words)
     return 0
@@ -194,8 +193,7 @@ class _Renewals:
 def _refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
     """Keep a renewed lease, unless somebody has released it meanwhile."""
     with handle.locked():
-        if any(one.key == entry.key for one in handle.entries()):
-            handle.put(entry.granted(lease), entry)
+        handle.change(entry, entry.granted(lease))
 
 
 def _release(words: Words, notices: Notices) -> int:

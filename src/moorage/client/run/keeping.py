@@ -58,8 +58,8 @@ class Keeper:
 
     @property
     def seconds_left(self) -> float:
-        """Return how long it is ours without another renewal."""
-        return self._term.deadline - elapsed()
+        """Return how long it is neither lost nor over, without another renewal."""
+        return self._term.look_at - elapsed()
 
     def _renew(self) -> None:
         while not self._closed.wait(max(0.0, self._term.renew_at - elapsed())):

@@ -46,6 +46,11 @@ class Term:
         """When to renew it the next time."""
         return self._sent + self.ttl / 3
 
+    @property
+    def look_at(self) -> float:
+        """When there is something to look at, at the latest: it may be lost or over."""
+        return self.deadline if self.hold_by is None else min(self.deadline, self.hold_by)
+
     def over(self, now: float) -> bool:
         """Is its hold certainly over? Then the server has ended it, as was wished."""
         return self.hold_by is not None and now >= self.hold_by

@@ -76,3 +76,4 @@ def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) ->
         thread.join(seconds)
     if acquiring.lease is not None and acquiring.lease.state != "ended":
         give_back(acquiring.leases, acquiring.lease.id, max(0.0, until - elapsed()))
+    thread.join(max(0.0, until - elapsed()))

@@ -1,0 +1,85 @@
+"""A relay before a real server, for faults that a real server cannot be made to show."""
+
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+CHUNK = 65536
+
+
+class Relay:
+    """Hands connections on to a server, and loses the answers that it is told to lose.
+
+    `lose` is how many of the next answers never arrive, although the server was asked and has
+    answered; `url` is where to reach it. `tried` counts connections, `heard` are the first lines of
+    all requests that went through.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.lose = 0
+        self.tried = 0
+        self.heard: list[str] = []
+        self.aim(url)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def aim(self, url: str) -> None:
+        """Hand further connections on to another server."""
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        self._target = (parts.hostname, parts.port)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.tried += 1
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """Carry one request of a connection that is used once, as ours are."""
+        with client:
+            try:
+                with socket.create_connection(self._target) as server:
+                    ends = threading.Thread(target=self._upwards, args=(client, server))
+                    ends.start()
+                    answer = server.recv(CHUNK)
+                    if answer and self.lose > 0:
+                        self.lose -= 1
+                    else:
+                        while answer:
+                            client.sendall(answer)
+                            answer = server.recv(CHUNK)
+                    client.shutdown(socket.SHUT_RDWR)
+                    ends.join()
+            except OSError:
+                return
+
+    def _upwards(self, client: socket.socket, server: socket.socket) -> None:
+        """Hand on what the client says; when it goes away, so does the server's side."""
+        try:
+            data = client.recv(CHUNK)
+            self.heard.append(data.split(b"\r\n", 1)[0].decode())
+            while data:
+                server.sendall(data)
+                data = client.recv(CHUNK)
+            server.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return

@@ -1,0 +1,304 @@
+"""`moorage run` by the single file, at a real server, with real processes and signals."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
+
+WAITING = ("bash", "-c", "echo up; read line; echo done")
+"""A command that runs until it is told something."""
+
+TRAPPED = ("bash", "-c", "trap 'echo term; exit 9' TERM; echo up; while true; do read line; done")
+"""A command that tells when it gets SIGTERM, and ends by that."""
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("run")) as found:
+        yield found
+
+
+def test_a_command_with_a_lease(port: Harbour) -> None:
+    """It learns of its lease, has standard output for itself, and the lease ends with it."""
+    pool = port.pool(limit=3)
+    told = "echo $MOORAGE_LEASE_ID $MOORAGE_LEASE_TOKEN $MOORAGE_LEASE_POOL; exit 7"
+    done = port.finished("run", "--pool", f"{pool}=2", "--label", "job=x", "--", "sh", "-c", told)
+    (lease,) = port.ended(pool)
+    assert done.returncode == 7
+    assert done.stdout == f"{lease.id} {lease.token} {pool}\n"
+    assert done.stderr == f"moorage: lease {lease.id} of {pool} (2 units)\n"
+    assert (lease.cause, lease.labels) == ("released", {"job": "x"})
+    assert lease.needs[0].units == 2
+
+
+def test_the_second_waits_for_the_first(port: Harbour) -> None:
+    """It tells its place, what binds and for how long, runs in its turn, and has the only unit."""
+    pool = port.pool()
+    with port.started("run", "--pool", pool, "--", *WAITING) as first:
+        assert line(first) == "up\n"
+        with port.started("run", "--pool", pool, "--", *WAITING) as second:
+            assert second.stderr is not None
+            assert second.stderr.readline().startswith(f"moorage: waiting for {pool}: place 1;")
+            assert [lease.state for lease in port.leases(pool)] == ["granted", "waiting"]
+            tell(first)
+            assert line(second) == "up\n"
+            assert len(port.leases(pool)) == 1
+            tell(second)
+            assert second.wait(SECONDS) == 0
+    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
+
+
+def test_all_pools_or_none(port: Harbour) -> None:
+    """Several pools are one lease; while one of them is taken, the others are not."""
+    one, two = port.pool(), port.pool()
+    pools = ("--pool", one, "--pool", two)
+    with port.started("run", "--pool", two, "--", *WAITING) as holder:
+        line(holder)
+        with port.started("run", *pools, "--", "sh", "-c", "echo $MOORAGE_LEASE_POOL") as gang:
+            port.waiting(one)
+            tell(holder)
+            assert line(gang) == f"{one} {two}\n"
+            assert gang.wait(SECONDS) == 0
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_leaves_the_line_at_once(port: Harbour, name: str) -> None:
+    """No ticket is left when the process ends, which it does as shells tell of a signal."""
+    pool, number = port.pool(), getattr(signal, name)
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        with port.started("run", "--pool", pool, "--", "echo", "never") as waiter:
+            port.waiting(pool)
+            waiter.send_signal(number)
+            said, told = waiter.communicate(timeout=5)
+            assert (said, waiter.returncode) == ("", 128 + number)
+            assert f"{name} while waiting: withdrawn" in told
+            assert [lease.state for lease in port.leases(pool)] == ["granted"]
+
+
+def test_signals_go_to_the_command(port: Harbour) -> None:
+    """The command ends as it likes, its code is returned, and the lease is given back."""
+    pool = port.pool()
+    with port.started("run", "--pool", pool, "--", *TRAPPED) as process:
+        line(process)
+        process.send_signal(signal.SIGTERM)
+        assert line(process) == "term\n"
+        assert process.wait(SECONDS) == 9
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
+
+
+def test_a_killed_wrapper_gives_the_slot_back_after_the_ttl(port: Harbour) -> None:
+    """SIGKILL: the command does not go on without its lease, and the next in line gets the unit."""
+    pool = port.pool(ttl=3.0)
+    with port.started("run", "--pool", pool, "--", "sh", "-c", "echo $$; exec cat") as killed:
+        command = int(line(killed))
+        with port.started("run", "--pool", pool, "--", "echo", "mine") as waiter:
+            port.waiting(pool)
+            killed.kill()
+            eventually(lambda: True if gone(command) else None, 5.0)
+            assert waiter.communicate(timeout=15)[0] == "mine\n"
+    assert [lease.cause for lease in port.ended(pool)] == ["ttl_over", "released"]
+
+
+def gone(process: int) -> bool:
+    """Has a process ended? Somebody else's child may be left as a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_it_is_renewed_for_as_long_as_it_takes(port: Harbour) -> None:
+    """A command that runs for several TTLs keeps its lease."""
+    pool = port.pool(ttl=1.5)
+    done = port.finished("run", "--pool", pool, "--", "sleep", "5")
+    assert done.returncode == 0
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
+
+
+def test_a_hold_ends_the_lease_not_the_command(port: Harbour) -> None:
+    """The server frees the unit by itself; that is no loss, and nothing is renewed any more."""
+    pool = port.pool(ttl=3.0)
+    with port.started("run", "--pool", pool, "--hold", "1s", "--", *WAITING) as process:
+        line(process)
+        assert port.finished("run", "--pool", pool, "--", "echo", "next").stdout == "next\n"
+        assert process.stderr is not None
+        assert "held for 1s" in process.stderr.readline()
+        assert process.stderr.readline() == (
+            "moorage: the hold is over: the lease has ended, the command goes on\n"
+        )
+        said, told = process.communicate("\n", SECONDS)
+        assert (said, told, process.returncode) == ("done\n", "", 0)
+    assert [lease.cause for lease in port.ended(pool)] == ["hold_over", "released"]
+
+
+def test_a_command_that_ends_before_its_hold(port: Harbour) -> None:
+    """Then the lease ends with it."""
+    pool = port.pool()
+    assert port.finished("run", "--pool", pool, "--hold", "1h", "--", "true").returncode == 0
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
+
+
+@pytest.mark.parametrize(
+    ("on_lost", "code", "said"), [("term", 120, "term\n"), ("kill", 120, ""), ("warn", 0, "done\n")]
+)
+def test_a_revoked_lease(port: Harbour, on_lost: str, code: int, said: str) -> None:
+    """The holder learns of it within one renewal, and the command gets what was asked for."""
+    pool = port.pool(ttl=1.5)
+    command = WAITING if on_lost == "warn" else TRAPPED
+    with port.started("run", "--pool", pool, "--on-lost", on_lost, "--", *command) as process:
+        line(process)
+        (lease,) = port.leases(pool)
+        port.admission.revoke(lease.id, "needed elsewhere")
+        assert process.stderr is not None
+        process.stderr.readline()
+        assert "revoked: needed elsewhere" in process.stderr.readline()
+        if on_lost == "warn":
+            tell(process)
+        assert process.communicate(timeout=SECONDS)[0] == said
+        assert process.returncode == code
+
+
+def test_a_command_that_does_not_heed(port: Harbour) -> None:
+    """After --kill-after it is killed."""
+    pool = port.pool(ttl=1.5)
+    stubborn = ("bash", "-c", "trap 'echo no' TERM; echo up; while true; do read line; done")
+    words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "500ms", "--")
+    with port.started(*words, *stubborn) as process:
+        line(process)
+        port.admission.revoke(port.leases(pool)[0].id)
+        assert line(process) == "no\n"
+        assert process.wait(SECONDS) == 120
+
+
+def test_a_stopped_holder_has_lost_when_it_wakes(port: Harbour) -> None:
+    """SIGSTOP beyond the TTL: at SIGCONT it knows at once, and its token is worth nothing."""
+    pool = port.pool(ttl=2.0)
+    with port.started("run", "--pool", pool, "--", *TRAPPED) as process:
+        line(process)
+        (lease,) = port.leases(pool)
+        process.send_signal(signal.SIGSTOP)
+        assert port.finished("run", "--pool", pool, "--", "echo", "next").stdout == "next\n"
+        process.send_signal(signal.SIGCONT)
+        assert line(process) == "term\n"
+        assert process.wait(SECONDS) == 120
+        assert lease.token is not None
+        assert not port.admission.verify(pool, lease.token).current
+
+
+def test_best_effort_runs_whatever_happens(port: Harbour, tmp_path: Path) -> None:
+    """No pool, too many units, no server, no right, not in time, nonsense: one line, it runs."""
+    pool = port.pool()
+    nowhere = ("--url", "http://127.0.0.1:1", "--unreachable-after", "0")
+    token = str(tmp_path / "none")
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        for words in (
+            ("--pool", "no/such/pool"),
+            ("--pool", f"{pool}=5"),
+            ("--pool", pool, *nowhere),
+            ("--pool", pool, "--token", "wrong"),
+            ("--pool", pool, "--wait", "0"),
+            ("--pool", pool, "--url", "nonsense"),
+            ("--pool", pool, "--token-file", token),
+            ("--pool", pool, "--key-file", str(tmp_path / "no/folder/key")),
+        ):
+            done = port.finished(
+                "run", "--best-effort", *words, "--", "sh", "-c", "echo ran; exit 5"
+            )
+            assert (done.returncode, done.stdout) == (5, "ran\n"), (words, done.stderr)
+            assert len(done.stderr.splitlines()) == 1, done.stderr
+            assert "best effort" in done.stderr
+        assert len(port.leases(pool)) == 1
+
+
+def test_without_best_effort_each_failure_has_its_code(port: Harbour) -> None:
+    """The command does not run; the codes tell what was wrong, and nothing is left in a line."""
+    pool = port.pool()
+    nowhere = ("--url", "http://127.0.0.1:1", "--unreachable-after", "0")
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        for code, words in (
+            (121, ("--pool", f"{pool}=5")),
+            (121, ("--pool", pool, "--token", "wrong")),
+            (122, ("--pool", "no/such/pool")),
+            (123, ("--pool", pool, *nowhere)),
+            (124, ("--pool", pool, "--wait", "0")),
+            (124, ("--pool", pool, "--wait", "500ms")),
+            (125, ("--pool", pool, "--url", "nonsense")),
+        ):
+            done = port.finished("run", *words, "--", "echo", "never")
+            assert (done.returncode, done.stdout) == (code, ""), (words, done.stderr)
+        assert len(port.leases(pool)) == 1
+
+
+def test_a_command_that_cannot_be_run_gives_its_lease_back(port: Harbour) -> None:
+    """126 and 127 as in shells, and the unit is free."""
+    pool = port.pool()
+    assert port.finished("run", "--pool", pool, "--", "no-such-command").returncode == 127
+    assert port.finished("run", "--pool", pool, "--", os.sep).returncode == 126
+    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
+
+
+def test_outcomes_are_told(port: Harbour) -> None:
+    """With --outcome the exit code becomes evidence for the limit."""
+    pool = port.pool(limit=5)
+    for command in ("true", "false", "true"):
+        port.finished("run", "--pool", pool, "--outcome", "--", command)
+    outcomes = port.admission.pool_report(pool).outcomes
+    assert sum(one.ok for one in outcomes) == 2
+    assert sum(one.failed for one in outcomes) == 1
+
+
+def test_a_key_is_used_once(port: Harbour) -> None:
+    """A key that has had its lease is refused; another attempt needs another."""
+    pool = port.pool()
+    words = ("run", "--pool", pool, "--key", "host-1+deploy+1", "--", "true")
+    assert port.finished(*words).returncode == 0
+    again = port.finished(*words)
+    assert again.returncode == 121
+    assert "needs a new key" in again.stderr
+
+
+def test_a_second_start_by_a_key_file_gets_the_same_lease(port: Harbour, tmp_path: Path) -> None:
+    """Also when the first was killed; once it is released the key has gone."""
+    pool, key = port.pool(), tmp_path / "key"
+    words = ("run", "--pool", pool, "--key-file", str(key), "--")
+    with port.started(*words, *WAITING) as killed:
+        line(killed)
+        killed.kill()
+    (lease,) = port.leases(pool)
+    assert key.read_text().strip() == lease.key
+    again = port.finished(*words, "sh", "-c", "echo $MOORAGE_LEASE_ID")
+    assert again.stdout == f"{lease.id}\n"
+    assert not key.exists()
+    assert port.leases(pool) == []
+    assert port.finished(*words, "true").returncode == 0
+
+
+def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> None:
+    """Twelve runs on a pool of 3: all get their turn, and never are more than 3 inside."""
+    pool, log = port.pool(limit=3), tmp_path / "log"
+    script = f"echo + >> {log}; sleep 0.2; echo - >> {log}"
+    codes: list[int] = []
+
+    def one() -> None:
+        codes.append(port.finished("run", "--pool", pool, "--", "sh", "-c", script).returncode)
+
+    threads = [threading.Thread(target=one) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [0] * 12
+    inside, most = 0, 0
+    for mark in log.read_text().split():
+        inside += 1 if mark == "+" else -1
+        most = max(most, inside)
+    assert (inside, most) == (0, 3)

@@ -1,0 +1,162 @@
+"""`moorage run` when answers are lost, and when the server is silent, away or started anew."""
+
+import os
+import pty
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client import single
+from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
+from tests.e2e.relay import Relay
+from tests.e2e.server import serve
+from tests.e2e.test_run import TRAPPED, WAITING
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[Harbour]:
+    """A server for one test, which may do what it likes to it."""
+    with harbour(tmp_path) as found:
+        yield found
+        if found.server.process.poll() is None:
+            os.kill(found.server.pid, signal.SIGCONT)
+
+
+def test_lost_answers_cost_nothing(port: Harbour) -> None:
+    """Each first answer is lost: there is one lease all the same, and it is given back."""
+    pool = port.pool(limit=5)
+    with Relay(port.server.url) as relay:
+        relay.lose = 3
+        told = "echo $MOORAGE_LEASE_ID"
+        with port.started(
+            "run", "--pool", pool, "--", "sh", "-c", f"{told}; read x", url=relay.url
+        ) as one:
+            lease = line(one).strip()
+            assert [found.id for found in port.leases(pool)] == [lease]
+            relay.lose = 2
+            tell(one)
+            assert one.wait(SECONDS) == 0
+        asked = [first for first in relay.heard if first.startswith("POST /v1/leases ")]
+    assert len(asked) == 4
+    assert [(found.id, found.cause) for found in port.ended(pool)] == [(lease, "released")]
+
+
+def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:
+    """The answer that grants is lost: the next try hears of the same lease."""
+    pool = port.pool()
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *WAITING) as first,
+    ):
+        line(first)
+        with port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as second:
+            (ticket,) = port.waiting(pool)
+            relay.lose = 1
+            tell(first)
+            assert line(second) == "up\n"
+            assert [lease.id for lease in port.leases(pool)] == [ticket.id]
+            tell(second)
+            assert second.wait(SECONDS) == 0
+
+
+def test_a_silent_server_loses_the_lease_by_our_clock(port: Harbour) -> None:
+    """The server is stopped: before its TTL is over the command is ended, by our own clock."""
+    pool = port.pool(ttl=2.0)
+    with port.started("run", "--pool", pool, "--release-timeout", "1s", "--", *TRAPPED) as process:
+        line(process)
+        os.kill(port.server.pid, signal.SIGSTOP)
+        assert line(process) == "term\n"
+        _, told = process.communicate(timeout=SECONDS)
+        assert process.returncode == 120
+        assert "the lease is lost" in told
+        assert "is not released" in told
+        os.kill(port.server.pid, signal.SIGCONT)
+        # The server has heard nothing since, and still holds the lease for us: we were first.
+        assert [lease.state for lease in port.leases(pool)] == ["granted"]
+
+
+def test_a_release_never_takes_long(port: Harbour) -> None:
+    """The server is stopped while the command runs: its exit code comes within the timeout."""
+    pool = port.pool()
+    words = ("run", "--pool", pool, "--release-timeout", "500ms", "--")
+    with port.started(*words, "sh", "-c", "echo up; read x; exit 6") as process:
+        line(process)
+        os.kill(port.server.pid, signal.SIGSTOP)
+        tell(process)
+        _, told = process.communicate(timeout=4)
+        assert process.returncode == 6
+        assert "is not released" in told
+
+
+def test_a_hold_is_over_although_nobody_says_so(port: Harbour) -> None:
+    """The server is away when the hold ends: that is no loss."""
+    pool = port.pool(ttl=6.0)
+    with port.started("run", "--pool", pool, "--hold", "2s", "--", *WAITING) as process:
+        line(process)
+        os.kill(port.server.pid, signal.SIGSTOP)
+        assert process.stderr is not None
+        process.stderr.readline()
+        assert "the hold is over" in process.stderr.readline()
+        said, told = process.communicate("\n", timeout=4)
+        assert (said, told, process.returncode) == ("done\n", "", 0)
+
+
+def test_those_who_wait_outlive_a_restart(port: Harbour, tmp_path: Path) -> None:
+    """The server is killed and started anew: the holder keeps its lease, the ticket its place."""
+    pool = port.pool(ttl=10.0)
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one,
+        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as other,
+    ):
+        port.waiting(pool)
+        names = [lease.id for lease in port.leases(pool)]
+        port.server.stop(signal.SIGKILL)
+        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
+            relay.aim(second.url)
+            after = Harbour(second, port.token)
+            # Which of the two was first is not for us to say.
+            tell(one)
+            tell(other)
+            assert (one.wait(SECONDS), other.wait(SECONDS)) == (0, 0)
+            assert [(lease.id, lease.cause) for lease in after.ended(pool)] == [
+                (name, "released") for name in names
+            ]
+
+
+def test_a_server_that_comes_late_is_waited_for(port: Harbour) -> None:
+    """Nobody listens at first: it tries again until there is a server."""
+    pool = port.pool()
+    relay = Relay("http://127.0.0.1:1")
+    with relay, port.started("run", "--pool", pool, "--", "echo", "ran", url=relay.url) as process:
+        eventually(lambda: True if relay.tried > 1 else None)
+        relay.aim(port.server.url)
+        assert process.communicate(timeout=SECONDS)[0] == "ran\n"
+        assert process.returncode == 0
+
+
+def test_where_it_stands_is_live_on_a_terminal(port: Harbour) -> None:
+    """On a terminal one line tells place and reason, and goes away when the command runs."""
+    pool = port.pool()
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        pid, screen = pty.fork()
+        if pid == 0:
+            words = single.command("run", "--pool", pool, "--", "echo", "ran")
+            variables = {**single.BARE, **port.where(), "TERM": "xterm", "COLUMNS": "120"}
+            os.execve(words[0], words, variables)
+        seen = ""
+        for wanted in ("place 1; ", "ran"):
+            while wanted not in seen:
+                assert select.select([screen], [], [], SECONDS)[0], seen
+                seen += os.read(screen, 4096).decode()
+            if wanted == "place 1; ":
+                tell(holder)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        os.close(screen)
+    assert f"\r\x1b[Kmoorage: waiting for {pool}: place 1; " in seen
+    last = seen.rpartition("waiting for")[2]
+    assert "\r\x1b[Kmoorage: lease " in last
