@@ -56,7 +56,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _about("Host names clients may address besides localhost and the listen host; * is any."),
     ] = ()
-    insecure: Annotated[bool, _about("Permit noauth2 on an address others can reach.")] = False
+    insecure: Annotated[
+        bool, _about("Permit noauth2, or Boskos' clients, on an address others can reach.")
+    ] = False
     testing: Annotated[
         bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
     ] = False
@@ -67,6 +69,21 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["debug", "info", "warning", "error"], _about("The least severity that is logged.")
     ] = "info"
     access_log: Annotated[bool, _about("Log one line for every request answered.")] = True
+
+    boskos_listen: Annotated[
+        str | None,
+        _about("HOST:PORT for clients of Boskos and of the lease proxy; none by default."),
+    ] = None
+    boskos_config: Annotated[
+        str | None, _about("Boskos' configuration file (YAML); read again when it changes.")
+    ] = None
+    boskos_compat: Annotated[
+        Literal["safe", "strict"],
+        _about("Whether what does harm in Boskos is done better, or exactly as it does it."),
+    ] = "safe"
+    lease_proxy_seconds_max: Annotated[
+        Seconds, _about("Seconds that an acquire of the lease proxy waits.")
+    ] = 7_200.0
 
     keystone_url: Annotated[
         str | None, _about("Keystone's v3 address, e.g. https://keystone.example/v3.")
@@ -158,8 +175,8 @@ class Address(NamedTuple):
         return f"{scheme}://{host}:{self.port}"
 
 
-def address_parse(text: str) -> Address:
-    """Split `HOST:PORT`; an IPv6 host stands in brackets.
+def address_parse(text: str, setting: str = "listen") -> Address:
+    """Split `HOST:PORT`, the value of a setting; an IPv6 host stands in brackets.
 
     Raises:
         ConfigError: it is none.
@@ -170,7 +187,7 @@ def address_parse(text: str) -> Address:
     elif ":" in host:
         colon = ""
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
-        raise ConfigError(f"listen: {text!r} is not HOST:PORT (for example 127.0.0.1:8778)")
+        raise ConfigError(f"{setting}: {text!r} is not HOST:PORT (for example 127.0.0.1:8778)")
     return Address(host, int(port))
 
 
@@ -246,6 +263,13 @@ def _check(settings: Settings) -> None:
             f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
             "listen on 127.0.0.1, choose --auth token, or add --insecure"
         )
+    if settings.boskos_listen is not None:
+        boskos = address_parse(settings.boskos_listen, "boskos_listen")
+        if not boskos.loopback and not settings.insecure:
+            raise ConfigError(
+                f"boskos_listen: Boskos asks nobody who they are, so {boskos.host} is refused; "
+                "choose 127.0.0.1, or add --insecure"
+            )
     if settings.testing and (settings.auth != "noauth2" or not address.loopback):
         raise ConfigError("testing: needs --auth noauth2 and a loopback address in --listen")
     if (settings.tls_cert is None) != (settings.tls_key is None):

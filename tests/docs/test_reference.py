@@ -161,8 +161,9 @@ def test_policy_profiles() -> None:
 
 def test_metrics() -> None:
     """Every metric that the process can tell is there with its type, and no other."""
-    source = (ROOT / "src/moorage/serve/metrics.py").read_text()
-    names = set(re.findall(r'"(moorage_\w+)"', source))
+    files = ("metrics.py", "boskos.py")
+    source = "".join((ROOT / "src/moorage/serve" / name).read_text() for name in files)
+    names = set(re.findall(r'"((?:moorage|boskos)_\w+)"', source))
     described = rows((REFERENCE / "metrics.md").read_text())
     assert {name.removesuffix("_total") for name in described} == names
     for name, (kind, *_) in described.items():

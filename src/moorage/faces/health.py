@@ -13,7 +13,7 @@ class HealthFace:
     def __init__(
         self,
         readiness: Callable[[], Awaitable[str | None]],
-        metrics: Callable[[], tuple[bytes, str]],
+        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
     ) -> None:
         """Take what is asked about.
 
@@ -37,7 +37,7 @@ class HealthFace:
             if reason is not None:
                 status, body = 503, f"{reason}\n".encode()
         elif scope["path"] == "/metrics":
-            body, kind = self._metrics()
+            body, kind = await self._metrics()
         headers = [
             (b"content-type", kind.encode("ascii")),
             (b"content-length", str(len(body)).encode("ascii")),

@@ -1,4 +1,4 @@
-"""All faces behind one door: the first segment of the path chooses; the rest is Placement's."""
+"""All faces behind one door: the first segment of the path chooses; one face has the rest."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -39,20 +39,23 @@ class Application:
 
     def __init__(
         self,
-        placement: Face,
+        rest: Face,
         faces: dict[str, Face],
         requests: Requests,
         access_log: AccessLog | None,
+        default: str = PLACEMENT,
     ) -> None:
         """Join the faces.
 
         Args:
-            placement: answers whatever no other face does.
+            rest: answers whatever no other face does.
             faces: by the first segment of the paths they answer.
             requests: counts what is answered.
             access_log: told of every answer; None: nobody wants to know.
+            default: what `rest` is called where requests are counted.
         """
-        self._placement = placement
+        self._rest = rest
+        self._default = default
         self._faces = faces
         self._requests = requests
         self._access_log = access_log
@@ -62,8 +65,8 @@ class Application:
         name = scope["path"][1:].partition("/")[0]
         face = self._faces.get(name)
         if face is None:
-            name, face = PLACEMENT, self._placement
-        elif LENGTH_UNREADABLE in scope:
+            name, face = self._default, self._rest
+        if name != PLACEMENT and LENGTH_UNREADABLE in scope:
             face = _length_unreadable
         watch = _Watch(send)
         begun = time.perf_counter()

@@ -18,6 +18,7 @@ from moorage.faces.testing import testing_face
 from moorage.faces.v1.app import V1Face
 from moorage.faces.web import Authenticator, Limits
 from moorage.serve.app import Application, Face
+from moorage.serve.boskos import BoskosDoor
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
 from moorage.service.app import Service
@@ -29,6 +30,8 @@ class Composition(Struct, frozen=True):
     """What is served, and what tells of it."""
 
     application: Application
+    second: Application | None
+    """For the clients of Boskos, on an address of its own."""
     metrics: Metrics
     access_log: AccessLog | None
 
@@ -38,13 +41,16 @@ class Composition(Struct, frozen=True):
             self.access_log.flush()
 
 
-def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) -> Composition:
+def compose(
+    settings: Settings, service: Service, stopping: Callable[[], bool], boskos: BoskosDoor | None
+) -> Composition:
     """Join everything as the settings say.
 
     Args:
         settings: of the process.
         service: that the faces speak for.
         stopping: whether the process has been asked to end.
+        boskos: what is served on the second address; None: there is none.
 
     Raises:
         ConfigError: the settings ask for something that is not installed.
@@ -64,7 +70,7 @@ def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) 
         limits=limits,
     )
     metrics = Metrics(service)
-    health = HealthFace(_readiness(service, stopping), metrics.text)
+    health = HealthFace(_readiness(service, stopping), _told(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = V1Face(service, authenticator, limits)
     if settings.testing:
@@ -74,7 +80,24 @@ def compose(settings: Settings, service: Service, stopping: Callable[[], bool]) 
         )
     access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
     application = Application(placement, faces, metrics.requests, access_log)
-    return Composition(application, metrics, access_log)
+    second = None
+    if boskos is not None:
+        second = boskos.application(limits, metrics.requests, access_log)
+    return Composition(application, second, metrics, access_log)
+
+
+def _told(
+    metrics: Metrics, boskos: BoskosDoor | None
+) -> Callable[[], Awaitable[tuple[bytes, str]]]:
+    if boskos is not None:
+        metrics.add(boskos.metrics)
+
+    async def text() -> tuple[bytes, str]:
+        if boskos is not None:
+            await boskos.metrics.refresh()
+        return metrics.text()
+
+    return text
 
 
 def _authenticator(settings: Settings, service: Service) -> Authenticator:

@@ -14,12 +14,14 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import uvicorn
 import uvloop
 
 from moorage.config import Address, ConfigError, Settings, address_parse
 from moorage.serve import logs
+from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
@@ -61,6 +63,15 @@ def run(settings: Settings) -> int:
         return runner.run(_run(settings))
 
 
+class Door(NamedTuple):
+    """An address that is taken, and the host names that clients may use there besides its own."""
+
+    listener: socket.socket
+    address: Address
+    hosts: tuple[str, ...]
+    """Empty: those of the setting."""
+
+
 class Server(uvicorn.Server):
     """uvicorn's server with signals that end in exit code 0, and word when it listens."""
 
@@ -87,7 +98,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.asked = False
-        self.server: Server | None = None
+        self.servers: list[Server] = []
         self.tell: Callable[[], None] = lambda: None
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.ask)
@@ -95,15 +106,19 @@ class _Stop:
     def ask(self) -> None:
         self.asked = True
         self.tell()
-        if self.server is not None:
-            self.server.should_exit = True
+        for server in self.servers:
+            server.should_exit = True
 
 
 async def _run(settings: Settings) -> int:
     _check_certificate(settings)
     stop = _Stop()
-    listener, address = _listen(address_parse(settings.listen))
-    with contextlib.closing(listener):
+    with contextlib.ExitStack() as stack:
+        doors = [_listen("listen", settings.listen)]
+        stack.enter_context(doors[0].listener)
+        if settings.boskos_listen is not None:
+            doors.append(_listen("boskos_listen", settings.boskos_listen))
+            stack.enter_context(doors[1].listener)
         try:
             files = Files(settings.database)
             service = await Service.open(
@@ -113,7 +128,7 @@ async def _run(settings: Settings) -> int:
             raise StartError(str(error)) from None
         _spare_collector()
         try:
-            await _serve(settings, service, files, listener, address, stop)
+            await _serve(settings, service, files, doors, stop)
         finally:
             files.withdraw()
             await service.stop()
@@ -128,54 +143,83 @@ def _spare_collector() -> None:
 
 
 async def _serve(
-    settings: Settings,
-    service: Service,
-    files: Files,
-    listener: socket.socket,
-    address: Address,
-    stop: _Stop,
+    settings: Settings, service: Service, files: Files, doors: list[Door], stop: _Stop
 ) -> None:
     if settings.auth != "noauth2":
         await _admin_token(service, files)
-    composition = compose(settings, service, lambda: stop.asked)
-    config = _uvicorn_config(settings, composition.application, address)
-    url = _reachable(address).url("https" if settings.tls_cert else "http")
+    boskos = BoskosDoor(settings, service) if len(doors) > 1 else None
+    if boskos is not None:
+        await boskos.start()
+    composition = compose(settings, service, lambda: stop.asked, boskos)
+    applications = [composition.application, composition.second]
+    urls = [
+        _reachable(door.address).url("https" if settings.tls_cert else "http") for door in doors
+    ]
 
     def ready() -> None:
         files.announce(
             Announcement(
-                url=url,
+                url=urls[0],
                 pid=os.getpid(),
                 auth=settings.auth,
                 certificate=settings.tls_cert and os.path.abspath(settings.tls_cert),
             )
         )
+        for url in urls[1:]:
+            sys.stdout.write(f"moorage: {url} is for clients of Boskos and of the lease proxy\n")
+        revision = service.index.revision
         sys.stdout.write(
-            f"moorage: serving {url} ({service.engine.name}, revision {service.index.revision})\n"
+            f"moorage: serving {urls[0]} ({service.engine.name}, revision {revision})\n"
         )
         sys.stdout.flush()
 
-    server = stop.server = Server(config, ready)
+    all_ready = _AllReady(len(doors), ready)
+    stop.servers = [
+        Server(_uvicorn_config(settings, application, door, len(doors)), all_ready.one)
+        for application, door in zip(applications, doors, strict=False)
+    ]
     stop.tell = service.let_go
-    server.should_exit = stop.asked
-    composition.metrics.connections = lambda: len(server.server_state.connections)
+    composition.metrics.connections = lambda: sum(
+        len(server.server_state.connections) for server in stop.servers
+    )
+    for server in stop.servers:
+        server.should_exit = stop.asked
     try:
-        await server.serve(sockets=[listener])
+        async with asyncio.TaskGroup() as tasks:
+            for server, door in zip(stop.servers, doors, strict=True):
+                tasks.create_task(server.serve(sockets=[door.listener]))
     finally:
+        if boskos is not None:
+            await boskos.stop()
         composition.close()
 
 
-def _uvicorn_config(settings: Settings, application: object, address: Address) -> uvicorn.Config:
+class _AllReady:
+    """Says once that all of several servers listen."""
+
+    def __init__(self, count: int, tell: Callable[[], None]) -> None:
+        self._missing = count
+        self._tell = tell
+
+    def one(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._tell()
+
+
+def _uvicorn_config(
+    settings: Settings, application: object, door: Door, doors: int
+) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
         header_count_max=settings.header_count_max,
         header_seconds_max=settings.header_seconds_max,
         body_seconds_max=settings.body_seconds_max,
-        connections_max=_connections(settings.connections_max),
+        connections_max=_connections(settings.connections_max, doors),
     )
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # our own words for the same protocol
-        http=protocol_for(bounds, Hosts(address.host, settings.allowed_hosts)),
+        http=protocol_for(bounds, Hosts(door.address.host, door.hosts or settings.allowed_hosts)),
         ws="none",
         lifespan="off",
         loop="none",
@@ -214,8 +258,9 @@ async def _admin_token(service: Service, files: Files) -> None:
     log.info("the administrator's token is in %s", files.token)
 
 
-def _listen(address: Address) -> tuple[socket.socket, Address]:
-    """Take the address; connections are accepted later. Returns it with its real port."""
+def _listen(setting: str, value: str) -> Door:
+    """Take the address that a setting names; connections are accepted later."""
+    address = address_parse(value, setting)
     try:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -223,7 +268,9 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         family, kind, protocol, _, where = found[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise StartError(f"listen: {address.host} is no address here: {error.strerror}") from None
+        raise StartError(
+            f"{setting}: {address.host} is no address here: {error.strerror}"
+        ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(
@@ -233,10 +280,13 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
     except OSError as error:
         listener.close()
         raise StartError(
-            f"listen: cannot serve on {address.host}:{address.port}: {error.strerror}; "
+            f"{setting}: cannot serve on {address.host}:{address.port}: {error.strerror}; "
             "stop the other program or choose another port"
         ) from None
-    return listener, Address(address.host, listener.getsockname()[1])
+    # Boskos is told by any name in a cluster, and a page in a browser cannot reach what it does not
+    # know; but what listens on this machine alone must not be reached from its browsers.
+    hosts = ("*",) if setting == "boskos_listen" and not address.loopback else ()
+    return Door(listener, Address(address.host, listener.getsockname()[1]), hosts)
 
 
 def _reachable(address: Address) -> Address:
@@ -246,15 +296,18 @@ def _reachable(address: Address) -> Address:
     return Address("::1" if ":" in address.host else "127.0.0.1", address.port)
 
 
-def _connections(wanted: int) -> int:
-    """Raise the limit of open files as far as allowed; return how many connections that permits."""
+def _connections(wanted: int, doors: int) -> int:
+    """Raise the limit of open files as far as allowed; return how many connections that permits.
+
+    `wanted` is the number for each of several doors, and so is what is returned.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + FILES_RESERVED
+    needed = wanted * doors + FILES_RESERVED
     if hard != resource.RLIM_INFINITY:
         needed = min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    permitted = needed - FILES_RESERVED
+    permitted = (needed - FILES_RESERVED) // doors
     if permitted < wanted:
         log.warning(
             "only %d of connections_max %d connections: the open-files limit is %d",

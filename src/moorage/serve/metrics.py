@@ -55,6 +55,10 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
 
+    def add(self, collector: Collector) -> None:
+        """Tell what somebody else collects, too."""
+        self._registry.register(collector)
+
     def text(self) -> tuple[bytes, str]:
         """Return all metrics and their content type."""
         return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
@@ -79,7 +83,7 @@ class Metrics(Collector):
             "moorage_http_request_seconds", "Seconds to answer a request.", labels=["face"]
         )
         for face, buckets in self.requests.buckets.items():
-            taken.add_metric([face], _cumulated(buckets), self.requests.seconds[face])
+            taken.add_metric([face], cumulated(buckets), self.requests.seconds[face])
         yield taken
 
     def _of_service(self) -> Iterable[Metric]:
@@ -107,9 +111,10 @@ class Metrics(Collector):
             yield GaugeMetricFamily(name, help_text, value=value)
 
 
-def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
+def cumulated(buckets: list[int], bounds: tuple[float, ...] = SECONDS) -> list[tuple[str, float]]:
+    """Return what Prometheus wants of a histogram: for each bound how many are not above it."""
     shown, total = [], 0
-    for bound, count in zip((*map(str, SECONDS), "+Inf"), buckets, strict=True):
+    for bound, count in zip((*map(str, bounds), "+Inf"), buckets, strict=True):
         total += count
         shown.append((bound, float(total)))
     return shown

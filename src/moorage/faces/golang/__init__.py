@@ -1,6 +1,6 @@
 """How services written in Go read and write, for the faces that stand in for one of them.
 
-`query.py` reads query strings, `scanning.py` and `decoding.py` JSON with Go's own words of refusal,
-`texts.py` writes JSON, times and quoted strings, `answers.py` whole answers. May import the core
-and what all faces share; not the service.
+`query.py` reads query strings, `scanning.py` and `decoding.py` JSON with Go's own words of
+refusal, `texts.py` writes JSON, times and quoted strings, `answers.py` whole answers, `routing.py`
+redirects. May import the core and what all faces share; not the service.
 """

@@ -29,13 +29,13 @@ def refusal(status: int, text: str) -> Answer:
     return Answer(status, raw_bytes(text + "\n"), TEXT, ((b"x-content-type-options", b"nosniff"),))
 
 
-async def answer_send(answer: Answer, send: Send) -> None:
+async def answer_send(answer: Answer, method: str, send: Send) -> None:
     """Send an answer. The time, which Go says in every one, is the server's to say."""
     headers: list[tuple[bytes, bytes]] = []
     if answer.kind is not None:
         headers.append((b"content-type", answer.kind))
     headers.extend(answer.more)
-    if answer.status != 204:
+    if answer.status != 204 and (answer.body or method != "HEAD"):
         headers.append((b"content-length", str(len(answer.body)).encode("ascii")))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,67 @@
+"""The door of Boskos: a raw ASGI application, so that nothing is answered that Boskos does not."""
+
+import logging
+
+from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
+from moorage.faces.golang.answers import Answer, answer_send, refusal
+from moorage.faces.golang.query import query_values
+from moorage.faces.golang.routing import redirect
+from moorage.faces.web import (
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    body_read,
+    headers_of,
+)
+from moorage.service.boskos import Boskos
+
+log = logging.getLogger("moorage.boskos")
+
+
+class BoskosFace:
+    """The ASGI application."""
+
+    def __init__(self, boskos: Boskos, limits: Limits, observe: Observe) -> None:
+        """Take what it speaks for.
+
+        Args:
+            boskos: the resources.
+            limits: bounds of requests.
+            observe: told of every acquired resource.
+        """
+        self._boskos = boskos
+        self._limits = limits
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await answer_send(await self._answer(scope, receive), scope["method"], send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        method, path = scope["method"], scope["path"]
+        if path == "*":
+            return Answer(400, more=((b"connection", b"close"),))
+        moved = redirect(method, path, scope["query_string"])
+        if moved is not None:
+            return moved
+        handler = HANDLERS.get(path)
+        if handler is None:
+            return Answer(200)
+
+        async def body() -> bytes:
+            return await body_read(
+                headers_of(scope), receive, self._limits.body_bytes_max, "body_bytes_max"
+            )
+
+        request = Request(
+            method, query_values(scope["query_string"]), body, self._boskos, self._observe
+        )
+        try:
+            return await handler(request)
+        except RefusalError as refused:
+            return refusal(refused.status, refused.message)
+        except Exception:  # told as Go's own server tells what it does not expect: not at all
+            log.exception("%s %s failed", method, path)
+            return refusal(500, "the server has erred; its log says how")

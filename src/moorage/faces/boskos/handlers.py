@@ -1,0 +1,178 @@
+"""One function per call of Boskos. Arguments come from the query alone; an empty one is missing."""
+
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+
+from msgspec import Struct
+
+from moorage.core import durations
+from moorage.core.admission.model import SECOND
+from moorage.core.durations import DurationError
+from moorage.core.errors import Code, Error
+from moorage.faces.boskos import words
+from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.golang.decoding import strings_read
+from moorage.faces.golang.scanning import GoJsonError
+from moorage.faces.golang.texts import storable
+from moorage.service.boskos import Boskos
+
+Observe = Callable[[str, str, str, bool, float], None]
+"""Told of a success: type, state, destination, was there a request id, seconds of waiting."""
+
+USER_DATA = "common.UserDataMap"
+"""What Boskos calls the type of user data."""
+
+
+class Request(Struct, frozen=True):
+    """What a handler may look at."""
+
+    method: str
+    query: dict[str, str]
+    body: Callable[[], Awaitable[bytes]]
+    boskos: Boskos
+    observe: Observe
+
+    def get(self, name: str) -> str:
+        """Return an argument as it was sent; empty: it was not."""
+        return self.query.get(name, "")
+
+
+Handler = Callable[[Request], Awaitable[Answer]]
+
+
+def _only_post(request: Request, path: str) -> Answer | None:
+    if request.method == "POST":
+        return None
+    return refusal(405, f"Method {request.method}, {path} only accepts POST.")
+
+
+async def acquire(request: Request) -> Answer:
+    """Take a resource of a type, or be told to ask again."""
+    if wrong := _only_post(request, "/acquire"):
+        return wrong
+    kind, state, dest, owner = map(request.get, ("type", "state", "dest", "owner"))
+    if not (kind and state and dest and owner):
+        return refusal(
+            400,
+            f"Bad request: Type: {kind}, state: {state}, dest: {dest}, owner: {owner}, "
+            "all of them must be set in the request.",
+        )
+    request_id = request.get("request_id")
+    begun = perf_counter()
+    try:
+        got = await request.boskos.acquire(*map(storable, (kind, state, dest, owner, request_id)))
+    except Error as error:
+        if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
+            text = f"no available resource {kind}, try again later."
+            error = Error(Code.NO_CAPACITY, text)  # a 5xx would be fatal to its clients
+        return words.refused(error, "Acquire failed: ", kind)
+    seconds = got.waited / SECOND + perf_counter() - begun
+    request.observe(got.slot.pool, state, dest, bool(request_id), seconds)
+    return words.resource_answer(got.slot)
+
+
+async def acquire_by_state(request: Request) -> Answer:
+    """Take resources by their names."""
+    if wrong := _only_post(request, "/acquire"):
+        return wrong
+    state, dest, owner, names = map(request.get, ("state", "dest", "owner", "names"))
+    if not (state and dest and owner and names):
+        return refusal(
+            400,
+            f"state: {state}, dest: {dest}, owner: {owner}, names: {names} - "
+            "all of them must be set in the request.",
+        )
+    try:
+        got = await request.boskos.acquire_named(
+            storable(state), storable(dest), storable(owner), map(storable, names.split(","))
+        )
+    except Error as error:
+        return words.refused(error, "AcquireByState: ")
+    return words.resources_answer(got)
+
+
+async def release(request: Request) -> Answer:
+    """Give a resource back."""
+    if wrong := _only_post(request, "/release"):
+        return wrong
+    name, dest, owner = map(request.get, ("name", "dest", "owner"))
+    if not (name and dest and owner):
+        return refusal(
+            400,
+            f"Name: {name}, dest: {dest}, owner: {owner}, all of them must be set in the request.",
+        )
+    try:
+        await request.boskos.release(storable(name), storable(dest), storable(owner))
+    except Error as error:
+        return words.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
+    return Answer(200)
+
+
+async def update(request: Request) -> Answer:
+    """Be heard of, and leave user data."""
+    if wrong := _only_post(request, "/update"):
+        return wrong
+    name, owner, state = map(request.get, ("name", "owner", "state"))
+    if not (name and owner and state):
+        return refusal(
+            400,
+            f"Name: {name}, owner: {owner}, state : {state}, "
+            "all of them must be set in the request.",
+        )
+    try:
+        user_data = strings_read(await request.body(), USER_DATA)
+    except GoJsonError as error:
+        return refusal(400, str(error))
+    try:
+        await request.boskos.update(storable(name), storable(owner), storable(state), user_data)
+    except Error as error:
+        return words.refused(error, f"Update failed: {name} - {state} ({owner}): ")
+    return Answer(200)
+
+
+async def reset(request: Request) -> Answer:
+    """Take resources whose owners were not heard of for too long."""
+    if wrong := _only_post(request, "/reset"):
+        return wrong
+    kind, state, expire, dest = map(request.get, ("type", "state", "expire", "dest"))
+    if not (kind and state and expire and dest):
+        return refusal(
+            400,
+            f"Type: {kind}, state: {state}, expire: {expire}, dest: {dest}, "
+            "all of them must be set in the request.",
+        )
+    try:
+        nanoseconds = durations.parse(expire)
+    except DurationError as error:
+        return refusal(400, str(error))
+    try:
+        owners = await request.boskos.reset(
+            storable(kind), storable(state), nanoseconds, storable(dest)
+        )
+    except Error as error:
+        return words.refused(error, "could not reset states: ")
+    return words.owners_answer(owners)
+
+
+async def metric(request: Request) -> Answer:
+    """Count the resources of a type."""
+    if request.method != "GET":
+        return refusal(405, "/metric only accepts GET")
+    kind = request.get("type")
+    if not kind:
+        return refusal(400, "Type must be set in the request.")
+    try:
+        return words.metric_answer(kind, await request.boskos.counts(storable(kind)))
+    except Error as error:
+        return words.refused(error)
+
+
+HANDLERS: dict[str, Handler] = {
+    "/acquire": acquire,
+    "/acquirebystate": acquire_by_state,
+    "/release": release,
+    "/update": update,
+    "/reset": reset,
+    "/metric": metric,
+}
+"""Every other path is answered 200, without a word."""

@@ -1,0 +1,149 @@
+"""`POST /lease/acquire` waits for units, `POST /lease/release` gives them back by name.
+
+Source: what was seen on the wire of the original, and its formats. All units come at once or none
+does, whoever goes away leaves nothing behind, and giving back once more is no failure.
+"""
+
+import logging
+import re
+
+from msgspec import Struct
+
+from moorage.core.errors import Code, Error
+from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
+from moorage.faces.golang.decoding import names_read
+from moorage.faces.golang.query import query_values
+from moorage.faces.golang.routing import redirect
+from moorage.faces.golang.scanning import GoJsonError
+from moorage.faces.golang.texts import (
+    json_list,
+    json_object,
+    json_string,
+    quoted,
+    raw_bytes,
+    storable,
+)
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send, body_read, headers_of
+from moorage.service.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
+
+ACQUIRE = "/lease/acquire"
+RELEASE = "/lease/release"
+COUNT_END = 1 << 64
+"""One more than the largest number that is understood."""
+
+NOT_FOUND = "resource type not found"
+NONE_IN_TIME = "resources not found"
+
+log = logging.getLogger("moorage.leaseproxy")
+
+
+class _Wanted(Struct, frozen=True):
+    kind: str
+    count: int
+
+
+class LeaseProxyFace:
+    """The ASGI application."""
+
+    def __init__(self, proxy: LeaseProxy, limits: Limits, seconds_max: float) -> None:
+        """Take what it speaks for.
+
+        Args:
+            proxy: the leases.
+            limits: bounds of requests.
+            seconds_max: the longest time that an acquire waits.
+        """
+        self._proxy = proxy
+        self._limits = limits
+        self._seconds_max = seconds_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; nobody, if its caller has gone away."""
+        answer = await self._answer(scope, receive)
+        if answer is not None:
+            await answer_send(answer, scope["method"], send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
+        moved = redirect(scope["method"], scope["path"], scope["query_string"])
+        if moved is not None:
+            return moved
+        if scope["path"] not in (ACQUIRE, RELEASE):
+            return refusal(404, "404 page not found")
+        if scope["method"] != "POST":
+            return refusal(405, f"Method {scope['method']} not allowed, POST requests only.")
+        try:
+            body = await body_read(
+                headers_of(scope), receive, self._limits.body_bytes_max, "body_bytes_max"
+            )
+            query = query_values(scope["query_string"])
+            if scope["path"] == ACQUIRE:
+                return await self._acquire(query, receive)
+            return await self._release(query, body)
+        except RefusalError as refused:
+            return refusal(refused.status, refused.message)
+        except Exception:  # its callers are told as of any other failure
+            log.exception("%s failed", scope["path"])
+            return refusal(500, "the server has erred; its log says how")
+
+    async def _acquire(self, query: dict[str, str], receive: Receive) -> Answer | None:
+        wanted = _wanted(query)
+        if isinstance(wanted, Answer):
+            return wanted
+        if wanted.count == 0:
+            return _names_answer([])
+
+        async def gone() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        try:
+            names = await self._proxy.acquire(
+                storable(wanted.kind), wanted.count, self._seconds_max, gone
+            )
+        except Error as error:
+            if error.code is Code.POOL_UNKNOWN:
+                return _not_acquired(404, wanted.kind, NOT_FOUND)
+            return _not_acquired(500, wanted.kind, error.message)
+        except CallerGoneError:
+            return None
+        if names is None:
+            return _not_acquired(500, wanted.kind, NONE_IN_TIME)
+        return _names_answer(names)
+
+    async def _release(self, query: dict[str, str], body: bytes) -> Answer:
+        if not body and query.get("name"):
+            names = [storable(query["name"])]  # as its first clients asked
+        else:
+            try:
+                names = names_read(body, "proxy.leaseNames", "names")
+            except GoJsonError as error:
+                return refusal(400, f"unmarshal request body: {error}")
+        try:
+            await self._proxy.release(names)
+        except NotReleasedError as error:
+            return refusal(
+                500,
+                f"Failed to release lease {error.name}: {error.reason}\n"
+                f"Released: {' '.join(error.done)}",
+            )
+        return Answer(204)
+
+
+def _wanted(query: dict[str, str]) -> _Wanted | Answer:
+    kind, count = query.get("type", ""), query.get("count", "")
+    if not kind:
+        return refusal(400, "type is required")
+    if not count:
+        return _Wanted(kind, 1)
+    if re.fullmatch("[0-9]{1,40}", count) is None or int(count) >= COUNT_END:
+        return refusal(400, f'parameter "count" is not valid: {count}')
+    return _Wanted(kind, int(count))
+
+
+def _not_acquired(status: int, kind: str, reason: str) -> Answer:
+    return refusal(status, f"Failed to acquire lease {quoted(kind)}: {reason}")
+
+
+def _names_answer(names: list[str]) -> Answer:
+    body = json_object([("names", json_list(map(json_string, names)))])
+    return Answer(200, raw_bytes(body), JSON)

@@ -1,0 +1,115 @@
+"""The second door: Boskos' own clients and the lease proxy's, on an address of their own."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+
+from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from moorage.config import ConfigError, Settings
+from moorage.core.errors import Error
+from moorage.faces.boskos.app import BoskosFace
+from moorage.faces.leaseproxy.app import LeaseProxyFace
+from moorage.faces.web import Limits
+from moorage.serve.app import Application
+from moorage.serve.logs import AccessLog
+from moorage.serve.metrics import Requests, cumulated
+from moorage.service.app import Service
+from moorage.service.boskos import Boskos
+from moorage.service.boskos_config import ConfigFileError
+from moorage.service.lease_proxy import LeaseProxy
+
+FACE = "boskos"
+LEASE_PROXY = "lease"
+"""The first segment of the lease proxy's addresses."""
+
+SECONDS = (1, 10, 100, 500, 1000, 1500, 2000)
+"""Upper bounds of the buckets, as Boskos has them."""
+
+KNOWN_STATES = ("busy", "cleaning", "dirty", "free", "leased", "toBeDeleted", "tombstone")
+OTHER = "other"
+
+Labels = tuple[str, str, str, str]
+
+
+class BoskosMetrics(Collector):
+    """What Boskos tells Prometheus, under its own names."""
+
+    def __init__(self, boskos: Boskos) -> None:
+        self._boskos = boskos
+        self._resources: Counter[tuple[str, str]] = Counter()
+        self._types: set[str] = set()
+        self._buckets: dict[Labels, list[int]] = {}
+        self._seconds: dict[Labels, float] = {}
+
+    def observe(self, kind: str, state: str, dest: str, with_id: bool, seconds: float) -> None:
+        """Note for how long an acquired resource was waited for."""
+        labels = (kind, state, dest, str(with_id).lower())
+        buckets = self._buckets.setdefault(labels, [0] * (len(SECONDS) + 1))
+        buckets[bisect_left(SECONDS, seconds)] += 1
+        self._seconds[labels] = self._seconds.get(labels, 0.0) + seconds
+
+    async def refresh(self) -> None:
+        """Count the resources; while that cannot be done the last counts are told."""
+        try:
+            found = await self._boskos.all_counts()
+        except Error:
+            return
+        self._types = {count.pool for count in found}
+        self._resources = Counter()
+        for count in found:
+            state = count.state if count.state in KNOWN_STATES else OTHER
+            self._resources[count.pool, state] += count.slots
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics; called by the registry."""
+        resources = GaugeMetricFamily(
+            "boskos_resources", "Number of resources recorded in Boskos", labels=["type", "state"]
+        )
+        for kind in sorted(self._types):
+            for state in (*KNOWN_STATES, OTHER):
+                resources.add_metric([kind, state], self._resources[kind, state])
+        yield resources
+        taken = HistogramMetricFamily(
+            "boskos_acquire_duration_seconds",
+            "Histogram of waiting in seconds for a Boskos' client to acquire a resource.",
+            labels=["type", "state", "dest", "has_request_id"],
+        )
+        for labels, buckets in self._buckets.items():
+            taken.add_metric(list(labels), cumulated(buckets, SECONDS), self._seconds[labels])
+        yield taken
+
+
+class BoskosDoor:
+    """What is served on the second address, and the resources behind it."""
+
+    def __init__(self, settings: Settings, service: Service) -> None:
+        self._boskos = Boskos(
+            service.engine,
+            service.transactor,
+            settings.boskos_config,
+            strict=settings.boskos_compat == "strict",
+        )
+        self._proxy = LeaseProxy(service.admission, service.transactor)
+        self._seconds_max = settings.lease_proxy_seconds_max
+        self.metrics = BoskosMetrics(self._boskos)
+
+    async def start(self) -> None:
+        """Apply the configuration. Raises ConfigError: it cannot be used."""
+        try:
+            await self._boskos.start()
+        except (ConfigFileError, Error) as error:
+            raise ConfigError(f"boskos_config: {error}") from None
+
+    async def stop(self) -> None:
+        """Follow the configuration no more."""
+        await self._boskos.stop()
+
+    def application(
+        self, limits: Limits, requests: Requests, access_log: AccessLog | None
+    ) -> Application:
+        """Return what answers."""
+        proxy = LeaseProxyFace(self._proxy, limits, self._seconds_max)
+        face = BoskosFace(self._boskos, limits, self.metrics.observe)
+        return Application(face, {LEASE_PROXY: proxy}, requests, access_log, default=FACE)

@@ -1,0 +1,204 @@
+"""What Boskos does, on pools with named slots: acquire, release, heartbeat, reset, configuration.
+
+A configuration is applied at the start, when its file changes, and when a slot that it does not
+name as it is, or one of a growing pool, comes free: that is when something may have to go.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from uuid import uuid4
+
+from moorage.core.admission.boskos import Acquired, Wish
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.holding import Counts, counts
+from moorage.core.admission.model import Slot
+from moorage.core.admission.roster import Entry, Roster
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.service import faults
+from moorage.service.boskos_cases import (
+    Acquire,
+    AcquireNamed,
+    Release,
+    Reset,
+    Sync,
+    Update,
+    lease_id_new,
+)
+from moorage.service.boskos_config import ConfigFileError, roster_parse
+from moorage.service.cases import When
+from moorage.service.transactor import Transactor
+from moorage.store import admission as admission_store
+from moorage.store.admission import SlotCount
+from moorage.store.api import Engine
+
+LOOK_SECONDS = 1.0
+"""Time between two looks at the file."""
+
+PERIOD_SECONDS = 60.0
+"""The longest time between two rounds: expired slots are marked by then."""
+
+POOLS_PAGE = 1_000
+
+log = logging.getLogger("moorage.boskos")
+
+Seen = tuple[int, int, int]
+"""What a file looks like from outside: its inode, time and size."""
+
+
+class Boskos:
+    """The resources of one service. Close it with `stop`."""
+
+    def __init__(
+        self, engine: Engine, transactor: Transactor, config: str | None, *, strict: bool
+    ) -> None:
+        """Take what it works on.
+
+        Args:
+            engine: to look with.
+            transactor: to change with.
+            config: path of the configuration; None: the slots are those that there are.
+            strict: answer exactly as Boskos does, where it does harm, too.
+        """
+        self._engine = engine
+        self._transactor = transactor
+        self._config = config
+        self._strict = strict
+        self._roster = Roster()
+        self._named: dict[str, Entry] = {}
+        """What the configuration says of each name."""
+        self._seen: Seen | None = None
+        self._stale = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Apply the configuration, then follow it. Raises ConfigFileError, Error."""
+        if self._config is None:
+            return
+        self._take(self._read(self._config))
+        await self.sync()
+        self._transactor.follow(self._note)
+        self._task = asyncio.get_running_loop().create_task(self._follow(self._config))
+
+    async def stop(self) -> None:
+        """End the loop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def acquire(
+        self, pool: str, state: str, dest: str, owner: str, request_id: str
+    ) -> Acquired:
+        """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN."""
+        wish = Wish(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
+        return await self._transactor.submit_case(Acquire(wish, self._strict))
+
+    async def acquire_named(
+        self, state: str, dest: str, owner: str, names: Iterable[str]
+    ) -> list[Slot]:
+        """Take slots by name, the longest rested first. Raises `Error`: NO_CAPACITY."""
+        wish = Wish("", state, dest, owner, "", LeaseId(""), "")
+        return await self._transactor.submit_case(
+            AcquireNamed(wish, sorted(set(names)), self._strict)
+        )
+
+    async def release(self, name: str, dest: str, owner: str) -> None:
+        """Give a slot back. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
+        await self._transactor.submit_case(Release(name, owner, dest))
+
+    async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
+        """Be heard of. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
+        await self._transactor.submit_case(Update(name, owner, state, user_data))
+
+    async def reset(self, pool: str, state: str, expire: int, dest: str) -> dict[str, str]:
+        """Take slots that were not heard of for `expire` nanoseconds; return whose they were."""
+        return await self._transactor.submit_case(Reset(pool, state, expire, dest))
+
+    async def counts(self, pool: str) -> Counts:
+        """Count a type's slots. Raises `Error`: NO_CAPACITY when it has none."""
+        with faults.told():
+            slots = await self._engine.read(admission_store.slots_load(pool))
+        if not slots:
+            raise Error(Code.NO_CAPACITY, f"no available resource {pool}, try again later.")
+        return counts(slots)
+
+    async def all_counts(self) -> list[SlotCount]:
+        """Count all slots, by type, state and owner."""
+        with faults.told():
+            return await self._engine.read(admission_store.slots_count())
+
+    async def sync(self) -> None:
+        """Let there be what the configuration says. Raises `Error`."""
+        pools = self._roster.pools | await self._slotted()
+        for problem in await self._transactor.submit_case(Sync(self._roster, pools)):
+            log.warning("%s: %s", self._config, problem)
+
+    async def _slotted(self) -> set[str]:
+        """Name all pools that have slots, or may have."""
+        found: set[str] = set()
+        after = ""
+        with faults.told():
+            while True:
+                window = admission_store.pools_window(after, POOLS_PAGE)
+                pools = [seen.pool for seen in (await self._engine.read(window)).pools]
+                found |= {pool.name for pool in pools if pool.spec.limit is None}
+                if len(pools) < POOLS_PAGE:
+                    return found
+                after = pools[-1].name
+
+    def _take(self, roster: Roster) -> None:
+        self._roster, self._named = roster, roster.named
+
+    def _read(self, path: str) -> Roster:
+        try:
+            with open(path, "rb") as file:
+                self._seen = _seen(file.fileno())
+                return roster_parse(file.read())
+        except OSError as error:
+            raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from None
+        except ConfigFileError as error:
+            raise ConfigFileError(f"{path}: {error}") from None
+
+    def _note(self, changes: Changes, when: When) -> None:
+        """See whether something that was committed may have to go."""
+        for (pool, name), slot in changes.slots.items():
+            entry = self._named.get(name)
+            if slot is None or slot.owner or (entry is not None and entry.pool == pool):
+                continue
+            self._stale.set()
+
+    async def _follow(self, path: str) -> None:
+        waited = 0.0
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._stale.wait()
+            except TimeoutError:
+                waited += LOOK_SECONDS
+            try:
+                changed = self._is_changed(path)
+                if changed:
+                    self._take(self._read(path))
+                    log.info("%s has changed", path)
+                if changed or self._stale.is_set() or waited >= PERIOD_SECONDS:
+                    self._stale.clear()
+                    waited = 0.0
+                    await self.sync()
+            except (ConfigFileError, Error) as error:
+                log.error("the configuration is not applied: %s", error)
+            await asyncio.sleep(0.1)  # what comes free at the same time is looked at together
+
+    def _is_changed(self, path: str) -> bool:
+        """Look at the file; one that is away for a moment has not changed."""
+        try:
+            seen = _seen(path)
+        except OSError:
+            return False
+        return seen != self._seen
+
+
+def _seen(file: str | int) -> Seen:
+    status = os.stat(file)
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,156 @@
+"""The cases of Boskos: which keys each needs, and who decides it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from moorage.core.admission import boskos, holding, roster
+from moorage.core.admission.boskos import Acquired, Wish
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.model import Slot
+from moorage.core.admission.roster import Roster
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.service.cases import AdmissionCase, When
+
+
+def lease_id_new() -> LeaseId:
+    """Return an identifier for a lease."""
+    return LeaseId(str(uuid4()))
+
+
+@dataclass(slots=True)
+class Acquire(AdmissionCase[Acquired]):
+    """Poll for a slot of a type."""
+
+    wish: Wish
+    strict: bool
+    _ticket: LeaseId | None = None
+
+    def keys(self) -> Keys:
+        pools = {self.wish.pool}
+        if self.strict or not self.wish.request_id:
+            return Keys(pools=pools, ends=pools)
+        return Keys(pools=pools, asked=self.wish.asked)
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
+        changes, self._ticket = decide(facts, when.moment, when.wall, self.wish)
+        return changes
+
+    def polled(self) -> frozenset[LeaseId]:
+        if self.strict or self._ticket is None:
+            return frozenset()
+        return frozenset({self._ticket})
+
+    def conclude(self, facts: Facts, when: When) -> Acquired:
+        return boskos.acquired(facts, self.wish, self._ticket, strict=self.strict)
+
+
+@dataclass(slots=True)
+class AcquireNamed(AdmissionCase[list[Slot]]):
+    """Take slots by name. Raises NO_CAPACITY; strict has kept what it could have by then."""
+
+    wish: Wish
+    names: list[str]
+    strict: bool
+    _taken: list[tuple[str, str]] | None = None
+
+    def keys(self) -> Keys:
+        return Keys(slots={("", name) for name in self.names})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        fresh = [lease_id_new() for _ in self.names]
+        changes, self._taken = boskos.acquire_named(
+            facts, when.moment, when.wall, self.wish, self.names, fresh, strict=self.strict
+        )
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> list[Slot]:
+        if self._taken is None:
+            raise Error(
+                Code.NO_CAPACITY, f"no available resource {self.wish.state}, try again later."
+            )
+        return [facts.slots[pool][name] for pool, name in self._taken]
+
+
+@dataclass(slots=True)
+class SlotCase(AdmissionCase[None]):
+    """A case about one slot, by name."""
+
+    name: str
+    owner: str
+
+    def keys(self) -> Keys:
+        return Keys(slots={("", self.name)})
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+
+@dataclass(slots=True)
+class Release(SlotCase):
+    """Give a slot back; it is then in the state `dest`."""
+
+    dest: str
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return holding.release(facts, when.moment, when.wall, self.name, self.dest, self.owner)
+
+
+@dataclass(slots=True)
+class Update(SlotCase):
+    """Say that a slot's holder is alive, and what it wants to be remembered."""
+
+    state: str
+    user_data: dict[str, str]
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return holding.update(facts, when.wall, self.name, self.owner, self.state, self.user_data)
+
+
+@dataclass(slots=True)
+class Reset(AdmissionCase[dict[str, str]]):
+    """Take slots whose holders were not heard of. Answer: whose they were, by name."""
+
+    pool: str
+    state: str
+    expire: int
+    """Nanoseconds."""
+    dest: str
+    _owners: dict[str, str] = field(default_factory=dict)
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.pool}, ends={self.pool})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self._owners = holding.reset(
+            facts, when.moment, when.wall, self.pool, self.state, self.expire, self.dest
+        )
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> dict[str, str]:
+        return self._owners
+
+
+@dataclass(slots=True)
+class Sync(AdmissionCase[tuple[str, ...]]):
+    """Let there be what a configuration says. Answer: what cannot be done yet."""
+
+    roster: Roster
+    pools: set[str]
+    """All pools that have slots or are to have some."""
+    fresh: Callable[[], str] = lambda: str(uuid4())
+    _problems: tuple[str, ...] = ()
+
+    def keys(self) -> Keys:
+        return Keys(pools=self.pools)
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self._problems = roster.sync(
+            facts, when.moment.at, when.wall, self.roster, self.fresh
+        )
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> tuple[str, ...]:
+        return self._problems

@@ -1,0 +1,160 @@
+"""What a CI job's lease proxy does: wait for some units of a type, give them back by name.
+
+A lease is made for all units at once, and waited for as long as the caller is there. Nobody renews
+it: it lasts until it is given back, or for its pool's hold. Until its names are about to be told it
+has a deadline, so that nothing is lost when the process ends before.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from moorage.core.admission import proxied
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Need
+from moorage.core.admission.proxied import OWNER
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.service.admission import Admission, AskWanted
+from moorage.service.audit import Actor
+from moorage.service.cases import AdmissionCase, When
+from moorage.service.transactor import Transactor
+
+POLL_SECONDS = 10.0
+"""How often a ticket says that its caller is there: well within its patience."""
+
+SELF = Actor("lease proxy", None, "server")
+
+Gone = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Confirm(AdmissionCase[list[str]]):
+    """Let a lease last until it is given back. Answer: its names."""
+
+    lease: LeaseId
+
+    def keys(self) -> Keys:
+        return Keys(leases={self.lease})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return proxied.confirm(facts, self.lease)
+
+    def conclude(self, facts: Facts, when: When) -> list[str]:
+        return proxied.names_of(facts, facts.leases[self.lease])
+
+
+@dataclass(slots=True)
+class GiveBack(AdmissionCase[None]):
+    """Give one unit back by its name; once more is nothing. Raises SLOT_NOT_FOUND."""
+
+    name: str
+    _lease: LeaseId | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lease = proxied.lease_of(self.name)
+
+    def keys(self) -> Keys:
+        if self._lease is not None:
+            return Keys(leases={self._lease})
+        return Keys(slots={("", self.name)})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return proxied.give_back(facts, when.moment, when.wall, self.name)
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+
+class LeaseProxy:
+    """Leases that last until they are given back by name."""
+
+    def __init__(self, admission: Admission, transactor: Transactor) -> None:
+        self._admission = admission
+        self._transactor = transactor
+
+    async def acquire(self, pool: str, count: int, seconds: float, gone: Gone) -> list[str] | None:
+        """Wait for `count` units and return their names; None: the time is over.
+
+        Args:
+            pool: the type.
+            count: all at once, or none.
+            seconds: to wait at most.
+            gone: ends when the caller has gone away; then nothing is held.
+
+        Raises:
+            Error: POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
+            CallerGoneError: there is nobody to be told.
+        """
+        leaving = asyncio.ensure_future(gone())
+        try:
+            return await self._waited(pool, count, seconds, leaving)
+        finally:
+            leaving.cancel()
+            with suppress(asyncio.CancelledError):
+                await leaving
+
+    async def _waited(
+        self, pool: str, count: int, seconds: float, leaving: "asyncio.Future[None]"
+    ) -> list[str] | None:
+        async def left() -> None:
+            await asyncio.shield(leaving)
+
+        now = asyncio.get_running_loop().time
+        until = now() + seconds
+        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
+        view = await self._admission.ask(wanted, SELF)
+        lease = view.lease.id
+        try:
+            while view.lease.state == "waiting" and not leaving.done():
+                begun = now()
+                pause = min(until - begun, POLL_SECONDS)
+                if pause <= 0:
+                    break
+                view = await self._admission.waited(lease, pause, left)
+                early = now() - begun < pause / 2
+                if early and view.lease.state == "waiting" and not leaving.done():
+                    raise Error(Code.UNAVAILABLE, "the service is shutting down")
+            if view.lease.state == "granted" and not leaving.done():
+                names = await self._transactor.submit_case(Confirm(lease))
+                if not leaving.done():
+                    return names
+        except BaseException:
+            await self._let_go(lease)
+            raise
+        await self._let_go(lease)
+        if leaving.done():
+            raise CallerGoneError
+        return None
+
+    async def _let_go(self, lease: LeaseId) -> None:
+        """Leave nothing behind; what cannot be withdrawn now ends by its deadline."""
+        with suppress(Error):
+            await self._admission.release(lease, Proof(OWNER))
+
+    async def release(self, names: Iterable[str]) -> None:
+        """Give units back by name, in this order. Raises NotReleasedError at the first failure."""
+        done: list[str] = []
+        for name in names:
+            try:
+                await self._transactor.submit_case(GiveBack(name))
+            except Error as error:
+                raise NotReleasedError(name, error.message, done) from None
+            done.append(name)
+
+
+class CallerGoneError(Exception):
+    """The caller went away while it waited; it holds nothing."""
+
+
+class NotReleasedError(Exception):
+    """One of several names could not be given back; those before it were."""
+
+    def __init__(self, name: str, reason: str, done: list[str]) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason
+        self.done = done
