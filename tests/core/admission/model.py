@@ -1,0 +1,182 @@
+"""Admission once more, in lists and without any cleverness: what `test_machine.py` compares with.
+
+Everything is found by looking at everything. One batch is one command, as in `build.World`.
+"""
+
+from dataclasses import dataclass, field
+
+from moorage.core.admission.model import SECOND, Pacing
+
+MARGIN = 10 * SECOND
+
+
+@dataclass
+class Ticket:
+    """A ticket or a lease."""
+
+    id: str
+    owner: str
+    needs: dict[str, int]
+    priority: int
+    arrival: int
+    ttl: int
+    hold: int | None
+    patience: int | None
+    forced: bool = False
+    pull: bool = False
+    state: str = "w"
+    heard: int = 0
+    """Alive time at which it was last heard of."""
+    granted_at: int = 0
+    hold_until: int | None = None
+
+
+@dataclass
+class Pool:
+    """A pool."""
+
+    limit: int
+    quota: int | None = None
+    cooldown: int = 0
+    pacing: Pacing | None = None
+    keep: bool = False
+    requeue: bool = False
+    paused: bool = False
+    paid: int = 0
+    rests: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Model:
+    """All that there is, and its time."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.downtime = 0
+        self.outage_ended = 0
+        self.arrivals = 0
+        self.pools: dict[str, Pool] = {}
+        self.tickets: list[Ticket] = []
+
+    def held(self, pool: str, owner: str | None = None) -> int:
+        """Return the units that are held of a pool, by everybody or by one."""
+        return sum(
+            t.needs.get(pool, 0)
+            for t in self.tickets
+            if t.state == "g" and owner in (None, t.owner)
+        )
+
+    def find(self, key: str) -> Ticket:
+        """Return a ticket."""
+        return next(t for t in self.tickets if t.id == key)
+
+    def put(self, name: str, pool: Pool) -> None:
+        """Make or change a pool."""
+        old = self.pools.get(name)
+        if old is not None:
+            pool.paused, pool.paid = old.paused, old.paid
+            pool.rests = [
+                (min(until, self.now + pool.cooldown), units) for until, units in old.rests
+            ]
+            if pool.pacing and pool.pacing != old.pacing:
+                ahead = pool.pacing.burst * pool.pacing.interval
+                pool.paid = min(pool.paid, self.now + ahead)
+        self.pools[name] = pool
+
+    def ask(self, ticket: Ticket, arrival: int | None = None) -> None:
+        """Let a ticket wait."""
+        if arrival is None:
+            self.arrivals += 1
+        ticket.arrival = self.arrivals if arrival is None else arrival
+        ticket.heard = self.now - self.downtime
+        self.tickets.append(ticket)
+
+    def end(self, ticket: Ticket, cause: str) -> None:
+        """Let a ticket or lease be over."""
+        if ticket.state == "g":
+            for name, units in ticket.needs.items():
+                self.pools[name].rests.append((self.now + self.pools[name].cooldown, units))
+        ticket.state = cause
+
+    def retry(self, ticket: Ticket, new: Ticket) -> None:
+        """Release and ask anew."""
+        keeps = not any(self.pools[name].requeue for name in ticket.needs)
+        fine = ticket.state == "g"
+        for name in ticket.needs:
+            pool = self.pools[name]
+            quota = pool.quota if pool.quota is not None else self.held(name)
+            fine = fine and not pool.paused and self.held(name) <= pool.limit
+            fine = fine and self.held(name, ticket.owner) <= quota
+        if keeps and fine:
+            ticket.state = "retried"
+            self.ask(new)
+            self.start(new)
+        else:
+            self.end(ticket, "retried")
+            self.ask(new, ticket.arrival if keeps else None)
+
+    def sweep(self) -> None:
+        """End what is over."""
+        alive = self.now - self.downtime
+        for t in list(self.tickets):
+            if t.state == "w" and t.patience is not None and alive >= t.heard + t.patience:
+                self.end(t, "unheard")
+            elif t.state == "g" and t.hold_until is not None and self.now >= t.hold_until:
+                self.end(t, "hold_over")
+            elif t.state == "g" and not any(self.pools[name].keep for name in t.needs):
+                silent = alive - t.heard
+                grace = bool(self.outage_ended) and self.now < self.outage_ended + t.ttl // 3
+                if silent >= 2 * t.ttl or (silent >= t.ttl and not grace):
+                    self.end(t, "ttl_over")
+
+    def free(self, name: str) -> int:
+        """Return what limit and rest leave."""
+        pool = self.pools[name]
+        resting = sum(units for until, units in pool.rests if until > self.now)
+        return pool.limit - self.held(name) - resting
+
+    def paced(self, name: str) -> bool:
+        """Does pacing permit a grant?"""
+        pool = self.pools[name]
+        if pool.pacing is None:
+            return True
+        return pool.paid - self.now <= (pool.pacing.burst - 1) * pool.pacing.interval
+
+    def start(self, ticket: Ticket) -> None:
+        """Grant."""
+        ticket.state, ticket.granted_at = "g", self.now
+        ticket.heard = self.now - self.downtime
+        ticket.hold_until = None if ticket.hold is None else self.now + ticket.hold
+        for name, units in ticket.needs.items():
+            pool = self.pools[name]
+            if pool.pacing is not None and not ticket.forced:
+                pool.paid = max(pool.paid, self.now) + units * pool.pacing.interval
+
+    def admit(self, polled: str | None = None) -> None:
+        """Grant whoever may start."""
+        for ticket in self.tickets:
+            if ticket.state == "w" and ticket.forced:
+                self.start(ticket)
+        aside = dict.fromkeys(self.pools, 0)
+        for t in sorted(self.tickets, key=lambda t: (-t.priority, t.arrival)):
+            if t.state != "w" or any(self.barred(t, name) for name in t.needs):
+                continue
+            unasked = t.pull and t.id != polled
+            if unasked and self.now - self.downtime - t.heard > MARGIN:
+                continue
+            fits = all(
+                self.free(name) - aside[name] >= units and self.paced(name)
+                for name, units in t.needs.items()
+            )
+            if fits and not unasked:
+                self.start(t)
+            else:
+                for name, units in t.needs.items():
+                    left = max(0, self.free(name) - aside[name])
+                    aside[name] += min(left, units)
+
+    def barred(self, ticket: Ticket, name: str) -> bool:
+        """Is it passed over?"""
+        pool, units = self.pools[name], ticket.needs[name]
+        if pool.paused or units > pool.limit:
+            return True
+        return pool.quota is not None and self.held(name, ticket.owner) + units > pool.quota

@@ -1,0 +1,308 @@
+"""Random commands, by hand-driven time: the rules do what a naive model does.
+
+The numbers in the checks are those of the invariants: I1 limits, I2 one holder per slot, I3 gangs
+whole, I4 tokens rise, I8 order, I11 nothing grantable is left, I12 pacing, I13 holds, I16 time,
+I17 no deadlock, I18 quotas.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec import structs
+
+from moorage.core.admission.asking import NEVER, Proof
+from moorage.core.admission.model import SECOND, Lease, Pacing, Token
+from moorage.core.admission.sums import sums_differ
+from moorage.core.admission.units import limit_of
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from tests.core.admission.build import START, World, wish
+from tests.core.admission.model import Model, Pool, Ticket
+
+POOLS = ("p", "q", "r", "s")
+SLOTTED = "s"
+SLOTS = ("s1", "s2", "s3")
+OWNERS = ("ann", "bob", "cid")
+
+descriptions = st.builds(
+    Pool,
+    limit=st.integers(0, 4),
+    quota=st.sampled_from([None, None, 1, 2]),
+    cooldown=st.sampled_from([0, 0, 4 * SECOND]),
+    pacing=st.sampled_from([None, None, Pacing(5 * SECOND), Pacing(3 * SECOND, 2)]),
+    keep=st.booleans(),
+    requeue=st.booleans(),
+)
+wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
+PATIENCE = 30 * SECOND
+
+
+class Machine(RuleBasedStateMachine):
+    """The world and the model, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(page=2)
+        self.model = Model(START)
+        self.names = 0
+        self.tokens: dict[str, Token] = {}
+        self.seen: dict[str, Lease] = {}
+
+    @initialize(described=st.tuples(*[descriptions] * len(POOLS)))
+    def begin(self, described: tuple[Pool, ...]) -> None:
+        self.world.slots(SLOTTED, *SLOTS)
+        for name, pool in zip(POOLS, described, strict=True):
+            self.describe(name, pool)
+
+    @rule(name=st.sampled_from(POOLS), pool=descriptions)
+    def describe(self, name: str, pool: Pool) -> None:
+        more: dict[str, Any] = {
+            "quota": pool.quota,
+            "cooldown": pool.cooldown,
+            "pacing": pool.pacing,
+            "expire": "keep" if any(self._keeps(name, pool)) else "free",
+            "on_retry": "requeue" if pool.requeue else "keep",
+        }
+        pool.keep = more["expire"] == "keep"
+        if name == SLOTTED:
+            pool.limit = len(SLOTS)
+        self.world.pool(name, None if name == SLOTTED else pool.limit, **more)
+        self.model.put(name, pool)
+        self.model.admit()
+
+    def _keeps(self, name: str, pool: Pool) -> list[bool]:
+        """`expire` is read when a ticket is made: here it stays as it was at first."""
+        old = self.model.pools.get(name)
+        return [pool.keep if old is None else old.keep]
+
+    @rule(name=st.sampled_from(POOLS), paused=st.booleans())
+    def pause(self, name: str, paused: bool) -> None:
+        self.world.pause(name, paused)
+        self.model.pools[name].paused = paused
+        self.model.admit()
+
+    @rule(
+        needs=wishes,
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        kind=st.sampled_from(["plain", "plain", "plain", "pull", "patient", "forced"]),
+        hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+    )
+    def ask(
+        self, needs: dict[str, int], owner: str, priority: int, kind: str, hold: int | None
+    ) -> None:
+        ticket = self._ticket(needs, owner, priority, hold, kind)
+        try:
+            self.world.ask(ticket.id, needs, **self._words(ticket))
+        except Error as refusal:
+            assert refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert self._could_never(ticket)
+            return
+        assert not self._could_never(ticket)
+        self.model.ask(ticket)
+        self.model.admit(ticket.id if ticket.pull else None)
+
+    def _ticket(
+        self, needs: dict[str, int], owner: str, priority: int, hold: int | None, kind: str
+    ) -> Ticket:
+        self.names += 1
+        patience = None if kind == "patient" else PATIENCE
+        forced, pull = kind == "forced", kind == "pull"
+        name = f"t{self.names}"
+        return Ticket(name, owner, needs, priority, 0, 60 * SECOND, hold, patience, forced, pull)
+
+    def _words(self, ticket: Ticket) -> dict[str, Any]:
+        alive = self.world.moment.alive
+        until = None if ticket.patience is None else Instant(alive + ticket.patience)
+        return {
+            "owner": ticket.owner,
+            "priority": ticket.priority,
+            "hold": NEVER if ticket.hold is None else ticket.hold,
+            "heard_until": until,
+            "forced": ticket.forced,
+            "pull": ticket.pull,
+        }
+
+    def _could_never(self, ticket: Ticket) -> bool:
+        if ticket.forced:
+            unowned = len(SLOTS) - self.model.held(SLOTTED)
+            return ticket.needs.get(SLOTTED, 0) > unowned
+        pools = [(self.model.pools[name], units) for name, units in ticket.needs.items()]
+        quotas = [pool.quota is not None and units > pool.quota for pool, units in pools]
+        return any(units > pool.limit for pool, units in pools) or any(quotas)
+
+    @precondition(lambda self: self.model.tickets)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        ticket = self._one(data)
+        self.world.release(ticket.id, self._proof(ticket))
+        if ticket.state in ("w", "g"):
+            self.model.end(ticket, "released" if ticket.state == "g" else "withdrawn")
+        self.model.admit()
+
+    @precondition(lambda self: self.model.tickets)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        ticket = self._one(data)
+        if self._alive(ticket, lambda: self.world.renew(ticket.id, self._proof(ticket))):
+            ticket.heard = self.model.now - self.model.downtime
+        self.model.admit()
+
+    @precondition(lambda self: self.model.tickets)
+    @rule(data=st.data())
+    def poll(self, data: st.DataObject) -> None:
+        ticket = self._one(data)
+        self.world.poll(ticket.id)
+        if ticket.state == "w":
+            ticket.heard = self.model.now - self.model.downtime
+        self.model.admit(ticket.id)
+
+    @precondition(lambda self: self.model.tickets)
+    @rule(data=st.data(), wanted=st.sampled_from([None, 5 * SECOND, 90 * SECOND]))
+    def hold(self, data: st.DataObject, wanted: int | None) -> None:
+        ticket = self._one(data)
+        proof = self._proof(ticket)
+        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof)):
+            ticket.hold = wanted
+            if ticket.state == "g":
+                ticket.hold_until = None if wanted is None else self.model.now + wanted
+        self.model.admit()
+
+    @precondition(lambda self: self.model.tickets)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        old = self._one(data)
+        if old.forced:
+            return
+        kind = "pull" if old.pull else "plain" if old.patience else "patient"
+        new = self._ticket(old.needs, old.owner, old.priority, old.hold, kind)
+        wanted = wish(new.id, old.needs, **self._words(new))
+        proof = self._proof(old)
+        try:
+            there = self._alive(old, lambda: self.world.retry(old.id, wanted, proof))
+        except Error as refusal:
+            assert refusal.code == Code.UNITS_ABOVE_LIMIT
+            return
+        if there:
+            self.model.retry(old, new)
+        self.model.admit()
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def old_token(self, data: st.DataObject) -> None:
+        """I4: whoever shows another lease's token changes nothing."""
+        ticket = self._one(data)
+        token = data.draw(st.sampled_from(sorted(self.tokens.values())))
+        lease = self.world.lease(ticket.id)
+        if token == lease.token:
+            return
+        for change in (self.world.release, self.world.renew):
+            try:
+                change(ticket.id, Proof(ticket.owner, token))
+            except Error as refusal:
+                assert refusal.code == Code.TOKEN_STALE
+            else:
+                raise AssertionError("an old token was let in")
+            assert self.world.lease(ticket.id) == lease
+
+    @rule(seconds=st.sampled_from([1, 3, 5, 11, 31, 61]))
+    def wait(self, seconds: int) -> None:
+        """Time passes, second by second, as long as somebody serves."""
+        for _ in range(seconds):
+            self.world.wait(1)
+            self.model.now += SECOND
+            self.model.sweep()
+            self.model.admit()
+
+    @rule(seconds=st.sampled_from([16, 300]))
+    def outage(self, seconds: int) -> None:
+        """I16: time passes and nobody serves; then there is a sweep."""
+        gap = seconds * SECOND
+        self.world.now += gap
+        self.model.now += gap
+        line = self.world.facts.timeline
+        self.world.facts.timeline = structs.replace(
+            line, downtime=line.downtime + gap, outage_ended_at=Instant(self.world.now)
+        )
+        self.model.downtime += gap
+        self.model.outage_ended = self.model.now
+        self.world.sweep()
+        self.model.sweep()
+        self.model.admit()
+
+    def _one(self, data: st.DataObject) -> Ticket:
+        return data.draw(st.sampled_from(self.model.tickets))
+
+    def _proof(self, ticket: Ticket) -> Proof:
+        return Proof(ticket.owner, self.world.lease(ticket.id).token)
+
+    def _alive(self, ticket: Ticket, change: Callable[[], object]) -> bool:
+        """Do something to a lease; return whether it lives, and was done."""
+        if ticket.state in ("w", "g"):
+            change()
+            return True
+        try:
+            change()
+        except Error as refusal:
+            assert refusal.code == Code.LEASE_ENDED
+            return False
+        raise AssertionError("what has ended was changed")
+
+    @invariant()
+    def same_as_the_model(self) -> None:
+        """I3, I8, I11, I13, I16, I17: the very same tickets are granted, waiting and ended."""
+        assert self.world.states() == {t.id: t.state for t in self.model.tickets}
+        for ticket in self.model.tickets:
+            if ticket.state == "g":
+                lease = self.world.lease(ticket.id)
+                assert lease.granted_at == ticket.granted_at
+                assert lease.hold_until == ticket.hold_until
+
+    @invariant()
+    def sums_are_right(self) -> None:
+        """I1, I2, I18: sums and slots are as the leases say; no grant is above limit or quota."""
+        assert sums_differ(self.world.facts) == []
+        fresh = [lease for lease in self._fresh() if not lease.forced]
+        for lease in fresh:
+            for need in lease.needs:
+                pool = self.world.facts.pools[need.pool]
+                assert pool.occupied <= limit_of(self.world.facts, pool)
+                held = self.world.facts.held[need.pool, lease.owner]
+                assert pool.spec.quota is None or held <= pool.spec.quota
+
+    def _fresh(self) -> list[Lease]:
+        """Return what was granted since the last check."""
+        granted = [x for x in self.world.facts.leases.values() if x.state == "granted"]
+        return [lease for lease in granted if lease.id not in self.tokens]
+
+    @invariant()
+    def tokens_rise(self) -> None:
+        """I4: by pool, in the order of granting; and no token ever changes."""
+        newest = {
+            pool: max(
+                (self.tokens[x.id] for x in self._with_token(pool) if x.id in self.tokens),
+                default=Token(0, 0, 0),
+            )
+            for pool in POOLS
+        }
+        for lease in self._fresh():
+            assert lease.token is not None
+            assert all(lease.token > newest[need.pool] for need in lease.needs)
+        for lease in self.world.facts.leases.values():
+            if lease.token is not None:
+                assert self.tokens.setdefault(lease.id, lease.token) == lease.token
+        assert len(set(self.tokens.values())) == len(self.tokens)
+
+    def _with_token(self, pool: str) -> list[Lease]:
+        return [
+            lease
+            for lease in self.world.facts.leases.values()
+            if any(need.pool == pool for need in lease.needs)
+        ]
+
+
+Machine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMachine = Machine.TestCase
