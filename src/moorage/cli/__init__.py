@@ -1,7 +1,8 @@
 """The command `moorage`: parses options, prints answers, chooses exit codes; decides nothing.
 
 `main.py` is the door. `serving.py`, `tokens.py`, `database.py`, `following.py`, `explaining.py`,
-`settings.py`, `pools.py`, `leases.py`, `top.py` and `applying.py` hold the commands,
-`administration.py` carries them out at a running server or in the database, `pool_files.py` reads
-files of pools, `durations.py` says how long, `output.py` prints. May import everything.
+`settings.py`, `pools.py`, `leases.py`, `top.py`, `applying.py` and `simulating.py` hold the
+commands, `administration.py` carries them out at a running server or in the database,
+`pool_files.py` reads files of pools, `workloads.py` jobs to rehearse, `durations.py` says how long,
+`rehearsal_chart.py` draws with `svg.py`, `output.py` prints. May import everything.
 """

@@ -15,6 +15,7 @@ from moorage.cli import (
     pools,
     serving,
     settings,
+    simulating,
     tokens,
     top,
 )
@@ -61,6 +62,7 @@ cli.add_command(pools.group)
 cli.add_command(leases.group)
 cli.add_command(top.top)
 cli.add_command(applying.apply)
+cli.add_command(simulating.simulate)
 
 
 def main() -> None:
