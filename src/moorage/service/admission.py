@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from uuid import uuid4
 
 import msgspec
 
@@ -16,6 +15,7 @@ from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase
 from moorage.service.claimants import Claimants
 from moorage.service.granting import Chronometer, Holding, text_of
+from moorage.service.ids import lease_id_new
 from moorage.service.index import Index
 from moorage.service.leasing import Known
 from moorage.service.lookout import Lookout
@@ -206,7 +206,7 @@ class Admission:
     async def retry(self, lease: LeaseId, proof: Proof, key: str) -> LeaseView:
         """Release and ask anew, in one step."""
         old = (await self._lookout.lease(lease)).lease
-        fresh = LeaseId(str(uuid4()))
+        fresh = lease_id_new()
         return await self._done(leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key))
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
@@ -252,7 +252,7 @@ class Admission:
 def _ask_of(wanted: AskWanted) -> Ask:
     digest = hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()
     return Ask(
-        id=LeaseId(str(uuid4())),
+        id=lease_id_new(),
         owner=wanted.owner,
         key=wanted.key,
         digest=digest,

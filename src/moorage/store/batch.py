@@ -36,14 +36,9 @@ def batch_save(
         yield [*rows, *admission.writes(facts, granted)]
         return None
     # As late as possible: from here to the commit everybody else who commits waits.
-    *_, raised, clock = yield [
-        *rows,
-        *save.writes(before, changes),
-        Query("clock_raise"),
-        Query("clock_load"),
-    ]
-    revision = int(raised[0][0])
-    granted.stamp(int(clock[0][0]), revision)
+    *_, raised = yield [*rows, *save.writes(before, changes), Query("clock_raise")]
+    revision, epoch = map(int, raised[0])
+    granted.stamp(epoch, revision)
     facts.apply(granted)
     told = chain(log.change_rows(changes), admission.change_rows(granted))
     yield [*admission.writes(facts, granted), save.changes_insert(told, now)]

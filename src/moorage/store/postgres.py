@@ -6,9 +6,11 @@ answer reads. Any number of processes may share the database; what each may rely
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from typing import TypeVar, cast
 
 from moorage.core.clock import Instant
@@ -25,6 +27,7 @@ from moorage.store.api import (
 from moorage.store.postgres_aside import Aside
 from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked, orphan_ended
 from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
+from moorage.store.sql import blocks
 
 T = TypeVar("T")
 
@@ -34,6 +37,7 @@ READERS_MAX = 4
 READERS_ASIDE_MAX = 2
 """Connections that answer long reads."""
 
+_CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
 _WRITER_SETTINGS = """;
 SET enable_seqscan = off;
 SELECT set_config('synchronous_commit', 'on', false)
@@ -185,6 +189,7 @@ class PostgresTransaction:
         self._engine = engine
         self._link = link
         self._begun = False
+        self._written = False
         self._committing: asyncio.Future[None] | None = None
         self.now: Instant | None = None
 
@@ -198,6 +203,7 @@ class PostgresTransaction:
             return cast(T, stop.value)
 
     async def _round(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self._written |= any(_changes(one.block) for one in statements)
         first = [] if self._begun else [_BEGIN]
         self._begun = True
         sent = [*first, *(prepared(one) for one in statements), _NOW]
@@ -242,7 +248,15 @@ class PostgresTransaction:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([self._committing])
         if self._link.in_transaction:
+            # After a rollback psycopg forgets what it has prepared, and the server plans anew.
+            end = _ROLLBACK if self._written else _COMMIT
             with suppress(StoreError):
-                await self._link.run("roll back", [_ROLLBACK])
+                await self._link.run("roll back", [end])
         if self._link.in_transaction:
             await self._link.close()
+
+
+@cache
+def _changes(block: str) -> bool:
+    """Might this statement change rows?"""
+    return _CHANGING.search(blocks("postgres")[block]) is not None

@@ -4,7 +4,7 @@
 SELECT epoch, revision, compacted FROM clock;
 
 -- name: clock_raise --
-UPDATE clock SET revision = revision + 1 RETURNING revision;
+UPDATE clock SET revision = revision + 1 RETURNING revision, epoch;
 
 -- name: clock_compact --
 UPDATE clock SET compacted = GREATEST(compacted, r.reached)
