@@ -66,6 +66,7 @@ class Admission:
         chronometer: Chronometer,
     ) -> None:
         self._shared = engine.shared
+        self._chronometer = chronometer
         self._transactor = transactor
         self._lookout = Lookout(engine, chronometer)
         self._claimants = Claimants(transactor, self._lookout, index.bell)
@@ -236,12 +237,12 @@ class Admission:
             return await self._shown_lease(known)
         future = self.waiting.expect(lease.id)
         try:
-            if self._shared:
-                # Another process may have granted it, and that may have been heard of, just now.
-                now = await self._lookout.lease(lease.id)
-                if now.lease.state != "waiting":
-                    return now
+            # Another process may have granted it, and that may have been heard of, just now.
+            if self._shared and not await self._lookout.waits(lease.id):
+                return await self._lookout.lease(lease.id)
             there = await either(future, seconds, gone)
+            if future.done() and not future.cancelled():
+                return lease_view(future.result(), self._chronometer.since(known.when))
         finally:
             self.waiting.forget(lease.id, future)
         if not there:

@@ -63,6 +63,16 @@ class Chronometer:
         moment = Moment(at, Instant(at - timeline.downtime), timeline.outage_ended_at)
         return When(moment, Instant(when.wall + passed))
 
+    def since(self, when: When) -> When:
+        """Return the time now for whoever has been told the time of a batch."""
+        if self._last is None:
+            return when
+        last, then = self._last
+        passed = max(0, last.moment.at + self._clock.monotonic() - then - when.moment.at)
+        at, alive = Instant(when.moment.at + passed), Instant(when.moment.alive + passed)
+        moment = Moment(at, alive, when.moment.outage_ended_at)
+        return When(moment, Instant(when.wall + passed))
+
     def is_late(self, timeline: Timeline, when: When) -> bool:
         """Was the service last said to be alive so long ago that it should be said again?"""
         return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS

@@ -92,6 +92,12 @@ class Lookout:
             raise Error(Code.LEASE_NOT_FOUND, f"There is no lease {lease}.")
         return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
 
+    async def waits(self, lease: LeaseId) -> bool:
+        """Is it a ticket that waits now?"""
+        with faults.told():
+            seen = await self._engine.read(reads.lease_load(lease))
+        return seen is not None and seen.lease.state == "waiting"
+
     async def leases(
         self,
         cursor: str | None,
