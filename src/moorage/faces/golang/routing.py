@@ -15,7 +15,7 @@ _ESCAPED = {"&#x27;": "&#39;", "&quot;": "&#34;"}
 def tidied(path: str) -> str:
     """Return a path without empty, `.` and `..` segments; a slash at the end stays."""
     clean = posixpath.normpath("/" + path.lstrip("/"))
-    return clean + "/" if path.endswith(("/", "/.", "/..")) and clean != "/" else clean
+    return clean + "/" if path.endswith("/") and clean != "/" else clean
 
 
 def redirect(method: str, path: str, query_string: bytes) -> Answer | None:
