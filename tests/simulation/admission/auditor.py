@@ -42,6 +42,8 @@ class Told:
     lease: LeaseId | None
     """The one that it is about; None: it was refused, or is about none."""
     refused: bool
+    ended: bool
+    """That has ended by now."""
 
 
 class Auditor:
@@ -93,9 +95,9 @@ class Auditor:
 
     # What the service does.
 
-    def decided(self, call: do.Call, lease: LeaseId | None, *, refused: bool) -> None:
+    def decided(self, call: do.Call, lease: LeaseId | None, *, refused: bool, ended: bool) -> None:
         """Note how a call came out, before what it did is `committed`."""
-        self.told.append(Told(call, lease, refused))
+        self.told.append(Told(call, lease, refused, ended))
 
     def committed(self, true: int, moment: Moment, changes: Changes, *, swept: bool) -> None:
         """Check one batch: what it says of time, and all that it has changed."""
@@ -159,6 +161,10 @@ class Auditor:
             known, lease = self.keys.setdefault((ask.owner, ask.key), (ask, one.lease))
             claim(lease == one.lease, "I9", "one key, two leases:", ask.key, lease, one.lease)
             claim(known == ask, "I9", "one key, two requests:", known, ask)
+        if isinstance(call, do.Poll) and not one.ended:
+            ticket = self.books.live.get(call.lease)
+            if ticket is not None and ticket.seen.state == "waiting":
+                self._spoke(ticket)
         if not isinstance(call, do.Touch) or one.lease is None:
             return
         book = self.books.find(call.lease)
@@ -169,6 +175,8 @@ class Auditor:
             claim(call.token == book.seen.token, "I4", call, "was let in by another token")
         if not isinstance(call, do.Release | do.Revoke | do.Report | do.Retry):
             claim(call.lease in self.books.live, "I4", call, "changes what has ended")
+        if isinstance(call, do.Renew) and not one.ended:
+            self._spoke(book)
         if isinstance(call, do.Hold):
             book.may_hold.add(None if call.hold is None else self.at + call.hold)
 
@@ -197,10 +205,10 @@ class Auditor:
 
     def _note(self, key: LeaseId, after: Lease, book: LeaseBook | None, before: Any) -> None:
         if book is None:
-            book = LeaseBook(after, self.alive, self.true, self.at)
+            book = LeaseBook(after, self.alive, self.true)
             self.books.live[key] = book
         if after.state == "granted" and (before is None or before.state != "granted"):
-            book.heard_alive, book.heard_true, book.heard_at = self.alive, self.true, self.at
+            self._spoke(book)
             book.may_hold = {None if after.hold is None else self.at + after.hold}
         elif before is not None and after.state != "ended":
             self._heard(key, after.heard_until)
@@ -283,8 +291,11 @@ class Auditor:
             return
         signs = [one for one in self.told if one.lease == key and isinstance(one.call, spoke)]
         claim(signs, "I5", key, "lives on without a sign of life")
-        book.heard_alive, book.heard_true, book.heard_at = self.alive, self.true, self.at
         book.seen = structs.replace(book.seen, heard_until=until)
+
+    def _spoke(self, book: LeaseBook) -> None:
+        """Note that from now on it is silent."""
+        book.heard_alive, book.heard_true = self.alive, self.true
 
     def _rest(self, lease: Lease, granted: list[Lease]) -> None:
         if any(self._in_place(new) == lease.id for new in granted):

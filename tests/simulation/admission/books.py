@@ -67,11 +67,9 @@ class LeaseBook:
 
     seen: Lease
     heard_alive: int
-    """When the service last heard of it: in alive time,"""
+    """When it was last granted or heard of: in alive time,"""
     heard_true: int
-    """in true time,"""
-    heard_at: int
-    """and in service time."""
+    """and in true time."""
     believed_until: int = 0
     """True time until which its holder may think that it holds it."""
     may_hold: set[int | None] = field(default_factory=set)

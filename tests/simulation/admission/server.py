@@ -93,7 +93,8 @@ class Server:
         memory.save(batch.changes)
         for call, outcome in zip(batch.calls, batch.outcomes, strict=True):
             refused = isinstance(outcome, Refused)
-            self.auditor.decided(call, None if refused else outcome, refused=refused)
+            lease = None if refused else outcome
+            self.auditor.decided(call, lease, refused=refused, ended=lease in memory.ended)
         swept = any(isinstance(call, do.Sweep) for call in batch.calls)
         self.auditor.committed(true, batch.moment, batch.changes, swept=swept)
 
