@@ -93,6 +93,7 @@ def test_commands() -> None:
     parts = re.split(r"^#+ ", text, flags=re.M)
     sections = {title: body for title, _, body in (part.partition("\n") for part in parts)}
     shared = set(rows(sections["Commands for administrators"]))
+    shared |= set(rows(sections["Commands with a lease"]))
     found = dict(commands(cli))
     assert {title for title in sections if title.startswith("moorage ")} == set(found)
     for name, command in found.items():

@@ -97,3 +97,11 @@ def tell(process: subprocess.Popen[str], text: str = "\n") -> None:
     assert process.stdin is not None
     process.stdin.write(text)
     process.stdin.flush()
+
+
+def gone(process: int) -> bool:
+    """Has a process ended? Somebody else's child may be left as a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

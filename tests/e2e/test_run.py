@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
+from tests.e2e.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
 WAITING = ("bash", "-c", "echo up; read line; echo done")
 """A command that runs until it is told something."""
@@ -104,14 +104,6 @@ def test_a_killed_wrapper_gives_the_slot_back_after_the_ttl(port: Harbour) -> No
             eventually(lambda: True if gone(command) else None, 5.0)
             assert waiter.communicate(timeout=15)[0] == "mine\n"
     assert [lease.cause for lease in port.ended(pool)] == ["ttl_over", "released"]
-
-
-def gone(process: int) -> bool:
-    """Has a process ended? Somebody else's child may be left as a zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def test_it_is_renewed_for_as_long_as_it_takes(port: Harbour) -> None:

@@ -2,7 +2,8 @@
 
 `main.py` is the door. `serving.py`, `tokens.py`, `database.py`, `following.py`, `explaining.py`,
 `settings.py`, `pools.py`, `leases.py`, `top.py`, `applying.py` and `simulating.py` hold the
-commands, `administration.py` carries them out at a running server or in the database,
-`pool_files.py` reads files of pools, `workloads.py` jobs to rehearse, `durations.py` says how long,
-`rehearsal_chart.py` draws with `svg.py`, `output.py` prints. May import everything.
+commands, `running.py` hands over to `client/run/`, `administration.py` carries the others out at a
+running server or in the database, `pool_files.py` reads files of pools, `workloads.py` jobs to
+rehearse, `durations.py` says how long, `rehearsal_chart.py` draws with `svg.py`, `output.py`
+prints. May import everything.
 """

@@ -13,6 +13,7 @@ from moorage.cli import (
     following,
     leases,
     pools,
+    running,
     serving,
     settings,
     simulating,
@@ -63,6 +64,7 @@ cli.add_command(leases.group)
 cli.add_command(top.top)
 cli.add_command(applying.apply)
 cli.add_command(simulating.simulate)
+running.attach(cli, leases.group)
 
 
 def main() -> None:

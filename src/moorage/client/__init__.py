@@ -2,5 +2,6 @@
 
 `ledger.py` and `admission.py` are the native API, typed: start there. `watch.py` follows every
 change; `transport.py` carries requests and tells failures apart, `decoding.py` turns answers into
-the dataclasses of `wire`. Standard library only; may import: `wire`, never the server.
+the dataclasses of `wire`; `run/` carries a command that needs a lease. Standard library only; may
+import: `wire`, never the server.
 """

@@ -13,7 +13,7 @@
 # $LEASE_PROXY_SERVER_URL nothing is done, and that is a success.
 
 function _lease__python() {
-    python3 -c @PYTHON@ "$@"
+    python3 -c @PYTHON@ "${BASHPID:-$$}" "$@"
 }
 export -f _lease__python
 

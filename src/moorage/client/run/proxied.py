@@ -19,11 +19,13 @@ import threading
 import urllib.error
 import urllib.request
 from urllib.parse import quote, urlencode
-from uuid import uuid4
 
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
 PAUSE_SECONDS = 10.0
+CALLER: list[int] = []
+"""The shell that has called us."""
+
 BUSY = (429, 502, 503, 504)
 """What a later try may mend; a 500 says that the proxy has tried for long enough itself."""
 
@@ -39,8 +41,12 @@ class FailedError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out one function; return its exit code."""
-    function, *rest = arguments
+    """Carry out one function; return its exit code.
+
+    The arguments are the shell that calls (its process), the function, and the words of that.
+    """
+    shell, function, *rest = arguments
+    CALLER.append(int(shell))
     try:
         FUNCTIONS[function](_options(rest))
     except FailedError as failure:
@@ -82,7 +88,7 @@ def acquire(options: dict[str, str]) -> None:
         return
     shared = _shared() if scope == "test" else None
     _pause(random.uniform(0, _seconds(jitter)))
-    query = urlencode({"type": kind, "count": count, "key": uuid4()})
+    query = urlencode({"type": kind, "count": count})
     status, answer = _post(f"/lease/acquire?{query}", None)
     if status == 404:
         raise FailedError(f'Failed to acquire "{kind}": it does not exist', 2)
@@ -218,12 +224,12 @@ def _post(path: str, body: bytes | None) -> tuple[int, str]:
 
 def _pause(seconds: float) -> None:
     """Wait; if the shell that called us goes away meanwhile, so do we, with nothing done."""
-    parent, left = os.getppid(), seconds
+    left = seconds
     while left > 0:
+        if os.getppid() not in CALLER and os.getpid() not in CALLER:
+            raise FailedError("the calling shell has gone")
         threading.Event().wait(min(left, 1.0))
         left -= 1.0
-        if os.getppid() != parent:
-            raise FailedError("the calling shell has gone")
 
 
 def _seconds(text: str) -> float:

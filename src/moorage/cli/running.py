@@ -1,0 +1,99 @@
+"""`moorage run`, handles, `client.sh` and `trap`: hands over to what carries commands anywhere.
+
+The options are those of the table in `client/run/options.py`. Here a server need not be named if
+one serves the database of the settings.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from moorage.cli.output import USAGE, Failure
+from moorage.client.run.main import carry_out
+from moorage.client.run.options import COMMANDS, Option
+from moorage.client.run.orders import TOKEN_VARIABLE, URL_VARIABLE
+from moorage.client.run.running import FAILED
+
+US = (sys.executable, "-m", "moorage")
+"""How the code that `moorage trap` prints calls us."""
+
+
+class _Command(click.Command):
+    """A command of the table; of `run` wrong usage is one of its own failures."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if self.name == "run":
+                error.exit_code = FAILED  # type: ignore[misc] # click asks the instance as well
+            raise
+
+
+def command(name: str) -> click.Command:
+    """Return the command of this name in the table."""
+    options, meaning = COMMANDS[name]
+    parameters: list[click.Parameter] = [_option(option) for option in options]
+    if name == "run":
+        parameters.append(click.Argument(["command"], nargs=-1, type=click.UNPROCESSED))
+
+    def carry(command: tuple[str, ...] = (), **words: Any) -> None:
+        if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):
+            with _told(name):
+                words |= _server(words)
+        click.get_current_context().exit(carry_out(name, words, command, US))
+
+    return _Command(
+        name.rpartition(" ")[2],
+        params=parameters,
+        callback=carry,
+        help=meaning,
+        context_settings={"allow_interspersed_args": name != "run"},
+    )
+
+
+def attach(cli: click.Group, leases: click.Group) -> None:
+    """Give the commands of the table to the group of all commands and to `moorage lease`."""
+    for name in COMMANDS:
+        (leases if name.startswith("lease ") else cli).add_command(command(name))
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn wrong settings into the end of the command."""
+    from moorage.store.api import StoreError
+
+    try:
+        yield
+    except (Failure, StoreError) as error:
+        raise Failure(FAILED if name == "run" else USAGE, str(error)) from None
+
+
+def _option(option: Option) -> click.Option:
+    names = [*option.names, option.word]
+    if option.metavar is None and not option.choices:
+        return click.Option(names, is_flag=True, help=option.meaning)
+    kind: Any = click.Choice(option.choices) if option.choices else str
+    return click.Option(
+        names, type=kind, metavar=option.metavar, multiple=option.many, help=option.meaning
+    )
+
+
+def _server(words: dict[str, Any]) -> dict[str, Any]:
+    """Return how to reach the server of our own database; nothing if there is none."""
+    from moorage.cli.options import load  # only now: a command that names its server needs none
+    from moorage.serve.files import Files
+
+    files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)
+    found = files.announced()
+    if found is None:
+        return {}
+    token = words["token"] or os.environ.get(TOKEN_VARIABLE)
+    if token is None and words["token_file"] is None:
+        token = "admin" if found.auth == "noauth2" else files.token_read()
+    return {"url": found.url, "token": token, "certificate": found.certificate}

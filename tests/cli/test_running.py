@@ -1,0 +1,65 @@
+"""`moorage run` and the handle commands by the command line: the same code, the same options."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from moorage.cli.main import cli
+from moorage.client.run.options import COMMANDS
+from tests.cli.command import answer, moorage, refusal
+from tests.e2e.server import serve
+
+
+def found(name: str) -> click.Command:
+    """Return a command of the command line by its full name."""
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    return command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_single_file_is_here(name: str) -> None:
+    """With the same options: both are made from one table."""
+    options, meaning = COMMANDS[name]
+    command = found(name)
+    assert command.help == meaning
+    named = {opt for p in command.params if isinstance(p, click.Option) for opt in p.opts}
+    assert named == {name for option in options for name in option.names}
+
+
+def test_the_server_of_our_own_database_is_found(tmp_path: Path) -> None:
+    """In the folder of a server neither address nor token need be named."""
+    with serve(tmp_path / "moorage.sqlite"):
+        answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
+        told = 'echo "$MOORAGE_LEASE_POOL"; exit 3'
+        done = moorage("run", "-p", "demo", "--", "sh", "-c", told, directory=tmp_path)
+        assert (done.returncode, done.stdout) == (3, "demo\n"), done.stderr
+        got = moorage("lease", "acquire", "--pool", "demo", "--handle", "h", directory=tmp_path)
+        assert (got.returncode, got.stdout) == (0, f"{tmp_path}/h\n"), got.stderr
+        (held,) = answer("lease", "status", "--handle", "h", directory=tmp_path)["leases"]
+        assert held["state"] == "granted"
+        printed = moorage("trap", "--handle", "h", directory=tmp_path).stdout
+        assert "-m moorage lease release --handle h" in printed
+        assert moorage("lease", "release", "--handle", "h", directory=tmp_path).returncode == 0
+        assert moorage("lease", "status", "--handle", "h", directory=tmp_path).returncode == 3
+
+
+def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
+    """The command runs, with its exit code; one line says that nothing was asked for."""
+    done = moorage("run", "--pool", "p", "sh", "-c", "echo $0; exit 4", directory=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "sh\n")
+    assert done.stderr.count("\n") == 1
+    assert "dry run" in done.stderr
+
+
+def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:
+    """125 for `run`, 2 for the others; of wrong settings, too."""
+    assert "no command" in refusal(125, "run", "--pool", "p", directory=tmp_path)
+    assert moorage("run", "--nonsense", directory=tmp_path).returncode == 125
+    assert moorage("lease", "renew", "--nonsense", directory=tmp_path).returncode == 2
+    (tmp_path / "moorage.toml").write_text("nonsense = 1\n")
+    assert "nonsense" in refusal(125, "run", "--pool", "p", "--", "true", directory=tmp_path)
+    assert "nonsense" in refusal(2, "lease", "renew", "--handle", "h", directory=tmp_path)
