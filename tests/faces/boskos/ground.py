@@ -171,7 +171,11 @@ def configuration(more: str = "") -> str:
 
 @contextmanager
 def ground(
-    folder: Path, compat: str = "safe", config: str | None = None, *options: str
+    folder: Path,
+    compat: str = "safe",
+    config: str | None = None,
+    *options: str,
+    database: str | None = None,
 ) -> Iterator[Ground]:
     """Serve with a configuration in this folder; the database there is gone on with."""
     file = folder / "boskos.yaml"
@@ -179,5 +183,5 @@ def ground(
         file.write_text(configuration() if config is None else config)
     words = ["--boskos-listen", "127.0.0.1:0", "--boskos-config", str(file)]
     words += ["--boskos-compat", compat, "--auth", "noauth2", "--no-access-log", *options]
-    with serve(folder / "moorage.sqlite", *words) as server:
+    with serve(database or folder / "moorage.sqlite", *words) as server:
         yield Ground(server)
