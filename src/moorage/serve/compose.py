@@ -21,6 +21,7 @@ from moorage.serve.app import Application, Face
 from moorage.serve.boskos import BoskosDoor
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
+from moorage.serve.pool_metrics import PoolMetrics
 from moorage.service.app import Service
 
 NOBODY = ConsumerId("00000000-0000-0000-0000-000000000000")
@@ -70,6 +71,7 @@ def compose(
         limits=limits,
     )
     metrics = Metrics(service)
+    metrics.add(PoolMetrics(service.admission))
     health = HealthFace(_readiness(service, stopping), _told(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = V1Face(service, authenticator, limits)
