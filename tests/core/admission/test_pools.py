@@ -1,0 +1,169 @@
+"""Pools: made, changed and deleted as described, or refused with nothing changed."""
+
+from typing import Any
+
+import pytest
+
+from moorage.core.admission import pools
+from moorage.core.admission.model import SECOND, Pacing, Rest
+from moorage.core.admission.units import rested
+from moorage.core.clock import Instant
+from moorage.core.errors import Code
+from moorage.core.limits import RESTS_MAX
+from tests.core.admission.build import START, Refused, World, spec
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world with pool p of two units."""
+    made = World()
+    made.pool("p", 2)
+    return made
+
+
+def put(world: World, name: str, generation: int | None = None, **more: Any) -> pools.Pool:
+    """Describe a pool, and return it."""
+    made = pools.put(world.facts, world.moment, world.wall, name, spec(**more), generation)
+    return world.do(made)
+
+
+def test_a_new_pool(world: World) -> None:
+    """It is empty, and told by the wall clock."""
+    pool = world.facts.pools["p"]
+    assert (pool.generation, pool.occupied, pool.waiting, pool.gangs) == (1, 0, 0, 0)
+    assert pool.created_at == pool.updated_at == world.wall
+
+
+def test_to_describe_it_as_it_is_changes_nothing(world: World) -> None:
+    """Its generation stays; another description raises it."""
+    assert put(world, "p", limit=2).generation == 1
+    assert put(world, "p", limit=3).generation == 2
+    assert world.pause("p").generation == 3
+    assert world.pause("p").generation == 3
+
+
+def test_generations_are_compared(world: World) -> None:
+    """0: there must be none; another number: it must be this one; none: whatever is."""
+    with Refused(Code.POOL_EXISTS):
+        put(world, "p", 0)
+    with Refused(Code.POOL_GENERATION):
+        put(world, "p", 2)
+    with Refused(Code.POOL_NOT_FOUND):
+        put(world, "new", 1)
+    assert put(world, "p", 1, limit=5).spec.limit == 5
+    assert put(world, "new", 0).generation == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a", "install/azure-4", "deploy/conductor-group-a", "a.b_c-d/0", "x" * 255, "a--b--c"],
+)
+def test_names_that_are_taken(world: World, name: str) -> None:
+    """They are like paths."""
+    assert put(world, name).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "/a", "a/", "a//b", "A", "a b", "ä", "a/../b", ".", "x" * 256, "a\n"]
+)
+def test_names_that_are_not(world: World, name: str) -> None:
+    """Nothing that an address could not carry."""
+    with Refused(Code.INVALID):
+        put(world, name)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"limit": -1},
+        {"limit": 1 << 31},
+        {"limit": None},
+        {"ttl": SECOND - 1},
+        {"ttl": 7_200 * SECOND},
+        {"ttl_max": 367 * 86_400 * SECOND},
+        {"hold": 0},
+        {"cooldown": -1},
+        {"cooldown": 367 * 86_400 * SECOND},
+        {"pacing": Pacing(0)},
+        {"pacing": Pacing(SECOND, 0)},
+        {"pacing": Pacing(SECOND, 1, -1)},
+        {"quota": 0},
+        {"queue_max": 0},
+        {"queue_max": 1_000_001},
+        {"labels": {"x" * 64: ""}},
+    ],
+)
+def test_descriptions_that_cannot_be(world: World, more: dict[str, Any]) -> None:
+    """They are refused, and nothing changes."""
+    before = world.facts.pools["p"]
+    with Refused(Code.INVALID):
+        put(world, "p", **more)
+    assert world.facts.pools["p"] == before
+
+
+def test_a_pool_has_slots_or_units(world: World) -> None:
+    """It stays what it is."""
+    world.slots("s", "a")
+    with Refused(Code.INVALID):
+        world.pool("p", None, slotted=True)
+    with Refused(Code.INVALID):
+        world.pool("s", 3)
+    assert world.pool("s", None, quota=1).spec.quota == 1
+
+
+def test_a_pool_in_use_is_not_deleted(world: World) -> None:
+    """While anybody holds it or waits for it; its slots go with it."""
+    world.slots("s", "a")
+    world.ask("a", {"s": 1})
+    with Refused(Code.POOL_IN_USE):
+        pools.delete(world.facts, world.moment, "s")
+    world.pause("s")
+    world.ask("b", {"s": 1})
+    world.release("a")
+    with Refused(Code.POOL_IN_USE):
+        pools.delete(world.facts, world.moment, "s")
+    world.release("b")
+    made, _ = pools.delete(world.facts, world.moment, "s")
+    assert (made.pools, made.slots) == ({"s": None}, {("s", "a"): None})
+    with Refused(Code.POOL_NOT_FOUND):
+        pools.delete(world.facts, world.moment, "x")
+    with Refused(Code.POOL_NOT_FOUND):
+        world.pause("x")
+
+
+def test_a_shorter_cooldown_takes_effect_at_once(world: World) -> None:
+    """What rests already is cut to size; without a cooldown nothing rests."""
+    world.pool("p", 2, cooldown=100 * SECOND)
+    world.ask("a", {"p": 2})
+    world.release("a")
+    world.pool("p", 2, cooldown=10 * SECOND)
+    assert world.facts.pools["p"].resting == (Rest(Instant(START + 10 * SECOND), 2),)
+    world.ask("b")
+    assert world.states()["b"] == "w"
+    world.pool("p", 2)
+    assert world.states()["b"] == "g"
+
+
+def test_rests_stay_few() -> None:
+    """However many are freed: a bounded number, none too early, and 1/32 late at most."""
+    cooldown, rests = 3_200_000, ()
+    exact: list[int] = []
+    for at in range(0, 3 * cooldown, 17_000):
+        rests = rested(rests, Instant(at), cooldown, 1)
+        exact = [until for until in exact if until > at] + [at + cooldown]
+        assert len(rests) <= RESTS_MAX
+        flat = [rest.until for rest in rests for _ in range(rest.units)]
+        assert len(flat) >= len(exact), "no unit is forgotten while it rests"
+        late = [told - right for told, right in zip(flat[-len(exact) :], exact, strict=True)]
+        assert min(late) >= 0
+        assert max(late) <= cooldown // 32
+    assert len(rests) > 20
+
+
+def test_few_rests_are_exact() -> None:
+    """Up to the bound every unit has its own time."""
+    rests: tuple[Rest, ...] = ()
+    for at in range(RESTS_MAX):
+        rests = rested(rests, Instant(at), 1_000, 2)
+    assert rests == tuple(Rest(Instant(at + 1_000), 2) for at in range(RESTS_MAX))
+    assert rested(rests, Instant(2_000), 0, 5) == ()
