@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
+PYTHON = os.environ.get("MOORAGE_TEST_PYTHON", sys.executable)
+"""What runs the single file: any Python from 3.9 on."""
 BARE = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 """An environment that has nothing of Moorage in it."""
 
@@ -25,13 +27,13 @@ def built() -> Path:
     return path
 
 
-def command(*arguments: str, python: str = sys.executable) -> list[str]:
+def command(*arguments: str, python: str = PYTHON) -> list[str]:
     """Return the command line that runs it, with nothing else to import from."""
     return [python, "-I", str(built()), *arguments]
 
 
 def finished(
-    *arguments: str, python: str = sys.executable, **environment: str
+    *arguments: str, python: str = PYTHON, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end in a clean environment."""
     return subprocess.run(

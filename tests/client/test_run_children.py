@@ -5,12 +5,11 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.client.single import BARE, SECONDS, command, finished, started
+from tests.client.single import BARE, PYTHON, SECONDS, command, finished, started
 
 RUN = ("run", "--pool", "p", "--")
 """Without a server: what is told here is about the command alone."""
@@ -18,7 +17,7 @@ RUN = ("run", "--pool", "p", "--")
 
 def python(code: str) -> tuple[str, ...]:
     """A command that runs some Python."""
-    return (*RUN, sys.executable, "-c", code)
+    return (*RUN, PYTHON, "-c", code)
 
 
 def test_output_and_exit_code_are_the_commands() -> None:
@@ -170,3 +169,24 @@ def test_the_command_can_be_stopped_at_the_terminal() -> None:
     screen.until("got again")
     screen.until("code 0")
     assert screen.ended() == 0
+
+
+def test_without_the_terminal_we_stop_together() -> None:
+    """SIGTSTP sent to us stops the command and then us; SIGCONT lets both go on."""
+    told = 'echo "$PPID $$"; trap "echo resumed" CONT; while true; do read line && exit 6; done'
+    with started(*RUN, "bash", "-c", told) as process:
+        assert process.stdout is not None
+        _, command_pid = map(int, process.stdout.readline().split())
+        process.send_signal(signal.SIGTSTP)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WSTOPSIG(status) == signal.SIGSTOP
+        assert state(command_pid) == "T"
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() == "resumed\n"
+        process.communicate("\n", SECONDS)
+    assert process.returncode == 6
+
+
+def state(pid: int) -> str:
+    """Return what the kernel says that a process does; T: it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

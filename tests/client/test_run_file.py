@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.single import BARE, ROOT, built, finished
+from tests.client.single import BARE, PYTHON, ROOT, built, finished
 
 OLDEST = (3, 9)
 
@@ -31,7 +31,7 @@ def newer_than_oldest(folder: Path) -> str:
 
 def pythons() -> list[str]:
     """Every Python from the oldest on that this machine has under its usual name."""
-    found = [sys.executable]
+    found = [PYTHON]
     for minor in range(OLDEST[1], 20):
         path = shutil.which(f"python3.{minor}")
         asked = [str(path), "-c", "import sys; print(sys.executable)"]

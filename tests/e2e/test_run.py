@@ -157,6 +157,20 @@ def test_a_revoked_lease(port: Harbour, on_lost: str, code: int, said: str) -> N
         assert process.returncode == code
 
 
+@pytest.mark.parametrize("words", [("--hold", "1h"), ("--best-effort",)])
+def test_what_is_limited_leniently_goes_on(port: Harbour, words: tuple[str, ...]) -> None:
+    """With a hold or best effort the loss is told, and the command is left alone."""
+    pool = port.pool(ttl=1.5)
+    with port.started("run", "--pool", pool, *words, "--", *WAITING) as process:
+        line(process)
+        port.admission.revoke(port.leases(pool)[0].id)
+        assert process.stderr is not None
+        process.stderr.readline()
+        assert "goes on without it" in process.stderr.readline()
+        said, _ = process.communicate("\n", SECONDS)
+        assert (said, process.returncode) == ("done\n", 0)
+
+
 def test_a_command_that_does_not_heed(port: Harbour) -> None:
     """After --kill-after it is killed."""
     pool = port.pool(ttl=1.5)

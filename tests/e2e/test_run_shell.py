@@ -6,7 +6,6 @@ The shells have nothing but bash and python3: no jq, no curl, no flock, no mktem
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ class Quay:
         self.harbour = harbour
         self.folder = folder
         (folder / "bin").mkdir()
-        (folder / "bin/python3").symlink_to(sys.executable)
+        (folder / "bin/python3").symlink_to(single.PYTHON)
         (folder / "client.sh").write_text(single.finished("client.sh").stdout)
         self.variables = {
             "PATH": str(folder / "bin"),

@@ -47,7 +47,7 @@ class Child:
                 [*command],
                 env=dict(environment),
                 close_fds=False,
-                preexec_fn=_prepare(self._terminal, if_we_die),  # noqa: PLW1509 no thread runs yet
+                preexec_fn=_prepare(self._terminal, if_we_die),  # noqa: PLW1509 it only makes system calls
             )
         except FileNotFoundError:
             raise CommandError(127, f"{command[0]}: no such command") from None
@@ -75,6 +75,10 @@ class Child:
             self.code = 128 - code if code < 0 else code
             self._take_terminal()
         return self.code
+
+    def suspend(self) -> None:
+        """Stop its process group, as we are about to stop."""
+        self.signal(signal.SIGTSTP)
 
     def resume(self) -> None:
         """Go on, with the terminal if we have it: somebody told us to."""

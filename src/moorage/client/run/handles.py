@@ -115,7 +115,11 @@ class Handle:
         entries = [one for one in self.entries() if one.key != entry.key]
         if entries:
             self._write(entries)
-            return
+        else:
+            self.clear()
+
+    def clear(self) -> None:
+        """Remove the file."""
         for path in (self.path, self._lock_path):
             with suppress(FileNotFoundError):
                 os.unlink(path)

@@ -78,7 +78,13 @@ def _acquire(words: Words, notices: Notices) -> int:
         if entry is None:
             entry = Entry(str(uuid4()), wish)
             handle.put(entry)
-    _get(handle, EntryKey(handle, entry), leases, words, notices)
+    try:
+        _get(handle, EntryKey(handle, entry), leases, words, notices)
+    except NotGrantedError:
+        if not words["handle"]:  # nobody knows the name of this file
+            with handle.locked():
+                handle.clear()
+        raise
     _print(handle.path, _told(handle), words)
     return 0
 
@@ -255,7 +261,7 @@ def _status(words: Words, notices: Notices) -> int:
         why = "no server is named" if leases is None else f"{handle.path} has no lease"
         notices.say(why)
         return 0 if leases is None else NOT_GRANTED
-    found = [leases.look(entry.id) if entry.id else None for entry in entries]
+    found = [_looked(leases, entry) for entry in entries]
     if words["json"]:
         told = [None if lease is None else lease._asdict() for lease in found]
         _write(json.dumps({"leases": told}, indent=2))
@@ -267,9 +273,20 @@ def _status(words: Words, notices: Notices) -> int:
     return 0 if held else NOT_GRANTED
 
 
+def _looked(leases: Leases, entry: Entry) -> Lease | None:
+    """Return what has become of an entry; None: the server knows nothing of it."""
+    try:
+        return leases.look(entry.id) if entry.id else None
+    except RefusedError as refusal:
+        if refusal.code == "lease_not_found":
+            return None
+        raise
+
+
 def _row(entry: Entry, lease: Lease | None) -> list[str]:
     if lease is None:
-        return ["-", "asked", entry.wish.pools, "-", "-", "no answer was heard"]
+        state, remark = ("forgotten", "ended long ago") if entry.id else ("asked", "no answer yet")
+        return [entry.id or "-", state, entry.wish.pools, "-", "-", remark]
     slots = " ".join(lease.slot_names) or "-"
     remark = "-" if lease.waiting is None else lease.waiting.reason
     remark = lease.end if lease.cause is not None else remark

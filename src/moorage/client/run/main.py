@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,6 +57,8 @@ def carry_out(
         else:
             return handle_command(name, words, notices)
         return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except UsageError as error:
         notices.say(str(error))
         return FAILED if name == "run" else USAGE

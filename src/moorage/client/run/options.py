@@ -61,7 +61,7 @@ RUN = (
     Option("--best-effort", "Run the command even if there is no lease, whatever the reason."),
     Option(
         "--on-lost",
-        "What the command gets if its lease is lost; term by default, warn with --best-effort.",
+        "If the lease is lost; term by default, warn with --best-effort or --hold.",
         choices=("warn", "term", "kill"),
     ),
     Option("--kill-after", "KILL a command that does not heed --on-lost term; 30s.", "TIME"),

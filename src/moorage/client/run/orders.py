@@ -54,16 +54,19 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
         if not best_effort:
             raise
         trouble = str(error)
+    wish = wish_of(words)
+    # Who is limited for a while only, or not by all means, is not ended for it.
+    lenient = best_effort or wish.hold is not None
     return Order(
         command=command,
-        wish=wish_of(words),
+        wish=wish,
         leases=leases,
         trouble=trouble,
         key=words["key"],
         key_file=words["key_file"],
         patience=patience_of(words),
         best_effort=best_effort,
-        on_lost=words["on_lost"] or ("warn" if best_effort else "term"),
+        on_lost=words["on_lost"] or ("warn" if lenient else "term"),
         kill_after=duration_of(words, "kill_after", 30.0),
         release_timeout=duration_of(words, "release_timeout", 5.0),
         outcome=bool(words["outcome"]),

@@ -29,6 +29,11 @@ CALLER: list[int] = []
 BUSY = (429, 502, 503, 504)
 """What a later try may mend; a 500 says that the proxy has tried for long enough itself."""
 
+ACQUIRE_SECONDS = 3 * 3600.0
+"""The longest wait for an answer: the proxy answers after two hours at the latest."""
+
+RELEASE_SECONDS = 60.0
+
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -89,7 +94,7 @@ def acquire(options: dict[str, str]) -> None:
     shared = _shared() if scope == "test" else None
     _pause(random.uniform(0, _seconds(jitter)))
     query = urlencode({"type": kind, "count": count})
-    status, answer = _post(f"/lease/acquire?{query}", None)
+    status, answer = _post(f"/lease/acquire?{query}", None, ACQUIRE_SECONDS)
     if status == 404:
         raise FailedError(f'Failed to acquire "{kind}": it does not exist', 2)
     if status // 100 != 2:
@@ -195,13 +200,14 @@ def _release_file(path: str, remove: bool) -> None:
 
 
 def _released(names: list[str]) -> None:
-    status, answer = _post("/lease/release", json.dumps({"names": names}).encode())
+    body = json.dumps({"names": names}).encode()
+    status, answer = _post("/lease/release", body, RELEASE_SECONDS)
     if status // 100 != 2:
         raise FailedError(f'Failed to release "{",".join(names)}": {status} {answer}')
     sys.stderr.write(f"{','.join(names)} released\n")
 
 
-def _post(path: str, body: bytes | None) -> tuple[int, str]:
+def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
     """Return status and body of the answer; what is lost or busy is tried again."""
     headers = {} if body is None else {"Content-Type": "application/json"}
     said = ""
@@ -211,7 +217,7 @@ def _post(path: str, body: bytes | None) -> tuple[int, str]:
             _pause(PAUSE_SECONDS)
         request = urllib.request.Request(f"{URL}{path}", body or b"", headers, method="POST")
         try:
-            with urllib.request.urlopen(request) as response:
+            with urllib.request.urlopen(request, timeout=seconds_max) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as refused:
             said = f"{refused.code} {refused.read().decode(errors='replace').strip()}"

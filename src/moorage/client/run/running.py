@@ -121,6 +121,7 @@ def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> int:
     except CommandError as error:
         notices.say(str(error))
         return error.code
+    signals.before_stop = child.suspend
     if keeper is not None:
         keeper.start()
     watch = _Watch(this, child, keeper)

@@ -23,7 +23,7 @@ FORWARDED = (
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """What ends the wait in line."""
 
-WAKING = (signal.SIGCHLD, signal.SIGCONT)
+WAKING = (signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP)
 
 Handler = Callable[[int, "FrameType | None"], Any]
 
@@ -31,24 +31,25 @@ Handler = Callable[[int, "FrameType | None"], Any]
 class Signals:
     """Collects signals while it is entered, in the main thread.
 
-    What is ignored already (by nohup, say) stays so, for us and for the command.
+    What is ignored already (by nohup, say) stays so, for us and for the command. SIGTSTP stops us,
+    as ever, but after `before_stop`.
     """
 
     def __init__(self) -> None:
         self._read, self._write = -1, -1
         self._before: dict[int, Any] = {}
         self._wakeup_before = -1
+        self.before_stop: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Signals:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in FORWARDED:
-            if signal.getsignal(number) is not signal.SIG_IGN:
+        for number in (*FORWARDED, *WAKING):
+            # A command is waited for even by those who ignore the end of theirs.
+            if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, _noted)
-        for number in WAKING:
-            self._before[number] = signal.signal(number, _noted)
         return self
 
     def __exit__(
@@ -60,8 +61,9 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         signal.set_wakeup_fd(self._wakeup_before)
-        os.close(self._read)
-        os.close(self._write)
+        read, write, self._read, self._write = self._read, self._write, -1, -1
+        os.close(read)
+        os.close(write)
 
     def wake(self) -> None:
         """End a `wait` of the main thread; callable from any thread."""
@@ -72,9 +74,13 @@ class Signals:
         """Return the signals that have come, in order, after at most so many seconds."""
         select.select([self._read], [], [], max(0.0, seconds))
         try:
-            return [number for number in os.read(self._read, 4096) if number]
+            numbers = [number for number in os.read(self._read, 4096) if number]
         except BlockingIOError:
             return []
+        if signal.SIGTSTP in numbers:
+            self.before_stop()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return numbers
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
