@@ -7,7 +7,9 @@ import select
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -238,32 +240,29 @@ def test_top_once(cli: Cli) -> None:
 def test_top_on_a_terminal(cli: Cli, end: str) -> None:
     """It goes on until it is told to end, by a key or by Ctrl-C."""
     cli.admission.pool_put(f"live/{end}", PoolWanted(limit=1))
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"}
-    process = subprocess.Popen(
-        [*COMMAND, "top", "--every", "0.1"],
-        cwd=cli.folder,
-        env=environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        seen = _until(ours, f"live/{end}".encode())
+    with at_terminal(cli.folder, "top", "--every", "0.1") as (process, terminal):
+        until(terminal, f"live/{end}".encode())
         cli.admission.pool_put(f"later/{end}", PoolWanted(limit=1))
-        _until(ours, f"later/{end}".encode())
+        until(terminal, f"later/{end}".encode())
         if end == "q":
-            os.write(ours, b"q")
+            os.write(terminal, b"q")
         else:
             process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-        os.close(theirs)
-    assert (process.returncode, errors) == (0, b"")
-    assert b"why" in seen
+        assert ended(process, terminal) == 0
+
+
+def test_top_outlives_its_server(tmp_path: Path) -> None:
+    """While nobody answers it says so, and shows what it saw last."""
+    database = tmp_path / "moorage.sqlite"
+    (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
+    with serve(database, "--no-access-log") as server:
+        Cli(tmp_path, server.url).admission.pool_put("outlived", PoolWanted(limit=1))
+        with at_terminal(tmp_path, "top", "--every", "0.1") as (process, terminal):
+            until(terminal, b"outlived")
+            server.stop()
+            assert b"outlived" in until(terminal, b"no answer")
+            os.write(terminal, b"q")
+            assert ended(process, terminal) == 0
 
 
 def test_apply_asks_on_a_terminal(cli: Cli) -> None:
@@ -271,23 +270,10 @@ def test_apply_asks_on_a_terminal(cli: Cli) -> None:
     file = cli.folder / "asked.toml"
     file.write_text("[pools.asked]\nlimit = 1\n")
     for word, code in ((b"n\n", 1), (b"y\n", 0)):
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [*COMMAND, "apply", "-f", str(file)],
-            cwd=cli.folder,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
-        try:
-            _until(ours, b"[y/N]")
-            os.write(ours, word)
-            assert process.wait(SECONDS) == code
-        finally:
-            process.kill()
-            process.wait()
-            os.close(ours)
-            os.close(theirs)
+        with at_terminal(cli.folder, "apply", "-f", str(file)) as (process, terminal):
+            until(terminal, b"[y/N]")
+            os.write(terminal, word)
+            assert ended(process, terminal) == code
         there = [pool.name for pool in cli.admission.pools() if pool.name == "asked"]
         assert there == ([] if code else ["asked"])
 
@@ -322,7 +308,28 @@ def moorage_text(cli: Cli, *arguments: str) -> str:
     return done.stdout
 
 
-def _until(terminal: int, words: bytes) -> bytes:
+@contextmanager
+def at_terminal(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run a command at a terminal; hand out the process and what the terminal is read by."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+def until(terminal: int, words: bytes) -> bytes:
     """Read a terminal until these words stand there."""
     seen = b""
     while words not in seen:
@@ -330,3 +337,13 @@ def _until(terminal: int, words: bytes) -> bytes:
         assert ready, seen
         seen += os.read(terminal, 65_536)
     return seen
+
+
+def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
+    """Wait for a command's end, reading what it still writes; return its exit code."""
+    deadline = monotonic() + SECONDS
+    while process.poll() is None:
+        assert monotonic() < deadline
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65_536)
+    return process.returncode

@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from moorage.cli.administering import administering, at_server
-from moorage.cli.durations import duration_text
 from moorage.cli.options import json_option
 from moorage.cli.output import show_json, show_table
 from moorage.cli.pools import plain_text
 from moorage.client.admission import Admission
+from moorage.client.run.durations import spoken
 from moorage.wire.admission import Lease, Waiting
 
 STATES = ("waiting", "granted", "ended")
@@ -98,7 +98,7 @@ def eta_text(waiting: Waiting) -> str:
     """Return when a ticket may be granted, as far as that is known; empty: it is not."""
     if waiting.eta_seconds is None:
         return ""
-    least, most = (duration_text(round(seconds)) for seconds in waiting.eta_seconds)
+    least, most = (spoken(seconds) for seconds in waiting.eta_seconds)
     return least if least == most else f"{least} to {most}"
 
 

@@ -18,6 +18,7 @@ from moorage.cli.options import json_option
 from moorage.cli.output import show_json, show_table
 from moorage.cli.pools import state_of
 from moorage.client.admission import Admission
+from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool
 
 if TYPE_CHECKING:
@@ -89,20 +90,25 @@ def _told(pool: Pool, first: Lease | None) -> dict[str, object]:
 def _live(admission: Admission, every: float) -> None:
     from rich.live import Live  # only now: it takes longer to load than most commands run
 
+    lines, remark = rows(look(admission)), None
     with _keys(), Live(auto_refresh=False, screen=True) as live:
         try:
             while True:
-                live.update(_table(rows(look(admission))), refresh=True)
+                live.update(_table(lines, remark), refresh=True)
                 if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
                     return
+                try:
+                    lines, remark = rows(look(admission)), None
+                except UnreachableError as error:  # it may come back: show what was seen last
+                    remark = str(error)
         except KeyboardInterrupt:
             return
 
 
-def _table(lines: list[list[str]]) -> "Table":
+def _table(lines: list[list[str]], remark: str | None) -> "Table":
     from rich.table import Table
 
-    table = Table(*COLUMNS, box=None, header_style="bold", expand=True)
+    table = Table(*COLUMNS, box=None, header_style="bold", expand=True, caption=remark)
     for line in lines:
         table.add_row(*line)
     return table
