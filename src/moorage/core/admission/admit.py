@@ -120,12 +120,14 @@ class _Scan:
 
     def open(self) -> None:
         """Find out what is free, where somebody waits."""
-        at = self.moment.at
-        for name in self.facts.pools:
-            pool = self.draft.pool(name)
+        at, changed = self.moment.at, self.draft.changes.pools
+        for name, stored in self.facts.pools.items():
+            pool = changed.get(name) or stored
             if not pool.waiting:
                 continue
-            if pool.paused or not pacing.is_open(pool, at):
+            limit = pool.spec.limit
+            full = limit is not None and pool.occupied >= limit
+            if full or pool.paused or not pacing.is_open(pool, at):
                 self.left[name] = {}
                 continue
             self.left[name] = left = free_units(self.facts, pool, at)
@@ -155,14 +157,14 @@ class _Scan:
 
     def wake(self) -> None:
         """Note for every pool when time alone may let somebody start."""
-        for name in self.facts.pools:
-            pool = self.draft.pool(name)
-            wake_at = self._wake_at(pool) if pool.waiting else None
+        changed = self.draft.changes.pools
+        for name, stored in self.facts.pools.items():
+            pool = changed.get(name) or stored
+            timed = pool.resting or pool.spec.pacing is not None or self.silent_at
+            wake_at = self._wake_at(pool) if pool.waiting and timed else None
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > self.moment.at)
-                self.draft.changes.pools[name] = structs.replace(
-                    pool, wake_at=wake_at, resting=rests
-                )
+                changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
         """Return the tickets to scan, and where the known part of each open line ends.
@@ -303,10 +305,11 @@ class _Scan:
         if pool.paused:
             return None
         at = self.moment.at
-        times = [rest.until for rest in pool.resting if rest.until > at]
+        silent_at = self.silent_at.get(pool.name)
+        times = [] if silent_at is None else [silent_at]
+        if pool.resting:
+            times += [rest.until for rest in pool.resting if rest.until > at]
         opens = pacing.opens_at(pool)
         if opens is not None and opens > at:
             times.append(opens)
-        if pool.name in self.silent_at:
-            times.append(self.silent_at[pool.name])
         return min(times, default=None)
