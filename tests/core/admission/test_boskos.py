@@ -1,8 +1,5 @@
 """Acquiring by polls: who gets which slot, with a clock that moves by hand."""
 
-from collections.abc import Iterator
-from itertools import count
-
 import pytest
 from msgspec import structs
 
@@ -26,11 +23,15 @@ class Ranch:
         self.facts = facts
         self.strict = strict
         self.now = NOW
-        self._ids: Iterator[int] = count(1)
+        self.calls = 0
 
     def pass_seconds(self, seconds: float) -> None:
         """Let time pass."""
         self.now = Instant(self.now + round(seconds * SECOND))
+
+    def _next(self) -> int:
+        self.calls += 1
+        return self.calls
 
     @property
     def moment(self) -> Moment:
@@ -46,7 +47,7 @@ class Ranch:
         dest: str = "leased",
     ) -> str | None:
         """Poll once; the name of the slot, or None when there is nothing yet."""
-        n = next(self._ids)
+        n = self._next()
         wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
         decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
         changes, ticket = decide(self.facts, self.moment, self.now, wish)
@@ -63,7 +64,7 @@ class Ranch:
     def take(self, *names: str, state: str = "free") -> list[str] | None:
         """Take slots by name; None: not all could be had."""
         wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
-        ids = [LeaseId(f"lease-{next(self._ids)}") for _ in names]
+        ids = [LeaseId(f"lease-{self._next()}") for _ in names]
         changes, taken = boskos.acquire_named(
             self.facts, self.moment, self.now, wish, names, ids, strict=self.strict
         )

@@ -279,7 +279,7 @@ def _strict_ticket(facts: Facts, wish: Wish) -> Lease | None:
 def _is_collected(ticket: Lease, moment: Moment) -> bool:
     """Has a round of the collection come by since a request's time was over?"""
     over = silence_ends(ticket, REQUEST_TTL) or 0
-    return over < moment.alive and over // GC_PERIOD < moment.alive // GC_PERIOD
+    return over // GC_PERIOD < moment.alive // GC_PERIOD
 
 
 def _units_before(
