@@ -65,9 +65,9 @@ Host = list[Provider]
 
 @dataclass(frozen=True)
 class Fleet:
-    """So many hosts of one shape."""
+    """So many hosts of one shape; of the shape `line` no hosts, but tickets that wait in a line."""
 
-    shape: Literal["flat", "nested", "slots"]
+    shape: Literal["flat", "nested", "slots", "line"]
     size: int
 
     @property
@@ -78,7 +78,7 @@ class Fleet:
     @property
     def providers(self) -> int:
         """How many providers that makes, without the special ones."""
-        return self.size * {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT}[self.shape]
+        return self.size * {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "line": 0}[self.shape]
 
     def hosts(self) -> Iterator[Host]:
         """Every host, in the order of loading."""

@@ -24,6 +24,8 @@ class Plan:
     fleets: tuple[Fleet, ...]
     alone: tuple[Fleet, ...]
     """Fleets for Moorage on SQLite alone."""
+    line: Fleet
+    """The waiting line for Moorage: the original has none."""
     options: Options
 
     def told(self) -> dict[str, object]:
@@ -31,7 +33,7 @@ class Plan:
         return {
             "plan": self.name,
             "fleets": [fleet.name for fleet in self.fleets],
-            "fleets_of_moorage_alone": [fleet.name for fleet in self.alone],
+            "fleets_of_moorage_alone": [fleet.name for fleet in (*self.alone, self.line)],
             **asdict(self.options),
         }
 
@@ -45,20 +47,21 @@ def plan_full() -> Plan:
         *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
         *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS),
     )
-    return Plan("full", fleets, (Fleet("flat", 100_000),), Options())
+    return Plan("full", fleets, (Fleet("flat", 100_000),), Fleet("line", 10_000), Options())
 
 
 def plan_quick() -> Plan:
     """Small fleets and short lines."""
     fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS)
-    return Plan("quick", fleets, (), Options(0.4, 1.5, races=20, reported=1_000))
+    options = Options(0.4, 1.5, races=20, reported=1_000)
+    return Plan("quick", fleets, (), Fleet("line", 1_000), options)
 
 
 def plan_tiny() -> Plan:
     """Everything once, as small as can be."""
     fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS)
     options = Options(0.1, 0.2, (1, 4), races=5, reported=20)
-    return Plan("tiny", fleets, (), options)
+    return Plan("tiny", fleets, (), Fleet("line", 40), options)
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ class Run:
 
     async def _service(self, service: Service) -> None:
         fleets = self.plan.fleets
+        if not service.name.startswith("original"):
+            fleets += (self.plan.line,)
         if service.name == "Moorage, SQLite":
             fleets += self.plan.alone
         with self._storage(service) as storage_of:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import fleet, native, questions
+from bench import admission, fleet, native, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.measure import LEAST, Bench
 from bench.target import Moorage, Unusable
@@ -27,6 +27,9 @@ async def measure(bench: Bench, *, again: bool) -> None:
         bench: where to measure.
         again: leave out what does not depend on the size of the fleet; it has been measured.
     """
+    if bench.fleet.shape == "line":
+        await admission.measure(bench, bench.fleet.size)
+        return
     await load(bench)
     if bench.fleet.shape == "slots":
         await bench.line(
