@@ -7,7 +7,7 @@ from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import SECOND
 from moorage.service.app import Service
 from moorage.store.open import open_engine
-from tests.service.pools import MINUTE, ask, by_hand, spec
+from tests.service.pools import MINUTE, ask, by_hand, later, spec
 from tests.service.running import CLASSES, TESTER, TRAITS, HandClock, Running
 
 
@@ -51,5 +51,22 @@ def test_a_new_quota_counts_what_was_held_before(tmp_path: Path) -> None:
         assert (await admission.lease(second.lease.id)).lease.state == "waiting"
         await admission.release(first.lease.id, Proof("me"))
         assert (await admission.lease(second.lease.id)).lease.state == "granted"
+
+    by_hand(tmp_path, scene)
+
+
+def test_a_new_attempt_that_nobody_asks_for_is_withdrawn(tmp_path: Path) -> None:
+    """Who tries again and is put into the line must be heard of there, as everybody else."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(1, on_retry="requeue"), None, TESTER)
+        first = await ask(admission, "1", "p")
+        waiting = await ask(admission, "2", "p")
+        again = await admission.retry(first.lease.id, Proof("me"), "3")
+        assert again.lease.state == "waiting"
+        await later(one, 31 * SECOND)
+        assert (await admission.lease(again.lease.id)).lease.cause == "unheard"
+        assert (await admission.lease(waiting.lease.id)).lease.state == "granted"
 
     by_hand(tmp_path, scene)

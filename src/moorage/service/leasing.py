@@ -191,7 +191,8 @@ class LeaseRetry(LeaseCase):
         old = facts.leases.get(self.old)
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, f"there is no lease {self.old}")
-        wish = leases.anew(old, self.fresh, self.key)
+        until = Instant(when.moment.alive + old.patience)
+        wish = leases.anew(old, self.fresh, self.key).heard(until)
         changes, self.lease = leases.retry(
             facts, when.moment, when.wall, self.old, self.proof, wish
         )
