@@ -257,3 +257,16 @@ def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
         (tmp_path / "disk.read").unlink()
         assert status(server.url, consumer) == 200
         assert status(server.url, b"/readyz") == 200
+
+
+def test_silent_connections_are_asked(database: Path) -> None:
+    """The kernel asks the other end of a silent connection whether it is still there."""
+    with serve(database) as server, connect(server.url) as connection:
+        ours, theirs = (
+            f":{port:04X}" for port in (connection.getsockname()[1], connection.getpeername()[1])
+        )
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (timer,) = (row[5] for row in rows if row[1].endswith(theirs) and row[2].endswith(ours))
+        assert timer.startswith("02:")  # a keep-alive timer is what this connection waits for

@@ -71,3 +71,6 @@ DUE_MAX = 512
 
 RESTS_MAX = 64
 """Times at which freed units of one pool come out of their rest; beyond, neighbours are merged."""
+
+USER_DATA_LENGTH_MAX = 1_048_576
+"""Characters in the user data of one slot, keys and values together."""

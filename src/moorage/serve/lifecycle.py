@@ -41,6 +41,13 @@ FILES_RESERVED = 64
 UNREAD_MILLISECONDS_MAX = 60_000
 """How long a client may leave what we sent unread before the kernel drops it."""
 
+SILENT_SECONDS_MAX = 30
+"""How long a connection may be silent before the kernel asks whether its other end still exists: a
+client may wait for hours, and its machine may be gone by then."""
+
+PROBE_SECONDS = 10
+"""Time between two such questions; unanswered for `UNREAD_MILLISECONDS_MAX`, it is closed."""
+
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 """Objects, then rounds, until the collector looks again: requests leave few cycles behind."""
 
@@ -275,7 +282,10 @@ def _listen(setting: str, value: str) -> Door:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MILLISECONDS_MAX
-        )  # accepted connections inherit it
+        )  # accepted connections inherit this, and what follows
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENT_SECONDS_MAX)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_SECONDS)
         listener.bind(where)
     except OSError as error:
         listener.close()

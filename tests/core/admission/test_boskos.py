@@ -11,6 +11,7 @@ from moorage.core.admission.model import SECOND, Moment, Pacing, Slot
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.limits import KEY_LENGTH_MAX
 from tests.core.admission.ranch import NOW, grows, ranch, slot
 
 MINUTE = 60 * SECOND
@@ -374,3 +375,18 @@ def test_by_name_and_one_missing() -> None:
     assert refusal.value.message == "no available resource free, try again later."
     assert safely.slot("a").owner == ""
     safely.check()
+
+
+def test_long_words(strict: bool) -> None:
+    """Any request id will do; a name of an owner must be one that can be kept."""
+    there = some(strict, slot("a", "t", "busy", "him"))
+    long = "x" * 60_000
+    assert there.acquire(long) is None
+    assert there.acquire(long + "y") is None
+    there.release("a", owner="him")
+    assert there.acquire(long + "y") is None
+    assert there.acquire(long) == "a"
+    assert all(len(lease.key) <= KEY_LENGTH_MAX for lease in there.facts.leases.values())
+    with pytest.raises(Error) as refusal:
+        there.acquire("id", owner="o" * 256)
+    assert refusal.value.code is Code.LIMIT_EXCEEDED

@@ -182,3 +182,15 @@ def test_what_is_given_back_is_granted_on() -> None:
     assert ticket is not None
     facts.apply(admit(facts, MOMENT, NOW, polled=frozenset({ticket})))
     assert facts.slots["t"]["a"].owner == "me"
+
+
+def test_user_data_have_an_end() -> None:
+    """However often a holder adds to its user data, they do not grow without bounds."""
+    facts = ranch(slot("a", "t", "s", "o"))
+    half = "x" * 600_000
+    facts.apply(holding.update(facts, NOW, "a", "o", "s", {"one": half}))
+    with pytest.raises(Error) as refusal:
+        holding.update(facts, NOW, "a", "o", "s", {"two": half})
+    assert refusal.value.code is Code.LIMIT_EXCEEDED
+    facts.apply(holding.update(facts, NOW, "a", "o", "s", {"one": "", "two": half}))
+    assert list(facts.slots["t"]["a"].user_data) == ["two"]

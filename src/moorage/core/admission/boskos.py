@@ -7,6 +7,7 @@ Boskos. Source of its rules: Boskos' request queue, by its code and by what was 
 """
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
 from msgspec import Struct, structs
 
@@ -22,6 +23,7 @@ from moorage.core.admission.units import free_units
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.limits import KEY_LENGTH_MAX, VOCABLE_LENGTH_MAX
 
 Answer = tuple[Changes, LeaseId | None]
 
@@ -58,7 +60,10 @@ class Wish(Struct, frozen=True):
     @property
     def key(self) -> str:
         """Which request it is: Boskos keeps a queue for each type and state."""
-        return f"{self.pool}/{self.state}/{self.request_id}"
+        key = f"{self.pool}/{self.state}/{self.request_id}"
+        if len(key) <= KEY_LENGTH_MAX - 40:
+            return key
+        return blake2b(key.encode(), digest_size=32).hexdigest()
 
     @property
     def keys(self) -> list[str]:
@@ -90,7 +95,7 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
     """Poll for a slot. The answer is the ticket, which `admit` may grant; None: there is none.
 
     `facts` have what `Wish.asked` names; without a request id everything that waits in the pool.
-    Raises POOL_UNKNOWN: there is no such type.
+    Raises POOL_UNKNOWN: there is no such type; LIMIT_EXCEEDED.
     """
     pool = _pool(facts, wish)
     draft = Draft(facts, moment, wall)
@@ -117,7 +122,7 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
 def acquire_strict(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Answer:
     """Poll for a slot: the k-th free one for whom k-1 live requests come before, or none.
 
-    `facts` have everything that waits in the pool. Raises POOL_UNKNOWN.
+    `facts` have everything that waits in the pool. Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
     """
     pool = _pool(facts, wish)
     draft = Draft(facts, moment, wall)
@@ -188,8 +193,9 @@ def acquire_named(
         strict: as above.
 
     Raises:
-        Error: NO_CAPACITY: not all of them could be had; nothing was taken.
+        Error: NO_CAPACITY: not all of them could be had; nothing was taken. LIMIT_EXCEEDED.
     """
+    check_owner(wish.owner)
     wanted = set(names)
     found = [
         slot
@@ -211,7 +217,16 @@ def _nothing(what: str) -> Error:
     return Error(Code.NO_CAPACITY, f"no available resource {what}, try again later.")
 
 
+def check_owner(owner: str) -> None:
+    """Raise LIMIT_EXCEEDED if an owner's name is longer than any that can be kept."""
+    if len(owner) > VOCABLE_LENGTH_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED, f"an owner's name has at most {VOCABLE_LENGTH_MAX} characters"
+        )
+
+
 def _pool(facts: Facts, wish: Wish) -> Pool:
+    check_owner(wish.owner)
     pool = facts.pools.get(wish.pool)
     if pool is None or pool.spec.limit is not None:
         raise Error(Code.POOL_UNKNOWN, wish.pool)

@@ -16,6 +16,7 @@ from moorage.core.admission.units import rested
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.limits import USER_DATA_LENGTH_MAX
 
 
 def slot_named(facts: Facts, name: str) -> Slot | None:
@@ -44,13 +45,17 @@ def update(
 ) -> Changes:
     """Note that a holder is alive; merge its user data, in which an empty value removes a key.
 
-    Raises SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE.
+    Raises SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE, LIMIT_EXCEEDED.
     """
     slot = _owned(facts, name, owner)
     if slot.state != state:
         raise Error(Code.SLOT_STATE, f"state mismatch - expected {slot.state}, current {state}")
     merged = {**slot.user_data, **user_data}
     kept = {key: value for key, value in merged.items() if value or key not in user_data}
+    if sum(len(key) + len(value) for key, value in kept.items()) > USER_DATA_LENGTH_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED, f"user data have at most {USER_DATA_LENGTH_MAX} characters"
+        )
     touched = structs.replace(slot, user_data=kept, updated_at=wall)
     return Changes(slots={(slot.pool, slot.name): touched})
 

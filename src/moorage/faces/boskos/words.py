@@ -26,6 +26,7 @@ STATUSES = {
     Code.SLOT_NOT_FOUND: 404,
     Code.HOLDER_MISMATCH: 401,
     Code.SLOT_STATE: 409,
+    Code.LIMIT_EXCEEDED: 400,
 }
 """Every other code is 500: its clients try that again a few times, and then give up."""
 
