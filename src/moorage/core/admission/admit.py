@@ -24,6 +24,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Moment, Need, Pool, Slot
 from moorage.core.admission.rules import PULL_SILENCE, bar_of, is_silent, silence_ends
+from moorage.core.admission.slots import free
 from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -295,9 +296,7 @@ class _Scan:
         """Return the slots of a state that nobody holds, the next to be granted last."""
         found = self.idle.get((name, state))
         if found is None:
-            slots = self.facts.slots.get(name, {}).values()
-            found = [slot for slot in slots if not slot.owner and slot.state == state]
-            found.sort(key=lambda slot: (slot.updated_at, slot.name), reverse=True)
+            found = free(self.facts.slots.get(name, {}).values(), state)[::-1]
             self.idle[name, state] = found
         return found
 

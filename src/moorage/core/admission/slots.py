@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import structs
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
+from moorage.core.admission.model import FREE, Lease, Pool, Slot
 from moorage.core.clock import Instant
 
 BOSKOS = "boskos:"
@@ -28,18 +28,6 @@ def free(slots: Iterable[Slot], state: str = FREE) -> list[Slot]:
     """Return the slots that nobody holds and that are in this state, the longest rested first."""
     found = [slot for slot in slots if not slot.owner and slot.state == state]
     return sorted(found, key=lambda slot: (slot.updated_at, slot.name))
-
-
-def take(facts: Facts, wall: Instant, lease: Lease, need: Need) -> Slots:
-    """Let a lease hold as many slots as it needs of a pool. The caller has seen that there are.
-
-    Raises:
-        ValueError: there are not: a fault of whoever has decided that it fits.
-    """
-    found = free(facts.slots[need.pool].values(), need.state)[: need.units]
-    if len(found) < need.units:
-        raise ValueError(f"{need.pool} has {len(found)} of {need.units} slots {need.state}")
-    return occupied(wall, lease, found, need.dest)
 
 
 def occupied(wall: Instant, lease: Lease, slots: Iterable[Slot], dest: str) -> Slots:
