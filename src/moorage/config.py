@@ -263,6 +263,8 @@ def _check(settings: Settings) -> None:
             f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
             "listen on 127.0.0.1, choose --auth token, or add --insecure"
         )
+    if settings.boskos_config is not None and settings.boskos_listen is None:
+        raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
     if settings.boskos_listen is not None:
         boskos = address_parse(settings.boskos_listen, "boskos_listen")
         if not boskos.loopback and not settings.insecure:

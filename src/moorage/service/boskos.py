@@ -155,7 +155,8 @@ class Boskos:
         try:
             with open(path, "rb") as file:
                 self._seen = _seen(file.fileno())
-                return roster_parse(file.read())
+                text = file.read()
+            return roster_parse(text)
         except OSError as error:
             raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from None
         except ConfigFileError as error:
@@ -188,15 +189,18 @@ class Boskos:
                     await self.sync()
             except (ConfigFileError, Error) as error:
                 log.error("the configuration is not applied: %s", error)
+            except Exception:  # the next round tries again; the resources are served meanwhile
+                log.exception("following the configuration failed")
             await asyncio.sleep(0.1)  # what comes free at the same time is looked at together
 
     def _is_changed(self, path: str) -> bool:
-        """Look at the file; one that is away for a moment has not changed."""
+        """Look at the file, once per change; one that is away for a moment has not changed."""
         try:
             seen = _seen(path)
         except OSError:
             return False
-        return seen != self._seen
+        before, self._seen = self._seen, seen
+        return seen != before
 
 
 def _seen(file: str | int) -> Seen:

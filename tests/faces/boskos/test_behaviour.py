@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
+import pytest
+
+from moorage.config import ConfigError, load
 from tests.e2e.server import NotStarted
 from tests.faces.boskos.ground import Ground, ground, refused
 
@@ -241,6 +244,14 @@ def test_only_on_loopback(tmp_path: Path) -> None:
         assert "boskos_listen: Boskos asks nobody who they are" in str(said)
     with ground(tmp_path, "safe", None, "--boskos-listen", "0.0.0.0:0", "--insecure") as there:
         assert there.acquire("t0") is not None
+
+
+def test_settings_that_go_together() -> None:
+    """A configuration that nobody would be served with is a mistake."""
+    with pytest.raises(ConfigError, match="boskos_config: needs boskos_listen"):
+        load({"boskos_config": "boskos.yaml"}, {})
+    with pytest.raises(ConfigError, match="boskos_listen: 'nowhere' is not HOST:PORT"):
+        load({"boskos_listen": "nowhere"}, {})
 
 
 def test_names_of_other_hosts(there: Ground) -> None:
