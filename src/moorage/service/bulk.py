@@ -116,10 +116,11 @@ async def providers_upsert(
         return record.provider.root if record else None
 
     for unit in units(bulk.trees(rest, root_of)):
-        await pieces.rest()
-        movable = _movable(index.fleet, unit)
         try:
-            done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary, actor))
+            async with pieces.unit:
+                await pieces.rest()
+                movable = _movable(index.fleet, unit)
+                done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary, actor))
         except Error as error:
             if not answers:
                 raise

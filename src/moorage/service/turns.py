@@ -34,6 +34,8 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         self._overdue = False
         self._urgent = 0
+        self.unit = asyncio.Lock()
+        """Who has it writes one unit of long work; so units of many requests never pile up."""
         self._given = False
         """The turn of this round is given; `_next` is scheduled."""
 
@@ -109,6 +111,8 @@ class Pieces:
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._end = 0.0
+        self.unit = turns.unit
+        """Entered for what changes something: one unit of all long work at a time."""
 
     async def rest(self) -> None:
         """Wait for a spare turn, if the time of the last one is over."""
