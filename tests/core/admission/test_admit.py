@@ -221,6 +221,7 @@ def test_a_silent_puller_keeps_nobody_waiting(world: World) -> None:
     world.ask("a")
     world.release("full")
     assert world.states()["a"] == "w"
+    assert world.facts.pools["p"].wake_at == START + 10 * SECOND + 1
     world.wait(9)
     assert world.states()["a"] == "w"
     world.wait(1.1)
@@ -302,6 +303,25 @@ def test_nothing_is_read_of_a_line_with_nothing_free(world: World) -> None:
         world.ask(f"w{n}")
     world.release("w7")
     assert world.loads == 0
+
+
+def test_nothing_is_read_for_slots_in_a_state_that_nobody_awaits() -> None:
+    """Many wait for a free slot; that others are dirty does not let their line be read."""
+    world = World()
+    world.slots("s", "a")
+    world.slots("s", "b", "c", state="dirty")
+    world.ask("holder", {"s": 1})
+    for n in range(20):
+        world.ask(f"w{n}", {"s": 1})
+    assert world.facts.pools["s"].awaited == {"free": 20}
+    world.ask("wash", (Need("s", 1, "dirty", "cleaning"),))
+    assert world.states()["wash"] == "g"
+    before = world.loads
+    world.release("w3")
+    assert world.loads == before
+    world.release("wash")
+    assert world.states()["w0"] == "g"
+    assert world.facts.pools["s"].awaited == {"free": 18}
 
 
 def test_lines_are_read_as_far_as_needed(world: World) -> None:

@@ -325,6 +325,6 @@ class Machine(RuleBasedStateMachine):
 
 # Without shrinking, which takes minutes: a failure prints its seed, and all that was done.
 Machine.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, phases=[Phase.reuse, Phase.generate]
+    max_examples=250, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
 )
 TestMachine = Machine.TestCase

@@ -22,7 +22,7 @@ from msgspec import structs
 from moorage.core.admission import pacing
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Lease, Moment, Need, Pool, Slot
+from moorage.core.admission.model import FREE, Lease, Moment, Need, Pool, Slot
 from moorage.core.admission.rules import PULL_SILENCE, bar_of, is_silent, silence_ends
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import free_units, units_by_pool
@@ -135,7 +135,7 @@ class _Scan:
             for (where, state), units in self.forced.items():
                 if where == name:
                     left[state] = left.get(state, 0) - units
-            if any(units > 0 for units in left.values()):
+            if self._is_left(pool):
                 self.opened.add(name)
 
     def run(self) -> None:
@@ -287,10 +287,16 @@ class _Scan:
         """Let a pool be open no more if nothing of it is left, or its pacing says so."""
         if name not in self.opened:
             return
-        if not pacing.is_open(self.draft.pool(name), self.moment.at):
+        pool = self.draft.pool(name)
+        if not pacing.is_open(pool, self.moment.at) or not self._is_left(pool):
             self.left[name] = {}
-        if not any(units > 0 for units in self.left[name].values()):
             self.opened.discard(name)
+
+    def _is_left(self, pool: Pool) -> bool:
+        """Is anything left that somebody waits for?"""
+        left = self.left[pool.name]
+        states = (FREE,) if pool.spec.limit is not None else pool.awaited
+        return any(left.get(state, 0) > 0 for state in states)
 
     def _slots(self, name: str, state: str) -> list[Slot]:
         """Return the slots of a state that nobody holds, the next to be granted last."""
@@ -304,10 +310,9 @@ class _Scan:
         if pool.paused:
             return None
         at = self.moment.at
-        silent_at = self.silent_at.get(pool.name)
-        times = [] if silent_at is None else [silent_at]
-        if pool.resting:
-            times += [rest.until for rest in pool.resting if rest.until > at]
+        times = [rest.until for rest in pool.resting if rest.until > at]
+        if pool.name in self.silent_at:
+            times.append(self.silent_at[pool.name])
         opens = pacing.opens_at(pool)
         if opens is not None and opens > at:
             times.append(opens)

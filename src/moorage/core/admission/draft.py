@@ -1,5 +1,7 @@
 """Changes while they are being made: a decision of several steps sees its own earlier ones."""
 
+from collections.abc import Iterable
+
 from msgspec import structs
 
 from moorage.core.admission import pacing
@@ -47,8 +49,15 @@ class Draft:
         gang = is_gang(ticket.needs)
         for name in units_by_pool(ticket.needs):
             pool = self.pool(name)
+            awaited = pool.awaited
+            if pool.spec.limit is None:
+                states = [need.state for need in ticket.needs if need.pool == name]
+                awaited = counted(awaited, states, sign)
             self.changes.pools[name] = structs.replace(
-                pool, waiting=pool.waiting + sign, gangs=pool.gangs + sign * gang
+                pool,
+                waiting=pool.waiting + sign,
+                gangs=pool.gangs + sign * gang,
+                awaited=awaited,
             )
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
@@ -126,3 +135,11 @@ class Draft:
             if pool.spec.pacing is not None:
                 paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
                 self.changes.pools[name] = structs.replace(pool, paced_at=paced_at)
+
+
+def counted(counts: dict[str, int], words: Iterable[str], sign: int) -> dict[str, int]:
+    """Return counts with each of these words once more, or (-1) once less; never a zero."""
+    found = dict(counts)
+    for word in words:
+        found[word] = found.get(word, 0) + sign
+    return {word: count for word, count in found.items() if count}

@@ -140,6 +140,8 @@ class Pool(Struct, frozen=True):
     updated_at: Instant
     growth: Growth | None = None
     """None: its slots are those that somebody has named."""
+    awaited: dict[str, int] = {}
+    """Of a pool with slots: how many tickets in its line need one in which state."""
 
 
 class Slot(Struct, frozen=True):

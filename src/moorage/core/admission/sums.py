@@ -1,7 +1,7 @@
 """The stored sums once more, from what they are sums of."""
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease
+from moorage.core.admission.model import Lease, Pool
 from moorage.core.admission.units import is_gang, units_by_pool
 
 
@@ -22,6 +22,8 @@ def sums_differ(facts: Facts) -> list[str]:
             "waiting": (pool.waiting, len(line)),
             "gangs": (pool.gangs, sum(is_gang(lease.needs) for lease in line)),
         }
+        if pool.awaited != _awaited(line, pool):
+            found.append(f"pool {name}: awaited is {pool.awaited}, and is not so")
         for what, (stored, right) in sums.items():
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
@@ -70,6 +72,15 @@ def _slots_differ(facts: Facts, granted: list[Lease]) -> list[str]:
                     f"lease {lease.id}: has {len(lease.slots.get(pool, ()))} slots of {pool},"
                     f" and should have {units}"
                 )
+    return found
+
+
+def _awaited(line: list[Lease], pool: Pool) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for lease in line:
+        for need in lease.needs:
+            if need.pool == pool.name and pool.spec.limit is None:
+                found[need.state] = found.get(need.state, 0) + 1
     return found
 
 

@@ -1,0 +1,71 @@
+"""The stored sums are compared with what they are sums of, and each difference has a name."""
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from moorage.core.admission.model import Need
+from moorage.core.admission.sums import sums_differ
+from moorage.core.ids import LeaseId
+from tests.core.admission.build import World
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world in which units and slots are held and waited for."""
+    made = World()
+    made.pool("p", 2, quota=2)
+    made.slots("s", "a", "b")
+    made.ask("held", {"p": 1, "s": 1})
+    made.ask("waits", {"p": 2, "s": 1})
+    return made
+
+
+def test_what_is_right_has_no_differences(world: World) -> None:
+    """Waiting, granted and ended."""
+    assert sums_differ(world.facts) == []
+    world.release("held")
+    assert sums_differ(world.facts) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"occupied": 2}, "pool p: occupied is 2, and should be 1"),
+        ({"waiting": 0}, "pool p: waiting is 0, and should be 1"),
+        ({"gangs": 2}, "pool p: gangs is 2, and should be 1"),
+        ({"awaited": {"free": 1}}, "pool p: awaited is {'free': 1}, and is not so"),
+    ],
+)
+def test_a_wrong_sum_is_named(world: World, changed: dict[str, Any], told: str) -> None:
+    """With what it is, and what it should be."""
+    world.facts.pools["p"] = structs.replace(world.facts.pools["p"], **changed)
+    assert sums_differ(world.facts) == [told]
+
+
+def test_wrong_holdings_and_slots_are_named(world: World) -> None:
+    """A quota's count, a slot without its lease, a lease without its slot or pool."""
+    facts = world.facts
+    facts.held["p", "me"] = 5
+    slot = facts.slots["s"].pop("a")
+    facts.slots["s"]["b"] = structs.replace(slot, name="b", lease=LeaseId("x"))
+    lease = facts.leases[LeaseId("waits")]
+    facts.leases[lease.id] = structs.replace(lease, needs=(*lease.needs, Need("gone", 1)))
+    assert sums_differ(facts) == [
+        "pool p: me holds 5, and should hold 1",
+        "lease waits: there is no pool gone",
+        "slot s/b: held by x, and should be by None",
+        "lease held: holds slot s/a, which there is not",
+    ]
+
+
+def test_a_lease_with_too_few_slots_is_named(world: World) -> None:
+    """As many slots as units."""
+    facts = world.facts
+    lease = facts.leases[LeaseId("held")]
+    facts.leases[lease.id] = structs.replace(lease, slots={})
+    assert sums_differ(facts) == [
+        "slot s/a: held by held, and should be by None",
+        "lease held: has 0 slots of s, and should have 1",
+    ]
