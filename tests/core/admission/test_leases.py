@@ -259,6 +259,15 @@ def test_a_retry_keeps_its_units_and_slots() -> None:
     assert world.facts.pools["s"].occupied == 1
 
 
+def test_the_order_of_needs_does_not_matter(world: World) -> None:
+    """A retry that names its pools in another order asks for the same."""
+    world.pool("q", 1)
+    world.ask("a", {"q": 1, "p": 2})
+    world.ask("b", {"q": 1}, priority=9)
+    world.retry("a", wish("a2", {"q": 1, "p": 2}))
+    assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
+
+
 def test_a_repeated_retry_is_the_same_lease(world: World) -> None:
     """After a lost answer the old lease has ended, and the new key says which it was."""
     world.ask("a")

@@ -146,6 +146,11 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
             )
 
 
+def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return needs in the order in which a lease has them."""
+    return tuple(sorted(needs, key=lambda need: (need.pool, need.state)))
+
+
 def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
     """Return each needed pool once. Raises POOL_UNKNOWN."""
     found = {}

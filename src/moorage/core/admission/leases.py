@@ -19,6 +19,7 @@ from moorage.core.admission.asking import (
     check_ttl,
     check_units,
     hold_of,
+    in_order,
     pools_of,
     ttl_of,
 )
@@ -173,7 +174,7 @@ def retry(
     old = _live(facts, lease, proof)
     check_ask(facts, new)
     pools = pools_of(facts, new.needs)
-    keeps = old.needs == new.needs and all(pool.spec.on_retry == "keep" for pool in pools)
+    keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     if keeps and old.state == "granted" and _may_keep(facts, old, new, pools):
         draft.stop(old, "retried")
         ticket = _ticket(draft, new, draft.arrive())
@@ -269,7 +270,7 @@ def _ticket(draft: Draft, wish: Ask, arrival: int) -> Lease:
         owner=wish.owner,
         key=wish.key,
         digest=wish.digest,
-        needs=tuple(sorted(wish.needs, key=lambda need: (need.pool, need.state))),
+        needs=in_order(wish.needs),
         state="waiting",
         priority=wish.priority,
         arrival=arrival,
