@@ -18,7 +18,7 @@ CLUSTER := $(BIN)/python -m tests.cluster
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test check bench soak conformance client format zipapp lock openapi clean
+.PHONY: help run run-postgres test check bench soak mutate conformance client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -56,6 +56,9 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
+
+mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
+	$(BIN)/python -m tests.simulation.admission.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)

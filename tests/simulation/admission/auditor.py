@@ -107,6 +107,9 @@ class Auditor:
         for one in self.told:
             self._call(one)
         granted = self._leases(changes)
+        for one in self.told:
+            known = one.lease is None or self.books.find(one.lease) is not None
+            claim(known, "I7", one.call, "was accepted and came to nothing")
         self._pay_in_place(granted)
         standing.slots(self.books, changes)
         self._in_order(changes, granted)
@@ -313,18 +316,27 @@ class Auditor:
         if old.seen.needs != new.needs or old.seen.allocations or new.allocations:
             return None
         names = [need.pool for need in new.needs]
+        if self._just_changed(names):  # so it may have kept its place by how they were before
+            return old.seen.id
         pools = [self.books.pools[name] for name in names]
-        holding = [lease for lease in self.books.granted() if lease.id != new.id]
+        before = [lease for lease in self.books.granted() if lease.granted_at != self.at]
         for name, pool in zip(names, pools, strict=True):
             if pool.paused or pool.spec.on_retry != "keep":
                 return None
             units = units_in([new], name)
-            own = [lease for lease in holding if lease.owner == new.owner]
-            if units_in(holding, name) + units > self.books.limit(name):
+            own = [lease for lease in before if lease.owner == new.owner]
+            if units_in(before, name) + units > self.books.limit(name):
                 return None
             if pool.spec.quota is not None and units_in(own, name) + units > pool.spec.quota:
                 return None
         return old.seen.id
+
+    def _just_changed(self, names: list[str]) -> bool:
+        changes = (do.PoolPut, do.PoolPause)
+        changed = [one.call.name for one in self.told if isinstance(one.call, changes)]
+        return bool(set(changed) & set(names)) and all(
+            self.books.pools[name].spec.on_retry == "keep" for name in names
+        )
 
     def _pay_in_place(self, granted: list[Lease]) -> None:
         for lease in granted:

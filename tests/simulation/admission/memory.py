@@ -41,6 +41,8 @@ class Memory:
     revision: int = 0
     capacity: int = 0
     """Of the ledger."""
+    capacity_made: bool = False
+    """There is a provider that has it, where there is a ledger."""
 
     def find(self, lease: LeaseId) -> Lease | None:
         """Return a lease, ended or not."""

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from msgspec import structs
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
@@ -23,7 +25,7 @@ from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.clients import LOST, SECOND, Client, Steps
 from tests.simulation.admission.memory import Memory
-from tests.simulation.admission.server import Batch, Server
+from tests.simulation.admission.server import Server
 
 START = 1_700_000_000 * SECOND
 BATCH_MAX = 8
@@ -35,6 +37,9 @@ LIVENESS_MAX = 3_000 * SECOND
 
 class Simulation:
     """The world of one seed. `run` raises `Violation`."""
+
+    shared = True
+    """May several processes serve at the same time?"""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -49,7 +54,7 @@ class Simulation:
         self.log: deque[tuple[Any, ...]] = deque(maxlen=60)
         self.auditor = Auditor(capacity=scenery.CAPACITY)
         self.memory = Memory(page=self.random.choice([1, 2, 5]), capacity=scenery.CAPACITY)
-        self.servers: list[Server] = []
+        self.servers: list[Any] = []
         self.queue: list[tuple[do.Call, Callable[[Any], None]]] = []
         self.batch_at: int | None = None
         self.sweep_at: int | None = None
@@ -166,12 +171,11 @@ class Simulation:
     # The service.
 
     def _start_server(self) -> None:
-        new = self.random
+        self.servers.append(Server(self.memory, self.auditor, self._new_id))
+        self.auditor.jumped |= self.jump_unseen
 
-        def new_id() -> LeaseId:
-            return LeaseId(f"{new.getrandbits(128):032x}")
-
-        self.servers.append(Server(self.memory, self.auditor, new_id))
+    def _new_id(self) -> LeaseId:
+        return LeaseId(str(UUID(int=self.random.getrandbits(128))))
 
     def _arrive(self, call: do.Call, reply: Callable[[Any], None]) -> None:
         if not self.servers:
@@ -187,14 +191,20 @@ class Simulation:
         taken, self.queue = self.queue[:BATCH_MAX], self.queue[BATCH_MAX:]
         if not taken or not self.servers:
             return
+        self.batches += 1
+        self._carry_out(taken)
+        self._plan_sweep()
+        if self.queue:
+            self._later(0, self._work)
+
+    def _carry_out(self, taken: list[tuple[do.Call, Callable[[Any], None]]]) -> None:
         server = self.random.choice(self.servers)
         batch = server.decide([call for call, _ in taken], self.now + self.wall_ahead, self.now)
-        self.batches += 1
         if self._chance(0.01):
             self.log.append((self.now, "crashes before the commit of", batch.calls))
             self._crash(server)
             return
-        self._tell(batch)
+        self._tell(batch.calls, batch.outcomes, batch.changes)
         self.jump_unseen = False
         server.commit(batch, self.now)
         dies = self._chance(0.01)
@@ -206,18 +216,15 @@ class Simulation:
         if dies:
             self.log.append((self.now, "crashes after the commit"))
             self._crash(server)
-        self._plan_sweep()
-        if self.queue:
-            self._later(0, self._work)
 
-    def _tell(self, batch: Batch) -> None:
-        for call, outcome in zip(batch.calls, batch.outcomes, strict=True):
+    def _tell(self, calls: list[do.Call], outcomes: list[Any], changes: Changes) -> None:
+        for call, outcome in zip(calls, outcomes, strict=True):
             self.log.append((self.now, call, "->", outcome))
-        for key, lease in batch.changes.leases.items():
+        for key, lease in changes.leases.items():
             if lease is not None:
                 self.log.append((self.now, "   ", key[:6], lease.state, lease.cause or ""))
 
-    def _crash(self, server: Server) -> None:
+    def _crash(self, server: Any) -> None:
         """End a process; what it had not answered is lost, and time goes on without it."""
         self.servers.remove(server)
         self.queue.clear()
@@ -228,7 +235,8 @@ class Simulation:
             self._set_clock()
 
         def back() -> None:
-            self._start_server()
+            if self.shared or not self.servers:
+                self._start_server()
             self.auditor.restarted()
             self._sweep(self.memory.wanting())  # who freed something may not have come to it
 
@@ -239,16 +247,20 @@ class Simulation:
         self.log.append((self.now, "the wall clock is set by", ahead / SECOND))
         self.wall_ahead += ahead
         self.jump_unseen = True
-        if self.servers:
+        if self.servers and self._all_know():
             self._sweep()
         else:
             self.auditor.jumped = True
+
+    def _all_know(self) -> bool:
+        """Has every process seen the clock as it was before?"""
+        return all(server.last is not None for server in self.servers)
 
     def _beat(self) -> None:
         self._sweep()
         if self._chance(0.03):
             self._set_clock()
-        if self._chance(0.02) and len(self.servers) == 1 and not self.jump_unseen:
+        if self.shared and self._chance(0.02) and len(self.servers) == 1 and not self.jump_unseen:
             self._start_server()
         self._later(ALIVE, self._beat)
 
@@ -288,9 +300,9 @@ class Simulation:
                     yield self.random.randrange(10 * SECOND)
                     yield do.PoolPause(name, False)
                 case 3:
-                    live = sorted(self.memory.leases)
+                    live = self._in_order()
                     if live:
-                        yield do.Revoke(self.random.choice(live), None, None)
+                        yield do.Revoke(self.random.choice(live).id, None, None)
                 case 4 if self.specs[name].limit is not None:
                     yield do.PoolDelete(name)
         yield 25 * SECOND  # so that nothing old comes after it
@@ -310,10 +322,14 @@ class Simulation:
                     yield SECOND
         while True:  # who has crashed and need not be heard of is revoked by hand
             yield 5 * SECOND
-            for key, lease in sorted(self.memory.leases.items()):
+            for lease in self._in_order():
                 since = lease.granted_at
                 if since is not None and self.auditor.at - since > 60 * SECOND:
-                    yield do.Revoke(key, None, None)
+                    yield do.Revoke(lease.id, None, None)
+
+    def _in_order(self) -> list[Lease]:
+        """All that lives, in the order of asking."""
+        return sorted(self.memory.leases.values(), key=lambda lease: lease.arrival)
 
     # Liveness.
 

@@ -1,0 +1,142 @@
+"""The simulator's calls as cases of the service, and what it stores in the simulator's words."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from msgspec import structs
+
+from moorage.core.admission import pools
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import Lease, PoolSpec, Slot
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service import leasing, pooling
+from moorage.service import ledger as do_ledger
+from moorage.service.app import Service
+from moorage.service.audit import Actor
+from moorage.service.cases import AdmissionCase, When
+from moorage.service.granting import Holding, request_from, text_of
+from tests.simulation.admission import calls as do
+from tests.simulation.admission.memory import Memory
+
+CLASSES = frozenset({"VCPU"})
+OPERATOR = Actor("operator", None, "operator")
+PROVIDER = ProviderId("00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
+
+
+@dataclass(slots=True)
+class SlottedPut(AdmissionCase[None]):
+    """Make a pool with these slots, as a Boskos configuration does."""
+
+    name: str
+    spec: PoolSpec
+    slots: list[Slot] = field(default_factory=list)
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.name})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, _ = pools.put(facts, when.moment, when.wall, self.name, self.spec, None, True)
+        changes.slots |= {(slot.pool, slot.name): slot for slot in self.slots}
+        return changes
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+
+async def provider_make(service: Service, capacity: int) -> None:
+    """Make the one provider whose capacity leases with allocations share."""
+    await service.transactor.submit(do_ledger.ProviderCreate(PROVIDER, "host"))
+    offer = {"VCPU": InventorySpec(capacity)}
+    await service.transactor.submit(do_ledger.InventoriesReplace(PROVIDER, 0, offer))
+
+
+def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> AdmissionCase[Any]:
+    """Return what the service is given for a call."""
+    match call:
+        case do.Ask():
+            return leasing.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
+        case do.Poll(lease):
+            return leasing.LeasePoll(lease)
+        case do.Renew(lease, owner, token):
+            return leasing.LeaseRenew(lease, Proof(owner, token))
+        case do.Release(lease, owner, token):
+            return leasing.LeaseRelease(lease, Proof(owner, token))
+        case do.Revoke(lease):
+            return leasing.LeaseRevoke(lease, "", OPERATOR)
+        case do.Hold(lease, owner, token, hold):
+            return leasing.LeaseHold(lease, Proof(owner, token), hold)
+        case do.Retry(lease, owner, token, ask):
+            proof = Proof(owner, token)
+            return leasing.LeaseRetry(LeaseId(""), lease, ask.owner, proof, new_id(), ask.key)
+        case do.Report(lease, owner, token, result):
+            return leasing.LeaseOutcome(lease, Proof(owner, token), result, "")
+    return _pool_case(call, memory)
+
+
+def _pool_case(call: do.Call, memory: Memory) -> AdmissionCase[Any]:
+    match call:
+        case do.PoolPut(name, spec, True) if name not in memory.pools:
+            return SlottedPut(name, spec, list(memory.slots[name].values()))
+        case do.PoolPut(name, spec):
+            return pooling.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)
+        case do.PoolPause(name, paused):
+            return pooling.PoolPause(name=name, by=OPERATOR, paused=paused)
+        case do.PoolDelete(name):
+            return pooling.PoolDelete(name=name, by=OPERATOR)
+    raise AssertionError(call)
+
+
+def _ask(ask: do.Ask, lease: LeaseId) -> Ask:
+    return Ask(
+        id=lease,
+        owner=ask.owner,
+        key=ask.key,
+        digest=repr(structs_of(ask)),
+        needs=ask.needs,
+        priority=ask.priority,
+        ttl=ask.ttl,
+        hold=ask.hold,
+        patience=ask.patience,
+        forced=ask.forced,
+        allocations=None if ask.allocations is None else _holding(ask),
+    )
+
+
+def structs_of(ask: do.Ask) -> tuple[Any, ...]:
+    """Return what a request says besides its key."""
+    return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience)
+
+
+def _holding(ask: do.Ask) -> str:
+    consumer = ConsumerId(str(uuid5(NAMESPACE_URL, f"{ask.owner}/{ask.key}")))
+    amounts = {PROVIDER: {"VCPU": int(ask.allocations or 0)}}
+    return text_of(Holding(consumer, amounts, "project", "user", "INSTANCE"))
+
+
+def plain(changes: Changes) -> Changes:
+    """Return changes with what they hold in the ledger as a number."""
+    leases = {
+        key: None if lease is None else plain_lease(lease) for key, lease in changes.leases.items()
+    }
+    return Changes(
+        pools=dict(changes.pools),
+        leases=leases,
+        slots=dict(changes.slots),
+        outcomes=list(changes.outcomes),
+        heard=dict(changes.heard),
+        postponed=set(changes.postponed),
+        timeline=changes.timeline,
+    )
+
+
+def plain_lease(lease: Lease) -> Lease:
+    """Return a lease with what it holds in the ledger as a number."""
+    if lease.allocations is None:
+        return lease
+    request = request_from(lease.allocations)
+    amount = sum(sum(amounts.values()) for amounts in request.allocations.values())
+    return structs.replace(lease, allocations=str(amount))

@@ -1,0 +1,40 @@
+"""`python -m tests.simulation.admission.hunt rules|service`: seeds until one of them fails.
+
+Says which, and why. Ends with 1 if one has failed, with 0 if all have passed: nothing was caught.
+"""
+
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.simulation.admission.service import ServiceSimulation
+from tests.simulation.admission.simulation import Simulation
+
+RULES_SEEDS, SERVICE_SEEDS = 1_500, 300
+
+
+def run(what: str, seed: int) -> None:
+    """Run one seed, on the pure rules or around the service."""
+    if what == "rules":
+        Simulation(seed).run()
+        return
+    with tempfile.TemporaryDirectory(prefix="moorage-hunt-") as folder:
+        ServiceSimulation(seed, Path(folder)).run()
+
+
+def main(what: str) -> int:
+    """Run seeds, those of both modes in turn."""
+    logging.disable(logging.CRITICAL)
+    for seed in range(RULES_SEEDS if what == "rules" else SERVICE_SEEDS):
+        try:
+            run(what, seed)
+        except Exception as error:
+            first = " ".join(str(error).splitlines()[:1])
+            sys.stdout.write(f"seed {seed}: {type(error).__name__} {first}\n")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

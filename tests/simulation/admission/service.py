@@ -1,0 +1,329 @@
+"""The same world around the real service: on a file, on a disk that fails, by a hand-driven clock.
+
+What the service says it has committed goes to the auditor as before. After every end of a process
+the rows themselves are read: all that was acknowledged must be there (I14), and nothing else but
+what nobody knows the outcome of. In the end the change rows alone must give the same state (I15).
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import apsw
+from msgspec import structs
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Moment, Timeline
+from moorage.core.admission.timeline import moment_of
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.service.app import Service
+from moorage.service.cases import When
+from moorage.service.leasing import Known
+from moorage.service.leasing import Sweep as SweepCase
+from moorage.store import admission_rows as rows
+from moorage.store.api import StoreError
+from moorage.store.open import open_engine
+from tests.simulation.admission import calls as do
+from tests.simulation.admission import cases
+from tests.simulation.admission.books import claim
+from tests.simulation.admission.clients import SECOND
+from tests.simulation.admission.memory import Memory
+from tests.simulation.admission.server import Refused, Seen
+from tests.simulation.admission.simulation import START, Simulation
+from tests.store.faults import Faulty
+
+UNKNOWN = object()
+"""Nobody was told what became of a call."""
+
+FAULTS = (("write", "error"), ("write", "short"), ("write", "full"), ("sync", "error"))
+NAMES = count()
+
+
+class Hands:
+    """The clock of a process: what the simulation says that it is."""
+
+    def __init__(self, world: Simulation) -> None:
+        self._world = world
+
+    def now(self) -> Instant:
+        return Instant(self._world.now + self._world.wall_ahead)
+
+    def monotonic(self) -> int:
+        return self._world.now
+
+
+class ServiceSimulation(Simulation):
+    """One seed around a service. `memory` holds what it has said that it has committed."""
+
+    shared = False
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed)
+        self.until = START + self.random.randrange(20, 50) * SECOND
+        self.path = folder / "moorage.sqlite"
+        self.loop = asyncio.new_event_loop()
+        self.fatal = False
+        self.started_at_batch = 0
+        self.unknown: list[do.Call] = []
+        """What was under way when the process died..."""
+        self.unknown_at = self.now
+        """... and when."""
+        self.committed: list[tuple[Changes, When]] = []
+
+    def run(self) -> "ServiceSimulation":
+        """Let it happen, and compare what is left."""
+        try:
+            super().run()
+            for service in list(self.servers):
+                self._stop(service)
+            try:
+                self._compare()
+                self._replay()
+            except AssertionError as error:
+                error.add_note(self.story())
+                raise
+        finally:
+            for service in self.servers:
+                self._stop(service)
+            self.loop.close()
+        return self
+
+    def _start_server(self) -> None:
+        if self.path.exists():
+            self._compare()
+        operation, way = self.random.choice(FAULTS)
+        fails = self.memory.capacity_made and self._chance(0.5)
+        at = self.random.randrange(400) if fails else -1
+        system = Faulty(f"simulated {next(NAMES)}", operation, way, at)
+        try:
+            service = self.loop.run_until_complete(self._started(system.name))
+        except (StoreError, Error) as error:
+            self.log.append((self.now, "does not start:", error))
+            service = self.loop.run_until_complete(self._started(None))
+        self.servers.append(service)
+        self.started_at_batch = self.batches
+
+    async def _started(self, system: str | None) -> Service:
+        def died(_: Exception) -> None:
+            self.fatal = True
+
+        self.fatal = False
+        # A short log: so that pages are moved into the file, too, while the disk fails.
+        engine = open_engine(f"sqlite:///{self.path}", vfs=system, checkpoint_pages=20)
+        try:
+            service = await Service.start(
+                engine, Hands(self), cases.CLASSES, frozenset(), on_fatal=died
+            )
+        except BaseException:
+            await engine.close()
+            raise
+        service.transactor.follow(self._follow)
+        # Nothing happens by itself: the simulation says when.
+        await service.admission.sweeper.stop()
+        await service.admission.stop()
+        if not self.memory.capacity_made:
+            await cases.provider_make(service, self.memory.capacity)
+            self.memory.capacity_made = True
+        return service
+
+    def _all_know(self) -> bool:
+        return self.batches > self.started_at_batch
+
+    def _follow(self, changes: Changes, when: When) -> None:
+        self.committed.append((cases.plain(changes), when))
+
+    def _stop(self, service: Service) -> None:
+        self.servers.remove(service)
+        try:
+            self.loop.run_until_complete(service.stop())
+        except StoreError as error:
+            self.log.append((self.now, "does not close tidily:", error))
+
+    def _crash(self, server: Service) -> None:
+        self._stop(server)
+        self.servers.append(server)
+        super()._crash(server)
+
+    def _carry_out(self, taken: list[tuple[do.Call, Callable[[Any], None]]]) -> None:
+        (service,) = self.servers
+        sweeps = [one for one in taken if isinstance(one[0], do.Sweep)]
+        for group in ([one for one in taken if one not in sweeps], sweeps):
+            if group and not self.fatal:
+                self._batch(service, group)
+        if self.fatal or self._chance(0.02):
+            self.log.append((self.now, "the process ends", "by a failed sync" * self.fatal))
+            self._crash(service)
+
+    def _batch(self, service: Service, group: list[tuple[do.Call, Callable[[Any], None]]]) -> None:
+        calls = [call for call, _ in group]
+        outcomes = self.loop.run_until_complete(self._outcomes(service, calls))
+        if self.fatal:
+            self.unknown, self.unknown_at = calls, self.now
+        changes = self._audit(calls, outcomes)
+        self._tell(calls, [_short(outcome) for outcome in outcomes], changes)
+        if any(lease and _gives_back(lease) for lease in changes.leases.values()):
+            self._sweep(self.memory.wanting())
+        for (_, reply), outcome in zip(group, outcomes, strict=True):
+            if outcome is not UNKNOWN:
+                reply(outcome)
+
+    async def _outcomes(self, service: Service, calls: list[do.Call]) -> list[Any]:
+        if isinstance(calls[0], do.Sweep):
+            pools = frozenset().union(*(call.pools for call in calls if isinstance(call, do.Sweep)))
+            try:
+                if pools:
+                    await service.transactor.submit_case(SweepCase(pools=pools))
+                await service.admission.sweeper.sweep()
+            except Error as error:
+                assert error.code == Code.UNAVAILABLE, error
+                return [UNKNOWN for _ in calls]
+            return [None for _ in calls]
+        made = [cases.case_of(call, self.memory, self._new_id) for call in calls]
+        answers = await asyncio.gather(
+            *(service.transactor.submit_case(case) for case in made), return_exceptions=True
+        )
+        return [self._outcome(answer) for answer in answers]
+
+    def _outcome(self, answer: Any) -> Any:
+        if isinstance(answer, Error):
+            return UNKNOWN if answer.code == Code.UNAVAILABLE else Refused(answer.code)
+        if isinstance(answer, BaseException):
+            raise answer
+        if not isinstance(answer, Known):
+            return None
+        lease = cases.plain_lease(answer.lease)
+        until = lease.heard_until if lease.state == "granted" else None
+        return Seen(lease, None if until is None else until - answer.when.moment.alive)
+
+    def _audit(self, calls: list[do.Call], outcomes: list[Any]) -> Changes:
+        """Hand what was committed to the auditor; return it all."""
+        whole = Changes()
+        for call, outcome in zip(calls, outcomes, strict=True):
+            lease = outcome.lease if isinstance(outcome, Seen) else None
+            if outcome is not UNKNOWN:
+                self.auditor.decided(
+                    call,
+                    None if lease is None else lease.id,
+                    refused=isinstance(outcome, Refused),
+                    ended=lease is not None and lease.state == "ended",
+                )
+        swept = isinstance(calls[0], do.Sweep) and outcomes[0] is not UNKNOWN
+        one = isinstance(calls[0], do.Sweep) or len(self.committed) <= 1
+        assert one, "what comes together is one batch"
+        for number, (changes, when) in enumerate(self.committed, 1):
+            self.memory.save(changes)
+            swept &= number == len(self.committed)
+            self.auditor.committed(self.now, when.moment, changes, swept=swept)
+            self.jump_unseen = False
+            whole.update(changes)
+        self.committed = []
+        self.auditor.told = []
+        return whole
+
+    # What stands in the rows.
+
+    def _compare(self) -> None:
+        """I14: the rows are what was acknowledged, or that and what nobody was told of."""
+        found, timeline = _rows_read(self.path)
+        changes = Changes()
+        for name in {*found.pools, *self.memory.pools}:
+            if found.pools.get(name) != self.memory.pools.get(name):
+                changes.pools[name] = found.pools.get(name)
+        known = {**self.memory.leases, **self.memory.ended}
+        stored = {**found.leases, **found.ended}
+        for key in {*stored, *known}:
+            claim(key in stored, "I14", key, "was acknowledged and is gone")
+            if stored[key] != known.get(key):
+                changes.leases[key] = stored[key]
+        for name, slots in found.slots.items():
+            for slot_name, slot in slots.items():
+                if slot != self.memory.slots[name][slot_name]:
+                    changes.slots[name, slot_name] = slot
+        if changes:
+            claim(self.unknown, "I14", "the rows differ from what was acknowledged:", changes)
+            self._take(changes, moment_of(timeline))
+        self.unknown = []
+
+    def _take(self, changes: Changes, moment: Moment) -> None:
+        """Take what has happened although nobody was told."""
+        keys = {(lease.owner, lease.key): key for key, lease in changes.leases.items() if lease}
+        for call in self.unknown:
+            if isinstance(call, do.Ask | do.Retry):
+                ask = call.ask if isinstance(call, do.Retry) else call
+                lease = keys.get((ask.owner, ask.key))
+                if lease is not None:
+                    self.auditor.decided(call, lease, refused=False, ended=True)
+            elif isinstance(call, do.Poll | do.Touch):
+                if call.lease in changes.leases and self._may(call):
+                    self.auditor.decided(call, call.lease, refused=False, ended=True)
+            else:
+                self.auditor.decided(call, None, refused=False, ended=False)
+        self.memory.save(changes)
+        self.auditor.committed(self.unknown_at, moment, changes, swept=False)
+
+    def _may(self, call: Any) -> bool:
+        """Is a call one that is let in?"""
+        lease = self.memory.find(call.lease)
+        if lease is None or isinstance(call, do.Poll):
+            return lease is not None
+        return call.owner in (None, lease.owner) and call.token in (None, lease.token)
+
+    def _replay(self) -> None:
+        """I15: the change rows give the same state as the rows."""
+        found, _ = _rows_read(self.path)
+        state: dict[tuple[str, str], Any] = {}
+        told = _asked(self.path, "SELECT kind, key, body FROM change ORDER BY revision, n")
+        for kind, key, body in told:
+            if kind in ("pool", "lease", "slot"):
+                state[kind, key] = None if body is None else rows.value_from_change(kind, body)
+        expected: dict[tuple[str, str], Any] = {("pool", n): p for n, p in found.pools.items()}
+        for name, slots in found.slots.items():
+            expected |= {("slot", f"{name}/{key}"): slot for key, slot in slots.items()}
+        for key, lease in (*found.leases.items(), *found.ended.items()):
+            expected["lease", key] = lease
+        for at in {*expected, *state}:
+            told_of, is_so = state.get(at), expected.get(at)
+            if isinstance(told_of, Lease) and isinstance(is_so, Lease):
+                told_of = structs.replace(cases.plain_lease(told_of), heard_until=None)
+                is_so = structs.replace(is_so, heard_until=None)
+            claim(told_of == is_so, "I15", at, "was told as", told_of, "and is", is_so)
+
+
+def _gives_back(lease: Lease) -> bool:
+    return lease.state == "ended" and lease.token is not None and lease.allocations is not None
+
+
+def _short(outcome: Any) -> Any:
+    if isinstance(outcome, Seen):
+        return f"{outcome.lease.id[:6]} {outcome.lease.state}"
+    return "?" if outcome is UNKNOWN else outcome
+
+
+def _asked(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Ask a file that no process has open."""
+    file = apsw.Connection(str(path))
+    try:
+        return file.execute(statement).fetchall()
+    finally:
+        file.close()
+
+
+def _rows_read(path: Path) -> tuple[Memory, Timeline]:
+    """Read all rows of admission."""
+    found = Memory()
+    for (body,) in _asked(path, "SELECT body FROM pool"):
+        pool = rows.pool_from_body(body)
+        found.pools[pool.name] = pool
+    for (body,) in _asked(path, "SELECT body FROM slot"):
+        slot = rows.slot_from_body(body)
+        found.slots.setdefault(slot.pool, {})[slot.name] = slot
+    leases = "SELECT body, heard_until FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id"
+    for row in _asked(path, leases):
+        lease = cases.plain_lease(rows.lease_from_row(row))
+        where = found.ended if lease.state == "ended" else found.leases
+        where[lease.id] = lease
+    clock = "SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock"
+    return found, Timeline(*_asked(path, clock)[0])

@@ -1,0 +1,43 @@
+"""The seeded world around the real service, on a disk that fails.
+
+`MOORAGE_SEED` repeats one seed. `MOORAGE_SOAK=1` goes on with new seeds.
+"""
+
+import random
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from tests.simulation.admission.service import ServiceSimulation
+from tests.simulation.admission.test_seeds import ONE, SOAK, SOAK_SECONDS
+
+SEEDS = 48
+CHUNKS = 8
+
+
+@pytest.mark.skipif(ONE is not None, reason="MOORAGE_SEED asks for one seed")
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_service_seeds(tmp_path: Path, chunk: int) -> None:
+    """What is acknowledged is there after every end, and no invariant is ever broken."""
+    size = SEEDS // CHUNKS
+    for seed in range(chunk * size, (chunk + 1) * size):
+        (tmp_path / str(seed)).mkdir()
+        ServiceSimulation(seed, tmp_path / str(seed)).run()
+
+
+@pytest.mark.skipif(ONE is None, reason="MOORAGE_SEED is not set")
+def test_one_service_seed(tmp_path: Path) -> None:
+    """The seed that is asked for."""
+    ServiceSimulation(int(ONE or 0), tmp_path).run()
+
+
+@pytest.mark.skipif(not SOAK, reason="MOORAGE_SOAK is not set")
+def test_new_service_seeds(tmp_path: Path) -> None:
+    """Seeds that nobody has tried before, for as long as the soak goes."""
+    end = monotonic() + SOAK_SECONDS
+    seed = random.randrange(10**9)
+    while monotonic() < end:
+        (tmp_path / str(seed)).mkdir()
+        ServiceSimulation(seed, tmp_path / str(seed)).run()
+        seed += 1
