@@ -160,7 +160,7 @@ class Admission:
             LeaseId(""), ask=ask, wait=_micro(seconds), by=by if wanted.force else None
         )
         known = await self._transactor.submit_case(case)
-        return await self._seen(known, seconds, gone)
+        return await self._seen(known, case.until, seconds, gone)
 
     async def waited(
         self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
@@ -170,8 +170,9 @@ class Admission:
         To ask is to be heard of. If the caller goes away meanwhile, its ticket has its patience
         left. Raises LEASE_NOT_FOUND.
         """
-        known = await self._transactor.submit_case(leasing.LeasePoll(lease, wait=_micro(seconds)))
-        return await self._seen(known, seconds, gone)
+        case = leasing.LeasePoll(lease, wait=_micro(seconds))
+        known = await self._transactor.submit_case(case)
+        return await self._seen(known, case.until, seconds, gone)
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return a lease without being heard of. Raises LEASE_NOT_FOUND."""
@@ -229,9 +230,13 @@ class Admission:
         return lease_view(known.lease, known.when, await self._lookout.standing(known.lease))
 
     async def _seen(
-        self, known: Known, seconds: float, gone: Callable[[], Awaitable[None]] | None
+        self,
+        known: Known,
+        until: Instant,
+        seconds: float,
+        gone: Callable[[], Awaitable[None]] | None,
     ) -> LeaseView:
-        """Wait for what becomes of a ticket that was just heard of."""
+        """Wait for what becomes of a ticket that was just heard of, until then (alive time)."""
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
@@ -245,8 +250,8 @@ class Admission:
                 return lease_view(future.result(), self._chronometer.since(known.when))
         finally:
             self.waiting.forget(lease.id, future)
-        if not there:
-            await self._transactor.submit_case(leasing.LeaseLeave(lease.id))
+        if not there and not self.waiting.expects(lease.id):
+            await self._transactor.submit_case(leasing.LeaseLeave(lease.id, until))
         return await self._lookout.lease(lease.id)
 
 

@@ -49,6 +49,8 @@ class LeaseAsk(LeaseCase):
     wait: int = 0
     by: Actor | None = None
     """Who forces it; leaves an audit row."""
+    until: Instant = field(init=False)
+    """Alive time until which its ticket is heard of, once it is decided."""
     _rows: list[AuditRow] = field(default_factory=list)
 
     def keys(self) -> Keys:
@@ -62,9 +64,11 @@ class LeaseAsk(LeaseCase):
         return allocation_keys([request_from(self.ask.allocations)])
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        until = Instant(when.moment.alive + self.wait + self.ask.patience)
-        ask = self.ask.heard(until)
+        self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
+        ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask)
+        if not changes.leases:  # it was asked for before: to ask again is to be heard of
+            changes, _ = leases.poll(facts, when.moment, self.lease, self.until)
         self._rows = []
         if self.by is not None and changes.leases:
             needs = {need.pool: need.units for need in ask.needs}
@@ -80,19 +84,29 @@ class LeasePoll(LeaseCase):
     """A waiting client is there, and will be for `wait` microseconds; it may then be silent."""
 
     wait: int = 0
+    until: Instant = field(init=False)
+    """Alive time until which the ticket is heard of, once it is decided."""
 
     def decide(self, facts: Facts, when: When) -> Changes:
         patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
-        until = Instant(when.moment.alive + self.wait + patience)
-        changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
+        self.until = Instant(when.moment.alive + self.wait + patience)
+        changes, self.lease = leases.poll(facts, when.moment, self.lease, self.until)
         return changes
 
 
 @dataclass(slots=True)
 class LeaseLeave(LeaseCase):
-    """A waiting client has gone away."""
+    """A waiting client has gone away that was to be heard of until then (alive time).
+
+    If its ticket was heard of for longer since, somebody else asks for it: it stays as it is.
+    """
+
+    until: Instant
 
     def decide(self, facts: Facts, when: When) -> Changes:
+        found = facts.leases.get(self.lease)
+        if found is not None and found.heard_until != self.until:
+            return Changes()
         changes, self.lease = leases.leave(facts, when.moment, self.lease)
         return changes
 

@@ -48,6 +48,10 @@ class Waiting:
             if not futures:
                 del self._futures[lease]
 
+    def expects(self, lease: LeaseId) -> bool:
+        """Does anybody wait for this lease?"""
+        return lease in self._futures
+
     def note(self, changes: Changes, _when: When) -> None:
         """Wake those whose ticket does not wait in its line any more."""
         for lease in changes.leases.values():

@@ -1,0 +1,61 @@
+"""Who waits is not forgotten while it is there, and not kept long when it is gone."""
+
+import asyncio
+from pathlib import Path
+
+from moorage.core.admission.model import SECOND
+from moorage.service.admission import Admission
+from tests.service.pools import ask, by_hand, later, queued, spec, wish
+from tests.service.running import TESTER, Running
+
+
+async def there(admission: Admission) -> None:
+    """Return as soon as a client waits in a long poll."""
+    while not admission.waiting.count:
+        await admission.leases(None, 1)
+
+
+def test_who_asks_again_is_heard_of(tmp_path: Path) -> None:
+    """The same request once more, because the answer was lost: it waits as long as it says."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        await ask(admission, "a", "p", ttl=300 * SECOND)
+        await ask(admission, "b", "p")
+        await later(one, 20 * SECOND)
+        again = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0))
+        await there(admission)
+        await later(one, 40 * SECOND)
+        admission.waiting.close()
+        assert (await again).lease.state == "waiting"
+
+    by_hand(tmp_path, scene)
+
+
+def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
+    """A connection breaks, and its client has asked again on another before that is noticed."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        await ask(admission, "a", "p", ttl=300 * SECOND)
+        leaving = asyncio.Event()
+
+        async def gone() -> None:
+            await leaving.wait()
+
+        broken = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        await queued(admission, "p")
+        await there(admission)
+        ticket = (await admission.leases(None, 1, "p", "waiting"))[0][0].lease.id
+        await later(one, SECOND)
+        again = asyncio.create_task(admission.waited(ticket, 60.0))
+        await later(one, SECOND)
+        leaving.set()
+        await broken
+        await later(one, 50 * SECOND)
+        admission.waiting.close()
+        assert (await again).lease.state == "waiting"
+
+    by_hand(tmp_path, scene)
