@@ -159,7 +159,7 @@ class Batches:
             asked.update(case.keys())
         loaded = await transaction.run(admission_store.facts_load(asked))
         wall = self._clock.now() if transaction.now is None else transaction.now
-        share = LedgerShare(facts, keys, self._now(transaction.now))
+        share = LedgerShare(facts, keys, loaded.leases, self._now(transaction.now))
         return Granting.begun(loaded, self._chronometer, wall, share)
 
     def _now(self, told: Instant | None) -> Instant:

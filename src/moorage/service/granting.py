@@ -1,5 +1,7 @@
 """Admission's share of a batch: decide in turn, then grant whoever may start, ledger included."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from moorage.core.admission.admit import LineShort, admit
@@ -81,9 +83,17 @@ class Chronometer:
 class LedgerShare:
     """What the leases of a batch take and give back in the ledger."""
 
-    def __init__(self, facts: LedgerFacts, loaded: LedgerKeys, now: Instant) -> None:
+    def __init__(
+        self,
+        facts: LedgerFacts,
+        loaded: LedgerKeys,
+        leases: Mapping[LeaseId, Lease],
+        now: Instant,
+    ) -> None:
         self._facts = facts
         self._loaded = loaded
+        self._leases = leases
+        """All that the batch has loaded so far."""
         self._now = now
         self.changes = LedgerChanges()
         """What stands and was not fetched yet."""
@@ -133,10 +143,26 @@ class LedgerShare:
         return changes
 
     def _need(self, keys: LedgerKeys) -> None:
-        if not (keys.consumers <= self._loaded.consumers):
-            raise NeedsLedgerError(keys)
-        if not (keys.providers <= self._loaded.providers and keys.classes <= self._loaded.classes):
-            raise NeedsLedgerError(keys)
+        """Raise NeedsLedgerError unless this was loaded: for all leases that are known, at once.
+
+        One by one, a batch would have to be run anew for each of them.
+        """
+        loaded = self._loaded
+        if (
+            keys.consumers <= loaded.consumers
+            and keys.providers <= loaded.providers
+            and keys.classes <= loaded.classes
+        ):
+            return
+        for lease in self._leases.values():
+            request = request_of(lease)
+            if request is None or lease.state == "ended":
+                continue
+            if lease.state == "granted":
+                keys.consumers.add(request.consumer)
+            else:
+                keys.update(allocation_keys([request]))
+        raise NeedsLedgerError(keys)
 
 
 class Granting:
