@@ -32,6 +32,22 @@ def command(*arguments: str, python: str = PYTHON) -> list[str]:
     return [python, "-I", str(built()), *arguments]
 
 
+def catching(name: str, *actions: str) -> tuple[str, ...]:
+    """Return a command that says `up`, and does these lines of Python when a signal has come.
+
+    Shells lose a signal that comes just before they wait; this waits for it without a gap.
+    """
+    lines = [
+        "import os, signal, subprocess, sys",
+        f"number = signal.SIG{name}",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [number])",
+        "print('up', flush=True)",
+        "signal.sigwait([number])",
+        *actions,
+    ]
+    return (PYTHON, "-c", "\n".join(lines))
+
+
 def finished(
     *arguments: str, python: str = PYTHON, **environment: str
 ) -> subprocess.CompletedProcess[str]:

@@ -3,13 +3,14 @@
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.client.single import BARE, PYTHON, SECONDS, command, finished, started
+from tests.client.single import BARE, PYTHON, SECONDS, catching, command, finished, started
 
 RUN = ("run", "--pool", "p", "--")
 """Without a server: what is told here is about the command alone."""
@@ -46,16 +47,16 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
 def test_signals_reach_the_whole_group(name: str) -> None:
     """What is sent to us is sent to the command and to all that it has started."""
-    inner = f"trap 'echo inner' {name}; echo ready; read wait"
-    outer = f"trap 'echo outer' {name}; bash -c \"{inner}\"; exit 9"
-    with started(*RUN, "bash", "-c", outer) as process:
+    inner = catching(name, "print('inner', flush=True)")
+    outer = catching(name, "child.wait()", "print('outer')", "sys.exit(9)")
+    # The outer one starts the inner one before it says that it is up.
+    code = outer[2].replace("print('up'", f"child = subprocess.Popen({inner!r})\nprint('up'")
+    with started(*RUN, *outer[:2], code) as process:
         assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "ready\n"
+        assert [process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
         process.send_signal(getattr(signal, f"SIG{name}"))
-        assert process.stdout.readline() == "inner\n"
-        said, _ = process.communicate("\n", SECONDS)
-    assert (said, process.returncode) == ("outer\n", 9)
+        said, _ = process.communicate(timeout=SECONDS)
+    assert (said, process.returncode) == ("inner\nouter\n", 9)
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
@@ -141,17 +142,19 @@ class Screen:
 
 def quoted(*arguments: str) -> str:
     """Return the command line of the single file for a shell."""
-    return " ".join(f"'{word}'" for word in command(*arguments))
+    return shlex.join(command(*arguments))
 
 
 def test_the_command_has_the_terminal() -> None:
     """It reads what is typed, Ctrl-C is its own, and the shell has the terminal again after."""
-    inner = 'read line; echo "got $line"; trap "echo interrupted; exit 5" INT; echo now; read more'
-    screen = Screen(f"{quoted(*RUN, 'bash', '-c', inner)}; echo code $?; read last; exit 3")
+    reads = "print('got', input(), flush=True)"
+    catches = catching("INT", "print('interrupted')", "sys.exit(5)")
+    inner = (*RUN, *catches[:2], f"{reads}\n{catches[2]}")
+    screen = Screen(f"{quoted(*inner)}; echo code $?; read last; exit 3")
     screen.until("dry run")
     screen.type("hello\n")
     screen.until("got hello")
-    screen.until("now")
+    screen.until("up")
     screen.type("\x03")
     assert "interrupted" in screen.until("code 5")
     screen.type("x\n")
@@ -173,17 +176,17 @@ def test_the_command_can_be_stopped_at_the_terminal() -> None:
 
 def test_without_the_terminal_we_stop_together() -> None:
     """SIGTSTP sent to us stops the command and then us; SIGCONT lets both go on."""
-    told = 'echo "$PPID $$"; trap "echo resumed" CONT; while true; do read line && exit 6; done'
-    with started(*RUN, "bash", "-c", told) as process:
+    told = catching("CONT", "print('resumed', flush=True)", "sys.exit(6)")
+    shows = told[2].replace("print('up'", "print(os.getpid()")
+    with started(*RUN, *told[:2], shows) as process:
         assert process.stdout is not None
-        _, command_pid = map(int, process.stdout.readline().split())
+        command_pid = int(process.stdout.readline())
         process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WSTOPSIG(status) == signal.SIGSTOP
         assert state(command_pid) == "T"
         process.send_signal(signal.SIGCONT)
-        assert process.stdout.readline() == "resumed\n"
-        process.communicate("\n", SECONDS)
+        assert process.communicate(timeout=SECONDS)[0] == "resumed\n"
     assert process.returncode == 6
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
 WAITING = ("bash", "-c", "echo up; read line; echo done")
 """A command that runs until it is told something."""
 
-TRAPPED = ("bash", "-c", "trap 'echo term; exit 9' TERM; echo up; while true; do read line; done")
+TRAPPED = catching("TERM", "print('term', flush=True)", "sys.exit(9)")
 """A command that tells when it gets SIGTERM, and ends by that."""
 
 
@@ -108,8 +109,8 @@ def test_a_killed_wrapper_gives_the_slot_back_after_the_ttl(port: Harbour) -> No
 
 def test_it_is_renewed_for_as_long_as_it_takes(port: Harbour) -> None:
     """A command that runs for several TTLs keeps its lease."""
-    pool = port.pool(ttl=1.5)
-    done = port.finished("run", "--pool", pool, "--", "sleep", "5")
+    pool = port.pool(ttl=3.0)
+    done = port.finished("run", "--pool", pool, "--", "sleep", "7")
     assert done.returncode == 0
     assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
@@ -174,7 +175,7 @@ def test_what_is_limited_leniently_goes_on(port: Harbour, words: tuple[str, ...]
 def test_a_command_that_does_not_heed(port: Harbour) -> None:
     """After --kill-after it is killed."""
     pool = port.pool(ttl=1.5)
-    stubborn = ("bash", "-c", "trap 'echo no' TERM; echo up; while true; do read line; done")
+    stubborn = catching("TERM", "print('no', flush=True)", "signal.sigwait([number])")
     words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "500ms", "--")
     with port.started(*words, *stubborn) as process:
         line(process)
@@ -307,4 +308,5 @@ def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> N
     for mark in log.read_text().split():
         inside += 1 if mark == "+" else -1
         most = max(most, inside)
-    assert (inside, most) == (0, 3)
+    assert inside == 0
+    assert 1 <= most <= 3

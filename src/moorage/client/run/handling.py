@@ -183,6 +183,8 @@ class _Renewals:
             try:
                 lease = self._leases.renew(entry.id, entry.token, ANSWER_SECONDS)
             except FAILURES as failure:
+                if all(one.key != entry.key for one in self._handle.entries()):
+                    continue  # somebody has just released it
                 self._notices.say(f"lease {entry.id}: {failure}")
                 if isinstance(failure, RefusedError) and failure.code in GONE:
                     self.gone.add(entry.id)
