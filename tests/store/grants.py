@@ -9,8 +9,12 @@ from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Slot, Token
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.store import admission
-from moorage.store.api import Engine, Plan, Query, Write
+from moorage.store.api import Engine, Plan
+from moorage.store.batch import batch_save
+from moorage.store.save import before_of
 
 AT = Instant(1_700_000_000_000_000)
 MINUTE = 60_000_000
@@ -85,17 +89,9 @@ def changed(*values: Pool | Lease | Slot) -> Changes:
 
 def saving(facts: Facts, changes: Changes) -> Plan[int]:
     """Save a batch as its transaction does; return its revision, 0 if nobody is told."""
-    if not changes.told:
-        yield admission.writes(facts, changes)
-        return 0
-    ((revision,),), ((epoch, _, _),) = yield [Query("clock_raise"), Query("clock_load")]
-    changes.stamp(epoch, revision)
-    rows = [
-        (n, AT, kind, key, body)
-        for n, (kind, key, body) in enumerate(admission.change_rows(changes))
-    ]
-    yield [*admission.writes(facts, changes), Write("change_insert", rows)]
-    return int(revision)
+    nothing = before_of(LedgerFacts(frozenset(), frozenset()))
+    told = yield from batch_save(nothing, LedgerChanges(), facts, changes, [], AT)
+    return told or 0
 
 
 async def run(
