@@ -157,10 +157,11 @@ class Batches:
             return None
         for case in cases:
             asked.update(case.keys())
+        began = self._chronometer.monotonic()
         loaded = await transaction.run(admission_store.facts_load(asked))
         wall = self._clock.now() if transaction.now is None else transaction.now
         share = LedgerShare(facts, keys, loaded.leases, self._now(transaction.now))
-        return Granting.begun(loaded, self._chronometer, wall, share)
+        return Granting.begun(loaded, self._chronometer, wall, began, share)
 
     def _now(self, told: Instant | None) -> Instant:
         """One time per batch, the database's if it tells one, never before that of the last."""

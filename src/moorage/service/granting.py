@@ -40,17 +40,28 @@ class Chronometer:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last: tuple[When, int] | None = None
-        """The last reading, and the monotonic time of it."""
+        """The last reading, and the monotonic time after it."""
+        self._last_asked = 0
+        """The monotonic time before the last reading."""
 
-    def read(self, timeline: Timeline, wall: Instant) -> tuple[Timeline, Moment]:
-        """Return the timeline and the moment of a batch that has just locked it."""
-        monotonic = self._clock.monotonic()
+    def monotonic(self) -> int:
+        """Return the machine's own time, for `read`."""
+        return self._clock.monotonic()
+
+    def read(self, timeline: Timeline, wall: Instant, asked: int) -> tuple[Timeline, Moment]:
+        """Return the timeline and the moment of a batch that has just locked it.
+
+        `asked`: the machine's own time before `wall` was asked for. The answer may have taken
+        long, or this process may have been stopped since: that is no jump.
+        """
+        told = self._clock.monotonic()
         expected = None
         if self._last is not None:
             when, then = self._last
-            expected = Instant(when.moment.at + monotonic - then - timeline.skew)
+            last = when.moment.at - timeline.skew
+            expected = Instant(min(max(wall, last + asked - then), last + told - self._last_asked))
         timeline, moment = advance(timeline, wall, expected)
-        self._last = (When(moment, wall), monotonic)
+        self._last, self._last_asked = (When(moment, wall), told), asked
         return timeline, moment
 
     def estimate(self, timeline: Timeline) -> When:
@@ -178,11 +189,11 @@ class Granting:
 
     @classmethod
     def begun(
-        cls, facts: Facts, chronometer: Chronometer, wall: Instant, ledger: LedgerShare
+        cls, facts: Facts, chronometer: Chronometer, wall: Instant, asked: int, ledger: LedgerShare
     ) -> "Granting":
-        """Begin with what was loaded, at the time that it is now."""
+        """Begin with what was loaded, at the time that it is now, see `Chronometer.read`."""
         before = facts.timeline
-        facts.timeline, moment = chronometer.read(before, wall)
+        facts.timeline, moment = chronometer.read(before, wall, asked)
         late = moment.at - before.alive_at >= ALIVE_MICROSECONDS
         # A process that starts after this one would take the jump for time that has passed.
         late |= facts.timeline.skew != before.skew
