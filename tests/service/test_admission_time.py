@@ -7,6 +7,7 @@ from typing import Any
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import SECOND, Pacing
 from moorage.core.ids import LeaseId
+from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.service import ledger as do
 from moorage.service.granting import Holding
 from tests.service.pools import (
@@ -91,7 +92,7 @@ def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
 
 def _claimed(n: int, host: Any) -> do.AllocationsReplace:
     return do.AllocationsReplace(
-        [do.ConsumerRequest(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")]
+        [ConsumerRequest(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")]
     )
 
 
@@ -110,6 +111,22 @@ def test_what_is_not_renewed_is_over(tmp_path: Path) -> None:
         await later(one, 61 * SECOND)
         assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
         assert (await admission.pool("p")).pool.occupied == 0
+
+    by_hand(tmp_path, scene)
+
+
+def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> None:
+    """While nothing else happens the service is alive all the same: its silence is the holder's."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(expire="keep"), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        await later(one, 120 * SECOND)
+        assert (await admission.lease(lease.id)).unheard
+        await admission.pool_put("q", spec(), None, TESTER)
+        assert (await admission.lease(lease.id)).unheard
+        assert (await admission.pool("p")).pool.occupied == 1
 
     by_hand(tmp_path, scene)
 

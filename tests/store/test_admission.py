@@ -240,7 +240,7 @@ def test_the_earliest_due_come_first(engine: Engine) -> None:
         by_due = sorted(leases, key=lambda lease: (lease.heard_until or 0, lease.id))
         deadlines = [facts.leases[lease].heard_until for lease in facts.due]
         assert deadlines == [lease.heard_until for lease in by_due[:DUE_MAX]]
-        assert await engine.read(admission.next_due_load()) == AT
+        assert await engine.read(admission.next_due_load()) == (AT, True)
 
     asyncio.run(scenario())
 
@@ -249,13 +249,13 @@ def test_what_comes_next(engine: Engine) -> None:
     """The next thing due is a lease or a pool to be woken, whichever is earlier."""
 
     async def scenario() -> None:
-        assert await engine.read(admission.next_due_load()) is None
+        assert await engine.read(admission.next_due_load()) == (None, False)
         await saved(engine, pool("a", wake_at=Instant(AT + 5)))
-        assert await engine.read(admission.next_due_load()) == AT + 5
+        assert await engine.read(admission.next_due_load()) == (AT + 5, False)
         await saved(engine, ticket(1, "a", heard_until=Instant(AT + 3)))
-        assert await engine.read(admission.next_due_load()) == AT + 3
+        assert await engine.read(admission.next_due_load()) == (AT + 3, True)
         await saved(engine, ended(ticket(1, "a", heard_until=Instant(AT + 3))))
-        assert await engine.read(admission.next_due_load()) == AT + 5
+        assert await engine.read(admission.next_due_load()) == (AT + 5, False)
 
     asyncio.run(scenario())
 

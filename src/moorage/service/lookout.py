@@ -49,10 +49,10 @@ class Lookout:
     async def next_due(self) -> NextDue:
         """Return when something is due next, and the time now."""
         with faults.told():
-            due = await self._engine.read(reads.next_due_load())
+            due, lives = await self._engine.read(reads.next_due_load())
             timeline = await self._engine.read(reads.timeline_load())
         when = self._when(timeline)
-        late = due is not None and self._chronometer.is_late(timeline, when)
+        late = (lives or due is not None) and self._chronometer.is_late(timeline, when)
         return NextDue(when, due, late)
 
     async def pool(self, name: str) -> PoolView:

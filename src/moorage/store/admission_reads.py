@@ -219,10 +219,13 @@ def slots_count() -> Plan[list[SlotCount]]:
     return [SlotCount(*row) for row in rows]
 
 
-def next_due_load() -> Plan[Instant | None]:
-    """Return the earliest service time at which a lease is due or a pool is to be woken."""
-    (((due, wake_at),),) = yield [Query("due_next")]
-    return min((at for at in (due, wake_at) if at is not None), default=None)
+def next_due_load() -> Plan[tuple[Instant | None, bool]]:
+    """Return the earliest service time at which a lease is due or a pool is to be woken.
+
+    And whether any lease or ticket lives: one that is kept is never due, but may be unheard.
+    """
+    (((due, wake_at, lives),),) = yield [Query("due_next")]
+    return min((at for at in (due, wake_at) if at is not None), default=None), bool(lives)
 
 
 def _pool_seen(row: Row) -> PoolSeen:
