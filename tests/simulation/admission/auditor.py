@@ -164,8 +164,8 @@ class Auditor:
             known, lease = self.keys.setdefault((ask.owner, ask.key), (ask, one.lease))
             claim(lease == one.lease, "I9", "one key, two leases:", ask.key, lease, one.lease)
             claim(known == ask, "I9", "one key, two requests:", known, ask)
-        if isinstance(call, do.Poll) and not one.ended:
-            ticket = self.books.live.get(call.lease)
+        if isinstance(call, do.Poll | do.Ask) and one.lease is not None and not one.ended:
+            ticket = self.books.live.get(one.lease)
             if ticket is not None and ticket.seen.state == "waiting":
                 self._spoke(ticket)
         if not isinstance(call, do.Touch) or one.lease is None:

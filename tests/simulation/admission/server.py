@@ -120,7 +120,10 @@ class Server:
     ) -> tuple[Changes, Any]:
         match call:
             case do.Ask():
-                return leases.ask(facts, moment, self._ask(call, moment))
+                made, asked = leases.ask(facts, moment, self._ask(call, moment))
+                if made:
+                    return made, asked
+                return leases.poll(facts, moment, asked, Instant(moment.alive + call.patience))
             case do.Poll(lease):
                 known = facts.leases.get(lease)
                 patience = 0 if known is None else known.patience

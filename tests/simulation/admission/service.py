@@ -262,7 +262,9 @@ class ServiceSimulation(Simulation):
             else:
                 self.auditor.decided(call, None, refused=False, ended=False)
         self.memory.save(changes)
+        jumped = self.auditor.jumped
         self.auditor.committed(self.unknown_at, moment, changes, swept=False)
+        self.auditor.jumped = jumped  # if the clock was set, that was after this
 
     def _may(self, call: Any) -> bool:
         """Is a call one that is let in?"""
