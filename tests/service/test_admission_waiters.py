@@ -5,7 +5,7 @@ from pathlib import Path
 
 from moorage.core.admission.model import SECOND
 from moorage.service.admission import Admission
-from tests.service.pools import ask, by_hand, later, queued, spec, wish
+from tests.service.pools import ask, by_hand, later, opened, queued, spec, wish
 from tests.service.running import TESTER, Running
 
 
@@ -31,6 +31,33 @@ def test_who_asks_again_is_heard_of(tmp_path: Path) -> None:
         assert (await again).lease.state == "waiting"
 
     by_hand(tmp_path, scene)
+
+
+def test_who_leaves_is_looked_for_when_its_patience_is_over(tmp_path: Path) -> None:
+    """The sweeper looks again when the ticket of a caller that has gone is over, not later."""
+
+    async def scene() -> None:
+        async with opened(f"sqlite:///{tmp_path}/m.sqlite") as service:
+            admission = service.admission
+            await admission.pool_put("p", spec(), None, TESTER)
+            await ask(admission, "a", "p")
+            leaving = asyncio.Event()
+
+            async def gone() -> None:
+                await leaving.wait()
+
+            wanted = wish("b", "p", patience=SECOND // 10)
+            asking = asyncio.create_task(admission.ask(wanted, TESTER, 60.0, gone))
+            await there(admission)
+            ticket = (await admission.leases(None, 1, "p", "waiting"))[0][0].lease.id
+            await admission.waited(ticket, 0.2)  # by then the sweeper waits for what is due next
+            leaving.set()
+            await asking
+            future = admission.waiting.expect(ticket)
+            async with asyncio.timeout(1.0):
+                assert (await future).cause == "unheard"
+
+    asyncio.run(scene())
 
 
 def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
