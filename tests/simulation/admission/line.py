@@ -55,6 +55,9 @@ class Scan:
         self.ledger_free = self.books.capacity - self.books.in_ledger()
         for ticket in sorted(tickets, key=lambda lease: (-lease.priority, lease.arrival)):
             self._judge(ticket)
+        for ticket in tickets:  # the ledger has no order: who came later may have taken it
+            if ticket.id in self.must and int(ticket.allocations or 0) > self.ledger_free:
+                del self.must[ticket.id]
 
     def _free(self, name: str, free: int) -> dict[str | None, int]:
         pool = self.books.pools[name]

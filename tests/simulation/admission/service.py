@@ -66,7 +66,8 @@ class ServiceSimulation(Simulation):
         self.path = folder / "moorage.sqlite"
         self.loop = asyncio.new_event_loop()
         self.fatal = False
-        self.started_at_batch = 0
+        self.knows = False
+        """The process has read the clock in a batch of its own."""
         self.unknown: list[do.Call] = []
         """What was under way when the process died..."""
         self.unknown_at = self.now
@@ -104,7 +105,7 @@ class ServiceSimulation(Simulation):
             self.log.append((self.now, "does not start:", error))
             service = self.loop.run_until_complete(self._started(None))
         self.servers.append(service)
-        self.started_at_batch = self.batches
+        self.knows = False
 
     async def _started(self, system: str | None) -> Service:
         def died(_: Exception) -> None:
@@ -130,9 +131,10 @@ class ServiceSimulation(Simulation):
         return service
 
     def _all_know(self) -> bool:
-        return self.batches > self.started_at_batch
+        return self.knows
 
     def _follow(self, changes: Changes, when: When) -> None:
+        self.knows = True
         self.committed.append((cases.plain(changes), when))
 
     def _stop(self, service: Service) -> None:
