@@ -1,11 +1,14 @@
 """Builds the single file once per test session, and runs it as users do."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
@@ -13,6 +16,11 @@ PYTHON = os.environ.get("MOORAGE_TEST_PYTHON", sys.executable)
 """What runs the single file: any Python from 3.9 on."""
 BARE = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 """An environment that has nothing of Moorage in it."""
+
+# Whoever runs the tests in the background may have them ignore these, and all that they start.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 _folders: list[TemporaryDirectory[str]] = []
 
@@ -63,9 +71,35 @@ def finished(
     )
 
 
-def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+class Started(subprocess.Popen[str]):
+    """A process in a session of its own; a test that fails leaves nothing of it behind."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            for member in session_of(self.pid):
+                os.kill(member, signal.SIGKILL)
+        super().__exit__(kind, error, trace)
+
+
+def session_of(leader: int) -> list[int]:
+    """Return the processes of a session that live."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if os.getsid(int(entry.name)) == leader:
+                    found.append(int(entry.name))
+    return found
+
+
+def started(*arguments: str, **environment: str) -> Started:
     """Start it in a clean environment and a session of its own."""
-    return subprocess.Popen(
+    return Started(
         command(*arguments),
         env={**BARE, **environment},
         stdin=subprocess.PIPE,
