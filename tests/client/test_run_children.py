@@ -6,6 +6,7 @@ import select
 import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,10 @@ def test_without_the_terminal_we_stop_together() -> None:
         process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WSTOPSIG(status) == signal.SIGSTOP
+        # It was told to stop before we were; when it does is up to the kernel.
+        end = time.monotonic() + SECONDS
+        while state(command_pid) != "T" and time.monotonic() < end:
+            pass
         assert state(command_pid) == "T"
         process.send_signal(signal.SIGCONT)
         assert process.communicate(timeout=SECONDS)[0] == "resumed\n"
