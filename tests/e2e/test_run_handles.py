@@ -176,6 +176,15 @@ def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:
     port.finished("lease", "release", "--handle", handle)
 
 
+def test_a_loop_takes_a_release_for_what_it_is(port: Harbour, handle: str) -> None:
+    """Released, but not yet out of the file: the loop ends well; a single renewal fails."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    port.admission.release(port.leases(pool)[0].id)
+    assert port.finished("lease", "renew", "--loop", "--handle", handle).returncode == 0
+    assert port.finished("lease", "renew", "--handle", handle).returncode == 4
+
+
 def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> None:
     """--delay returns at once; the lease ends by itself, or before by a release."""
     pool = port.pool(limit=2)

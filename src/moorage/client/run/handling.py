@@ -183,8 +183,8 @@ class _Renewals:
             try:
                 lease = self._leases.renew(entry.id, entry.token, ANSWER_SECONDS)
             except FAILURES as failure:
-                if all(one.key != entry.key for one in self._handle.entries()):
-                    continue  # somebody has just released it
+                if patient and self._released(entry):
+                    continue
                 self._notices.say(f"lease {entry.id}: {failure}")
                 if isinstance(failure, RefusedError) and failure.code in GONE:
                     self.gone.add(entry.id)
@@ -196,6 +196,15 @@ class _Renewals:
                 _refresh(self._handle, entry, lease)
                 pauses.append((lease.ttl or TTL_SECONDS) / 3)
         return min(pauses, default=None)
+
+    def _released(self, entry: Entry) -> bool:
+        """Has somebody released it, perhaps without having come to the file yet?"""
+        if all(one.key != entry.key for one in self._handle.entries()):
+            return True
+        try:
+            return self._leases.look(str(entry.id)).cause == "released"
+        except FAILURES:
+            return False
 
 
 def _refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
