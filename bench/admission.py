@@ -20,7 +20,9 @@ ASKING = 64
 IDLE_SECONDS = 3.0
 IDLE_SHARE_MAX = 0.05
 """Of one processor."""
-ARRIVAL_SECONDS_MAX = 45.0
+LOOK_SECONDS = 0.5
+"""Between two looks at the service's metrics: with so many files open they are not cheap."""
+ARRIVAL_SECONDS_MAX = 40.0
 """How long the polls are given to arrive; each lasts for 60 s."""
 PATIENCE = 3_600
 
@@ -124,7 +126,9 @@ async def _idle(bench: Bench, leases: list[str]) -> None:
         waiting = 0
         end = time.perf_counter() + ARRIVAL_SECONDS_MAX
         while waiting < len(there) and time.perf_counter() < end and not polls.done():
+            await asyncio.sleep(LOOK_SECONDS)
             waiting = await _waiters(bench)
+        await asyncio.sleep(IDLE_SECONDS)
         grown = bench.target.memory_bytes()[0] - before
         spent = sum(bench.target.processor_seconds())
         await asyncio.sleep(IDLE_SECONDS)
