@@ -1,7 +1,7 @@
 """What time it is for admission, when the wall clock is another machine's."""
 
 from moorage.core.admission.model import SECOND, Timeline
-from moorage.service.granting import Chronometer
+from moorage.service.chronometer import Chronometer
 from tests.service.running import HandClock
 
 LONG = 20 * SECOND

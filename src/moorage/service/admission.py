@@ -7,18 +7,19 @@ import msgspec
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import SECOND, Need, PoolSpec, State
+from moorage.core.admission.model import SECOND, Need, Pool, PoolSpec, State
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.service import leasing, pooling
 from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase
+from moorage.service.chronometer import Chronometer
 from moorage.service.claimants import Claimants
-from moorage.service.granting import Chronometer, Holding, text_of
+from moorage.service.granting import Holding, text_of
 from moorage.service.ids import lease_id_new
 from moorage.service.index import Index
 from moorage.service.leasing import Known
-from moorage.service.lookout import Lookout
+from moorage.service.lookout import Lookout, pools_all
 from moorage.service.others import Others
 from moorage.service.sweeper import Sweeper
 from moorage.service.tally import Tally
@@ -65,7 +66,7 @@ class Admission:
         watch: Watch,
         chronometer: Chronometer,
     ) -> None:
-        self._shared = engine.shared
+        self._engine = engine
         self._chronometer = chronometer
         self._transactor = transactor
         self._lookout = Lookout(engine, chronometer)
@@ -86,8 +87,9 @@ class Admission:
 
     async def start(self) -> None:
         """Begin to follow what is committed, and to end what is over. Raises `Error`."""
-        self.tally.note(Changes(pools=await self._lookout.all_pools()), await self._lookout.now())
-        if self._shared:
+        pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
+        self.tally.note(Changes(pools=pools), await self._lookout.now())
+        if self._engine.shared:
             self._others.start()
         self.sweeper.start()
         self._claimants.start()
@@ -243,7 +245,7 @@ class Admission:
         future = self.waiting.expect(lease.id)
         try:
             # Another process may have granted it, and that may have been heard of, just now.
-            if self._shared and not await self._lookout.waits(lease.id):
+            if self._engine.shared and not await self._lookout.waits(lease.id):
                 return await self._lookout.lease(lease.id)
             there = await either(future, seconds, gone)
             if future.done() and not future.cancelled():

@@ -9,7 +9,7 @@ from moorage.service.admission import Admission
 from moorage.service.audit import Audit
 from moorage.service.batch import Batches
 from moorage.service.chores import Chores
-from moorage.service.granting import Chronometer
+from moorage.service.chronometer import Chronometer
 from moorage.service.index import Index
 from moorage.service.reads import Reads
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS

@@ -17,7 +17,8 @@ from moorage.core.errors import Code, Error
 from moorage.core.ledger.claims import SearchAgain
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.service.cases import AdmissionCase
-from moorage.service.granting import Chronometer, Granting, LedgerShare, NeedsLedgerError
+from moorage.service.chronometer import Chronometer
+from moorage.service.granting import Granting, LedgerShare, NeedsLedgerError
 from moorage.service.ledger import UseCase
 from moorage.store import admission as admission_store
 from moorage.store import batch as batch_store
@@ -33,8 +34,6 @@ SEARCHES_MAX = 2 * BATCH_MAX
 within one process a claim waits for its turn at most; others may be faster again and again."""
 
 log = logging.getLogger("moorage.transactor")
-
-AnyCase = UseCase[Any] | AdmissionCase[Any]
 
 
 @dataclass(slots=True)

@@ -25,10 +25,11 @@ from moorage.service.boskos_cases import (
     Reset,
     Sync,
     Update,
-    lease_id_new,
 )
 from moorage.service.boskos_config import ConfigFileError, roster_parse
 from moorage.service.cases import When
+from moorage.service.ids import lease_id_new
+from moorage.service.lookout import pools_all
 from moorage.service.transactor import Transactor
 from moorage.store import admission as admission_store
 from moorage.store.admission import SlotCount
@@ -39,8 +40,6 @@ LOOK_SECONDS = 1.0
 
 PERIOD_SECONDS = 60.0
 """The longest time between two rounds: expired slots are marked by then."""
-
-POOLS_PAGE = 1_000
 
 log = logging.getLogger("moorage.boskos")
 
@@ -137,16 +136,8 @@ class Boskos:
 
     async def _slotted(self) -> set[str]:
         """Name all pools that have slots, or may have."""
-        found: set[str] = set()
-        after = ""
-        with faults.told():
-            while True:
-                window = admission_store.pools_window(after, POOLS_PAGE)
-                pools = [seen.pool for seen in (await self._engine.read(window)).pools]
-                found |= {pool.name for pool in pools if pool.spec.limit is None}
-                if len(pools) < POOLS_PAGE:
-                    return found
-                after = pools[-1].name
+        pools = (await pools_all(self._engine)).values()
+        return {pool.name for pool in pools if pool.spec.limit is None}
 
     def _take(self, roster: Roster) -> None:
         self._roster, self._named = roster, roster.named

@@ -12,11 +12,7 @@ from moorage.core.admission.roster import Roster
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.cases import AdmissionCase, When
-
-
-def lease_id_new() -> LeaseId:
-    """Return an identifier for a lease."""
-    return LeaseId(str(uuid4()))
+from moorage.service.ids import lease_id_new
 
 
 @dataclass(slots=True)

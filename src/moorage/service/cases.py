@@ -4,6 +4,7 @@ A case is decided in turn with the others of its batch; then whoever may start i
 the whole batch (`core/admission/admit.py`); then each case says what its caller is answered.
 """
 
+from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
@@ -59,3 +60,14 @@ class AdmissionCase(Generic[A]):
     def audit(self, now: Instant) -> list[AuditRow]:
         """Return the audit rows to be written with what was decided."""
         return []
+
+
+@dataclass(slots=True)
+class AuditedCase(AdmissionCase[A]):
+    """A case whose decision may leave audit rows; each decision sets them anew."""
+
+    rows: list[AuditRow] = field(default_factory=list, init=False)
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return what the decision has left."""
+        return self.rows

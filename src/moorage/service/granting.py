@@ -6,9 +6,8 @@ import msgspec
 
 from moorage.core.admission.admit import LineShort, admit
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Lease, Moment, Timeline
-from moorage.core.admission.timeline import advance
-from moorage.core.clock import Clock, Instant
+from moorage.core.admission.model import Lease
+from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, LeaseId
 from moorage.core.ledger import allocations
@@ -18,12 +17,10 @@ from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Allocations
 from moorage.service.cases import AdmissionCase, When
+from moorage.service.chronometer import Chronometer
 from moorage.service.ledger import allocation_keys
 from moorage.store import admission as admission_store
 from moorage.store.api import Plan
-
-ALIVE_MICROSECONDS = 5_000_000
-"""How old `alive_at` may become before a batch that changes nothing else writes it."""
 
 
 class NeedsLedgerError(Exception):
@@ -32,63 +29,6 @@ class NeedsLedgerError(Exception):
     def __init__(self, keys: LedgerKeys) -> None:
         super().__init__("more of the ledger is needed")
         self.keys = keys
-
-
-class Chronometer:
-    """Tells admission's time: the wall clock's, as long as it goes with the machine's own."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last: tuple[When, int] | None = None
-        """The last reading, and the monotonic time after it."""
-        self._last_asked = 0
-        """The monotonic time before the last reading."""
-
-    def monotonic(self) -> int:
-        """Return the machine's own time, for `read`."""
-        return self._clock.monotonic()
-
-    def read(self, timeline: Timeline, wall: Instant, asked: int) -> tuple[Timeline, Moment]:
-        """Return the timeline and the moment of a batch that has just locked it.
-
-        `asked`: the machine's own time before `wall` was asked for. The answer may have taken
-        long, or this process may have been stopped since: that is no jump.
-        """
-        told = self._clock.monotonic()
-        expected = None
-        if self._last is not None:
-            when, then = self._last
-            last = when.moment.at - timeline.skew
-            expected = Instant(min(max(wall, last + asked - then), last + told - self._last_asked))
-        timeline, moment = advance(timeline, wall, expected)
-        self._last, self._last_asked = (When(moment, wall), told), asked
-        return timeline, moment
-
-    def estimate(self, timeline: Timeline) -> When:
-        """Return the time now for whoever only looks; `timeline` as it is stored."""
-        if self._last is None:
-            wall = self._clock.now()
-            _, moment = advance(timeline, wall)
-            return When(moment, wall)
-        when, then = self._last
-        passed = self._clock.monotonic() - then
-        at = Instant(max(when.moment.at + passed, timeline.alive_at))
-        moment = Moment(at, Instant(at - timeline.downtime), timeline.outage_ended_at)
-        return When(moment, Instant(when.wall + passed))
-
-    def since(self, when: When) -> When:
-        """Return the time now for whoever has been told the time of a batch."""
-        if self._last is None:
-            return when
-        last, then = self._last
-        passed = max(0, last.moment.at + self._clock.monotonic() - then - when.moment.at)
-        at, alive = Instant(when.moment.at + passed), Instant(when.moment.alive + passed)
-        moment = Moment(at, alive, when.moment.outage_ended_at)
-        return When(moment, Instant(when.wall + passed))
-
-    def is_late(self, timeline: Timeline, when: When) -> bool:
-        """Was the service last said to be alive so long ago that it should be said again?"""
-        return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS
 
 
 class LedgerShare:
@@ -194,10 +134,10 @@ class Granting:
         """Begin with what was loaded, at the time that it is now, see `Chronometer.read`."""
         before = facts.timeline
         facts.timeline, moment = chronometer.read(before, wall, asked)
-        late = moment.at - before.alive_at >= ALIVE_MICROSECONDS
+        when = When(moment, wall)
         # A process that starts after this one would take the jump for time that has passed.
-        late |= facts.timeline.skew != before.skew
-        return cls(facts, When(moment, wall), ledger, late)
+        jumped = facts.timeline.skew != before.skew
+        return cls(facts, when, ledger, jumped or chronometer.is_late(before, when))
 
     def decide(self, case: AdmissionCase[object]) -> None:
         """Decide one case. Raises Error: it is refused; NeedsLedgerError."""

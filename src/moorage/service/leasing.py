@@ -12,10 +12,9 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.service.audit import Actor, audit_row
-from moorage.service.cases import AdmissionCase, When
+from moorage.service.cases import AdmissionCase, AuditedCase, When
 from moorage.service.granting import request_from
 from moorage.service.ledger import allocation_keys
-from moorage.store.audit import AuditRow
 
 Result = Literal["ok", "failed", "throttled"]
 
@@ -29,7 +28,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class LeaseCase(AdmissionCase[Known]):
+class LeaseCase(AuditedCase[Known]):
     """A case about one lease; `lease` is its id, and after the decision that of the answer."""
 
     lease: LeaseId
@@ -51,7 +50,6 @@ class LeaseAsk(LeaseCase):
     """Who forces it; leaves an audit row."""
     until: Instant = field(init=False)
     """Alive time until which its ticket is heard of, once it is decided."""
-    _rows: list[AuditRow] = field(default_factory=list)
 
     def keys(self) -> Keys:
         return Keys(
@@ -69,14 +67,11 @@ class LeaseAsk(LeaseCase):
         changes, self.lease = leases.ask(facts, when.moment, ask)
         if not changes.leases:  # it was asked for before: to ask again is to be heard of
             changes, _ = leases.poll(facts, when.moment, self.lease, self.until)
-        self._rows = []
+        self.rows = []
         if self.by is not None and changes.leases:
             needs = {need.pool: need.units for need in ask.needs}
-            self._rows = [audit_row(when.wall, self.by, "lease.force", self.lease, after=needs)]
+            self.rows = [audit_row(when.wall, self.by, "lease.force", self.lease, after=needs)]
         return changes
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        return self._rows
 
 
 @dataclass(slots=True)
@@ -142,7 +137,6 @@ class LeaseRevoke(LeaseCase):
 
     reason: str
     by: Actor
-    _rows: list[AuditRow] = field(default_factory=list)
 
     def decide(self, facts: Facts, when: When) -> Changes:
         before = facts.leases.get(self.lease)
@@ -155,9 +149,9 @@ class LeaseRevoke(LeaseCase):
             cause="revoked",
             detail=self.reason,
         )
-        self._rows = []
+        self.rows = []
         if changes.leases and before is not None:
-            self._rows = [
+            self.rows = [
                 audit_row(
                     when.wall,
                     self.by,
@@ -168,9 +162,6 @@ class LeaseRevoke(LeaseCase):
                 )
             ]
         return changes
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        return self._rows
 
 
 @dataclass(slots=True)
@@ -229,7 +220,7 @@ class LeaseOutcome(LeaseCase):
 
 
 @dataclass(slots=True)
-class Sweep(AdmissionCase[list[LeaseId]]):
+class Sweep(AdmissionCase[None]):
     """End what is over at `due` (service time as far as known), and see who may start.
 
     That is in the pools that are to be woken at that time, and in `pools`.
@@ -237,14 +228,12 @@ class Sweep(AdmissionCase[list[LeaseId]]):
 
     due: Instant | None = None
     pools: frozenset[str] = frozenset()
-    _ended: list[LeaseId] = field(default_factory=list)
 
     def keys(self) -> Keys:
         return Keys(due=self.due, pools=set(self.pools))
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        changes, self._ended = ending.sweep(facts, when.moment, when.wall)
-        return changes
+        return ending.sweep(facts, when.moment, when.wall)[0]
 
-    def conclude(self, facts: Facts, when: When) -> list[LeaseId]:
-        return self._ended
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""

@@ -13,7 +13,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import PAGE_MAX
 from moorage.service import faults
 from moorage.service.cases import When
-from moorage.service.granting import Chronometer
+from moorage.service.chronometer import Chronometer
 from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.service.standings import Standings
 from moorage.service.views import LeaseView, OutcomeCount, PoolView, ReportView, lease_view
@@ -57,11 +57,8 @@ class Lookout:
 
     async def pool(self, name: str) -> PoolView:
         """Return one pool. Raises POOL_NOT_FOUND."""
-        with faults.told():
-            seen = await self._engine.read(reads.pool_load(name))
-        if not seen.pools:
-            raise Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
-        return await self._pool_view(seen.pools[0], self._when(seen.timeline))
+        pool, when = await self._pool_seen(name)
+        return await self._pool_view(pool, when)
 
     async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
         """Return pools after a name, in order, and the next cursor. Raises INVALID."""
@@ -71,18 +68,6 @@ class Lookout:
         when = self._when(seen.timeline)
         views = [await self._pool_view(one, when) for one in seen.pools[:limit]]
         return views, views[-1].pool.name if len(seen.pools) > limit else None
-
-    async def all_pools(self) -> dict[str, Pool | None]:
-        """Return every pool, by name."""
-        found: dict[str, Pool | None] = {}
-        after = ""
-        while True:
-            with faults.told():
-                seen = await self._engine.read_aside(reads.pools_window(after, PAGE_MAX))
-            found.update((one.pool.name, one.pool) for one in seen.pools)
-            if len(seen.pools) < PAGE_MAX:
-                return found
-            after = seen.pools[-1].pool.name
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
@@ -128,7 +113,7 @@ class Lookout:
 
     async def report(self, pool: str) -> ReportView:
         """Return what is known of a pool's last 24 hours. Raises POOL_NOT_FOUND."""
-        when = (await self.pool(pool), await self.now())[1]
+        _, when = await self._pool_seen(pool)
         since = Instant(when.moment.at - DAY)
         with faults.told():
             report = await self._engine.read_aside(reads.report_load(pool, since))
@@ -159,6 +144,14 @@ class Lookout:
     def _when(self, timeline: Timeline) -> When:
         return self._chronometer.estimate(timeline)
 
+    async def _pool_seen(self, name: str) -> tuple[PoolSeen, When]:
+        """Return a pool as it is stored, and the time. Raises POOL_NOT_FOUND."""
+        with faults.told():
+            seen = await self._engine.read(reads.pool_load(name))
+        if not seen.pools:
+            raise Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
+        return seen.pools[0], self._when(seen.timeline)
+
     async def _pool_view(self, seen: PoolSeen, when: When) -> PoolView:
         pool, at = seen.pool, when.moment.at
         opens = pacing.opens_at(pool)
@@ -172,6 +165,19 @@ class Lookout:
             next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
             why=why,
         )
+
+
+async def pools_all(engine: Engine) -> dict[str, Pool]:
+    """Return every pool there is, by name. Raises `Error`: UNAVAILABLE."""
+    found: dict[str, Pool] = {}
+    after = ""
+    while True:
+        with faults.told():
+            seen = await engine.read_aside(reads.pools_window(after, PAGE_MAX))
+        found.update((one.pool.name, one.pool) for one in seen.pools)
+        if len(seen.pools) < PAGE_MAX:
+            return found
+        after = seen.pools[-1].pool.name
 
 
 def _free(pool: Pool, slots: dict[str, int], at: Instant) -> int:

@@ -1,6 +1,6 @@
 """The cases of pools: each leaves an audit row, in the transaction of its change."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
@@ -8,35 +8,27 @@ from msgspec import structs
 from moorage.core.admission import pools
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Pool, PoolSpec
-from moorage.core.clock import Instant
 from moorage.service.audit import Actor, audit_row
-from moorage.service.cases import AdmissionCase, When
-from moorage.store.audit import AuditRow
+from moorage.service.cases import AuditedCase, When
 
 
 @dataclass(slots=True)
-class PoolCase(AdmissionCase[Pool]):
+class PoolCase(AuditedCase[None]):
     """A change of one pool by an operator."""
 
     name: str
     by: Actor
-    _rows: list[AuditRow] = field(default_factory=list, kw_only=True)
 
     def keys(self) -> Keys:
         return Keys(pools={self.name})
 
-    def conclude(self, facts: Facts, when: When) -> Pool:
-        return facts.pools[self.name]
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        return self._rows
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
 
     def leave(self, action: str, before: Any, after: Any, when: When) -> None:
-        """Remember the audit row of a decision, unless it changes nothing."""
-        changed = before != after
-        self._rows = [audit_row(when.wall, self.by, action, self.name, before, after)]
-        if not changed:
-            self._rows = []
+        """Leave the audit row of a decision, unless it changes nothing."""
+        row = audit_row(when.wall, self.by, action, self.name, before, after)
+        self.rows = [row] if before != after else []
 
 
 @dataclass(slots=True)
@@ -71,12 +63,8 @@ class PoolPause(PoolCase):
 
 
 @dataclass(slots=True)
-class PoolDelete(AdmissionCase[None]):
+class PoolDelete(PoolCase):
     """Remove a pool that nobody holds or waits for."""
-
-    name: str
-    by: Actor
-    _rows: list[AuditRow] = field(default_factory=list)
 
     def keys(self) -> Keys:
         return Keys(pools={self.name}, ends={self.name})
@@ -84,14 +72,8 @@ class PoolDelete(AdmissionCase[None]):
     def decide(self, facts: Facts, when: When) -> Changes:
         before = _told(facts.pools.get(self.name))
         changes, _ = pools.delete(facts, when.moment, self.name)
-        self._rows = [audit_row(when.wall, self.by, "pool.delete", self.name, before)]
+        self.leave("pool.delete", before, None, when)
         return changes
-
-    def conclude(self, facts: Facts, when: When) -> None:
-        """There is nothing to tell."""
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        return self._rows
 
 
 def _told(pool: Pool | None) -> Any:

@@ -12,7 +12,7 @@ from moorage.core.admission.model import due_of
 from moorage.core.clock import Instant
 from moorage.service.cases import When
 from moorage.service.leasing import Sweep
-from moorage.service.lookout import Lookout
+from moorage.service.lookout import Lookout, NextDue
 from moorage.service.transactor import Transactor
 
 BEAT_SECONDS = 5.0
@@ -64,19 +64,22 @@ class Sweeper:
 
     async def sweep(self) -> bool:
         """End what is over and grant what time permits; return whether there is more due now."""
-        next_due = await self._lookout.next_due()
-        if next_due.late or _is_over(next_due.due, next_due.when):
-            await self._transactor.submit_case(Sweep(next_due.when.moment.at))
-            next_due = await self._lookout.next_due()
-        self._due = next_due.due
-        return _is_over(next_due.due, next_due.when)
+        return _is_over(await self._swept())
+
+    async def _swept(self) -> NextDue:
+        """Sweep if something is due; return what is due then."""
+        found = await self._lookout.next_due()
+        if found.late or _is_over(found):
+            await self._transactor.submit_case(Sweep(found.when.moment.at))
+            found = await self._lookout.next_due()
+        self._due = found.due
+        return found
 
     async def _run(self) -> None:
         while True:
             self._sooner.clear()
             try:
-                more = await self.sweep()
-                pause = GRAIN_SECONDS if more else await self._pause_until_due()
+                pause = self._pause_after(await self._swept())
             except Exception:  # the database may be away; the requests say so, too
                 log.exception("a sweep failed; it is tried again")
                 pause = RETRY_SECONDS
@@ -88,12 +91,12 @@ class Sweeper:
                 except TimeoutError:
                     continue
 
-    async def _pause_until_due(self) -> float:
-        if self._due is None:
+    def _pause_after(self, found: NextDue) -> float:
+        """Return the seconds until something is due; what is over already waits for nothing."""
+        if found.due is None:
             return self._pause
-        now = (await self._lookout.now()).moment.at
-        return min(self._pause, max(0.0, (self._due - now) / 1e6))
+        return min(self._pause, max(0.0, (found.due - found.when.moment.at) / 1e6))
 
 
-def _is_over(due: Instant | None, when: When) -> bool:
-    return due is not None and due <= when.moment.at
+def _is_over(found: NextDue) -> bool:
+    return found.due is not None and found.due <= found.when.moment.at

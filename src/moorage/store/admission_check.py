@@ -4,12 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from moorage.core.admission.model import Lease, Pool, Slot, Timeline, due_of
-from moorage.store.admission_rows import (
-    leases_from_rows,
-    pool_from_body,
-    slot_from_body,
-    units_by_pool,
-)
+from moorage.core.admission.units import units_by_pool
+from moorage.store.admission_rows import leases_from_rows, pool_from_body, slot_from_body
 from moorage.store.api import Plan, Query, Row
 
 
@@ -45,7 +41,7 @@ def _sums(pools: dict[str, Pool], leases: Iterable[Lease]) -> Iterator[str]:
     waiting: Counter[str] = Counter()
     gangs: Counter[str] = Counter()
     for lease in leases:
-        needed = units_by_pool(lease)
+        needed = units_by_pool(lease.needs)
         for name, units in needed.items():
             if name not in pools:
                 yield f"lease {lease.id}: pool {name} does not exist"
@@ -90,7 +86,7 @@ def _needs(leases: Iterable[Lease], rows: Iterable[Row]) -> Iterator[str]:
     expected = {
         (pool, lease.id): (lease.state, units)
         for lease in leases
-        for pool, units in units_by_pool(lease).items()
+        for pool, units in units_by_pool(lease.needs).items()
     }
     stored = {(pool, lease): (state, units) for pool, lease, state, units in rows}
     for key in sorted(expected.keys() | stored.keys()):

@@ -8,6 +8,7 @@ from msgspec import json, structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Timeline
+from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.store.api import Row
@@ -134,17 +135,9 @@ def lease_row(lease: Lease) -> Row:
     )
 
 
-def units_by_pool(lease: Lease) -> dict[str, int]:
-    """Sum up what a lease needs of each pool, whatever the slots' states."""
-    units: dict[str, int] = {}
-    for need in lease.needs:
-        units[need.pool] = units.get(need.pool, 0) + need.units
-    return units
-
-
 def need_rows(lease: Lease) -> Iterator[Row]:
     """Write a lease as each of its pools sees it."""
-    pools = units_by_pool(lease)
+    pools = units_by_pool(lease.needs)
     for pool, units in sorted(pools.items()):
         yield (
             pool,

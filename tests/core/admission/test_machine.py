@@ -15,12 +15,12 @@ from msgspec import structs
 
 from moorage.core.admission.asking import NEVER, Proof
 from moorage.core.admission.model import SECOND, Lease, Pacing, Token
-from moorage.core.admission.sums import sums_differ
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from tests.core.admission.build import START, World, wish
 from tests.core.admission.model import Model, Pool, Ticket
+from tests.core.admission.sums import sums_differ
 
 POOLS = ("p", "q", "s")
 SLOTTED = "s"

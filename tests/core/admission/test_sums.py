@@ -6,9 +6,9 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import Need
-from moorage.core.admission.sums import sums_differ
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import World
+from tests.core.admission.sums import sums_differ
 
 
 @pytest.fixture

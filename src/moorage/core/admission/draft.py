@@ -111,6 +111,15 @@ class Draft:
         self.put(ended)
         return ended
 
+    def vacate(self, name: str, units: int, idle: int) -> None:
+        """Let a pool have so many units less occupied; those of them that are idle rest first."""
+        pool = self.pool(name)
+        self.changes.pools[name] = structs.replace(
+            pool,
+            occupied=pool.occupied - units,
+            resting=rested(pool.resting, self.moment.at, pool.spec.cooldown, idle),
+        )
+
     def _free(self, lease: Lease, states: dict[str, str] | None) -> None:
         given = give_back(self.facts, self.wall, lease, states)
         self.changes.slots.update(given)
@@ -123,11 +132,7 @@ class Draft:
                 )
             else:
                 idle = units
-            self.changes.pools[name] = structs.replace(
-                pool,
-                occupied=pool.occupied - units,
-                resting=rested(pool.resting, self.moment.at, pool.spec.cooldown, idle),
-            )
+            self.vacate(name, units, idle)
 
     def _pay(self, ticket: Lease) -> None:
         for name, units in units_by_pool(ticket.needs).items():

@@ -12,7 +12,6 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, SECOND, Cause, Lease, Moment, Need, Slot
 from moorage.core.admission.slots import freed
-from moorage.core.admission.units import rested
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -110,13 +109,6 @@ def let_go(draft: Draft, slots: Iterable[Slot], state: str, cause: Cause, detail
             draft.end(lease, cause, detail, {slot.pool: state for slot in given})
 
 
-def vacate(draft: Draft, name: str, *, idle: bool) -> None:
-    """Let a pool have one unit less occupied; one that is idle rests first."""
-    pool = draft.pool(name)
-    resting = rested(pool.resting, draft.moment.at, pool.spec.cooldown, int(idle))
-    draft.changes.pools[name] = structs.replace(pool, occupied=pool.occupied - 1, resting=resting)
-
-
 def _owned(facts: Facts, name: str, owner: str) -> Slot:
     slot = slot_named(facts, name)
     if slot is None:
@@ -135,7 +127,7 @@ def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str) -> None:
     for slot in slots:
         pool = draft.pool(slot.pool)
         draft.changes.slots[slot.pool, slot.name] = freed(slot, pool, draft.wall, state)
-        vacate(draft, slot.pool, idle=state == FREE)
+        draft.vacate(slot.pool, 1, idle=int(state == FREE))
         names[slot.pool] = tuple(name for name in names[slot.pool] if name != slot.name)
         needs = _one_less(needs, slot)
     draft.put(

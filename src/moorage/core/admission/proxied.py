@@ -9,7 +9,7 @@ from msgspec import structs
 
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.holding import let_go, slot_named, vacate
+from moorage.core.admission.holding import let_go, slot_named
 from moorage.core.admission.model import FREE, Lease, Moment
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -84,5 +84,5 @@ def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
         return
     labels = {**lease.labels, RETURNED: " ".join([*returned, number])}
     left = structs.replace(need, units=need.units - 1)
-    vacate(draft, need.pool, idle=True)
+    draft.vacate(need.pool, 1, idle=1)
     draft.put(structs.replace(lease, needs=(left,), labels=labels))
