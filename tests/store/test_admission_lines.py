@@ -8,10 +8,11 @@ import pytest
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
 from moorage.core.admission.model import Lease, Need
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import LeaseId, ProviderId
 from moorage.store import admission
 from moorage.store.admission import Ticket
-from moorage.store.api import Engine
+from moorage.store.api import Engine, Plan, Write
+from moorage.store.rows import encode
 from tests.store.grants import (
     AT,
     ended,
@@ -81,6 +82,79 @@ def test_lines_of_many_pools_at_once(engine: Engine) -> None:
             "b": Line([one.id for one in in_order(both)], whole=True),
             "c": Line(whole=True),
         }
+
+    asyncio.run(scenario())
+
+
+async def wrote(engine: Engine, write: Write) -> None:
+    """Carry out one write."""
+
+    def plan() -> Plan[None]:
+        yield [write]
+
+    async with engine.transaction() as transaction:
+        await transaction.run(plan())
+        await transaction.commit()
+
+
+async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> list[int]:
+    """Return the arrivals in the line of pool `a`, as far as it is read."""
+    async with engine.transaction() as transaction:
+        await transaction.run(admission.lines_load(facts, {"a": 100}, stuck))
+    assert facts.lines["a"].whole
+    return [facts.leases[one].arrival for one in facts.lines["a"].tickets]
+
+
+def test_a_line_without_those_who_are_passed_over(engine: Engine) -> None:
+    """Who wants more than the pool has, or than its owner may hold, is not read: unless forced."""
+
+    async def scenario() -> None:
+        tickets = [
+            ticket(1, "a", owner="full"),
+            ticket(2, "a", owner="full", forced=True),
+            ticket(3, Need("a", 2), owner="half"),
+            ticket(4, "a", owner="half"),
+            ticket(5, Need("a", 3), owner="new"),
+            ticket(6, Need("a", 4), owner="new"),
+            ticket(7, Need("a", 9), owner="new", forced=True),
+        ]
+        held = [
+            granted(ticket(8, Need("a", 3), owner="full")),
+            granted(ticket(9, Need("a", 2), owner="half"), 1),
+        ]
+        await saved(engine, pool("a", 20, quota=3), *tickets, *held)
+        assert await line_of(engine, await facts_of(engine, Keys(pools={"a"}))) == [2, 4, 5, 7]
+        await saved(engine, pool("a", 20))
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        assert await line_of(engine, facts) == [1, 2, 3, 4, 5, 6, 7]
+        await saved(engine, pool("a", 2))
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        assert await line_of(engine, facts) == [1, 2, 3, 4, 7]
+
+    asyncio.run(scenario())
+
+
+def test_a_line_without_those_who_do_not_fit(engine: Engine) -> None:
+    """A ticket is read again once the inventory that refused it is another or is used less."""
+
+    async def scenario() -> None:
+        uuid = ProviderId(str(lease_id(77)))
+        held = encode({"VCPU": {"total": 4, "used": 3, "updated_at": 50}})
+        provider = ("host", 1, None, uuid, AT, AT, held, uuid)
+        await wrote(engine, Write("provider_insert", [provider]))
+        await saved(engine, pool("a"), *(ticket(n, "a") for n in range(1, 8)))
+        cases = [
+            (uuid, "VCPU", 50, 3),
+            (uuid, "VCPU", 50, 2),
+            (uuid, "VCPU", 50, 4),
+            (uuid, "VCPU", 49, 3),
+            (uuid, "DISK_GB", 50, 0),
+            (str(lease_id(78)), "VCPU", 50, 0),
+            (None, "VCPU", 0, 0),
+        ]
+        stuck = encode([(lease_id(n), *case) for n, case in enumerate(cases, start=1)])
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        assert await line_of(engine, facts, stuck) == [3, 4, 5, 6]
 
     asyncio.run(scenario())
 

@@ -20,6 +20,7 @@ from moorage.service.cases import AdmissionCase
 from moorage.service.chronometer import Chronometer
 from moorage.service.granting import Granting, LedgerShare, NeedsLedgerError
 from moorage.service.ledger import UseCase
+from moorage.service.obstacles import Obstacles
 from moorage.store import admission as admission_store
 from moorage.store import batch as batch_store
 from moorage.store import ledger as ledger_store
@@ -103,6 +104,7 @@ class Batches:
         self._classes = standard_classes
         self._traits = standard_traits
         self._chronometer = chronometer
+        self._obstacles = Obstacles()
         self._last = Instant(0)
 
     async def run(self, items: list[Item], extra: Keys, transaction: Transaction) -> Made:
@@ -114,8 +116,8 @@ class Batches:
         facts = await transaction.run(ledger_store.facts_load(keys, self._classes, self._traits))
         before = ledger_store.before_of(facts)
         changes = Changes()
-        granting = await self._granting(items, facts, keys, transaction)
         now = self._now(transaction.now)
+        granting = await self._granting(items, facts, keys, now, transaction)
         for item in items:
             _decide(item, facts, changes, now, granting)
         if granting is not None:
@@ -148,7 +150,12 @@ class Batches:
         return Made(changes, granting, revision, written=True)
 
     async def _granting(
-        self, items: list[Item], facts: Facts, keys: Keys, transaction: Transaction
+        self,
+        items: list[Item],
+        facts: Facts,
+        keys: Keys,
+        now: Instant,
+        transaction: Transaction,
     ) -> Granting | None:
         asked = AdmissionKeys()
         cases = [item.case for item in items if item.case is not None]
@@ -159,12 +166,13 @@ class Batches:
         began = self._chronometer.monotonic()
         loaded = await transaction.run(admission_store.facts_load(asked))
         wall = self._clock.now() if transaction.now is None else transaction.now
-        share = LedgerShare(facts, keys, loaded.leases, self._now(transaction.now))
+        share = LedgerShare(facts, keys, loaded.leases, now, self._obstacles)
         return Granting.begun(loaded, self._chronometer, wall, began, share)
 
     def _now(self, told: Instant | None) -> Instant:
-        """One time per batch, the database's if it tells one, never before that of the last."""
-        self._last = max(self._last, self._clock.now() if told is None else told)
+        """One time per batch, the database's if it tells one, always after that of the last."""
+        now = self._clock.now() if told is None else told
+        self._last = Instant(max(self._last + 1, now))
         return self._last
 
 
@@ -201,6 +209,8 @@ def _decide(
     except NeedsLedgerError:
         raise
     except Exception as fault:  # a fault in one decision must not take the others down
+        if item.case is not None:
+            raise  # it may have given back half of what leases held: all are tried one by one
         log.exception("deciding %r failed", type(item.use_case or item.case).__name__)
         item.refusal = fault
     else:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import structs
 
 from moorage.core.admission.admit import LineShort, admit
 from moorage.core.admission.facts import Changes, Facts
@@ -11,7 +12,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, LeaseId
 from moorage.core.ledger import allocations
-from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.allocations import ConsumerRequest, MisfitError
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -19,6 +20,7 @@ from moorage.core.ledger.model import Allocations
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.chronometer import Chronometer
 from moorage.service.ledger import allocation_keys
+from moorage.service.obstacles import Obstacles
 from moorage.store import admission as admission_store
 from moorage.store.api import Plan
 
@@ -40,12 +42,14 @@ class LedgerShare:
         loaded: LedgerKeys,
         leases: Mapping[LeaseId, Lease],
         now: Instant,
+        obstacles: Obstacles,
     ) -> None:
         self._facts = facts
         self._loaded = loaded
         self._leases = leases
         """All that the batch has loaded so far."""
         self._now = now
+        self._obstacles = obstacles
         self.changes = LedgerChanges()
         """What stands and was not fetched yet."""
         self._claims: list[tuple[LedgerChanges, LedgerChanges]] = []
@@ -59,6 +63,10 @@ class LedgerShare:
         self._need(allocation_keys([request]))
         try:
             made = allocations.replace_for(self._facts, self._now, [request])
+        except MisfitError as refusal:
+            inventory = self._facts.inventories_of(refusal.provider)[refusal.resource_class]
+            self._obstacles.note(lease.id, refusal.provider, refusal.resource_class, inventory)
+            return refusal.message
         except Error as refusal:
             return refusal.message
         self._claims.append((made, self._facts.before(made)))
@@ -78,15 +86,36 @@ class LedgerShare:
         self._claims.clear()
 
     def release(self, lease: Lease) -> None:
-        """Give back what a lease holds, unless somebody has done so already."""
-        request = request_of(lease)
-        if request is None:
+        """Give back what a lease holds, unless somebody has done so already.
+
+        Then its consumer is gone, or was made anew by others: what that holds is theirs.
+        """
+        if lease.allocations is None:
             return
-        self._need(LedgerKeys(consumers={request.consumer}))
-        if request.consumer in self._facts.consumers:
-            made = allocations.delete_for(self._facts, self._now, request.consumer)
+        held = _holdings.decode(lease.allocations)
+        self._need(LedgerKeys(consumers={held.consumer}))
+        consumer = self._facts.consumers.get(held.consumer)
+        if consumer is not None and consumer.created_at == held.since:
+            made = allocations.delete_for(self._facts, self._now, held.consumer)
             self._facts.apply(made)
             self.changes.update(made)
+
+    def dated(self, lease: Lease) -> Lease:
+        """Return a lease that was just granted, with the time at which its consumer was made."""
+        if lease.allocations is None:
+            return lease
+        held = structs.replace(_holdings.decode(lease.allocations), since=self._now)
+        return structs.replace(lease, allocations=text_of(held))
+
+    def stuck(self) -> str:
+        """Return the tickets that need not be tried, for `lines_load`."""
+        return self._obstacles.stuck(self._facts)
+
+    def forget(self, leases: Mapping[LeaseId, Lease | None]) -> None:
+        """Remember no obstacle of those that do not wait any more."""
+        for key, lease in leases.items():
+            if lease is None or lease.state != "waiting":
+                self._obstacles.forget(key)
 
     def fetched(self) -> LedgerChanges:
         """Return what stands since this was last called."""
@@ -165,15 +194,19 @@ class Granting:
                 )
             except LineShort as short:
                 self.ledger.take_back()
-                yield from admission_store.lines_load(self.facts, short.wanted)
+                yield from admission_store.lines_load(self.facts, short.wanted, self.ledger.stuck())
                 continue
             self.ledger.kept()
+            for key, lease in made.leases.items():
+                if lease is not None and lease.state == "granted":
+                    made.leases[key] = self.ledger.dated(lease)
             self.facts.apply(made)
             self.changes.update(made)
             return
 
     def finish(self) -> None:
         """Let the timeline be saved if anything is, or if it was not saved for long."""
+        self.ledger.forget(self.changes.leases)
         if self.changes or self._late:
             self.changes.timeline = self.facts.timeline
 
@@ -186,6 +219,8 @@ class Holding(msgspec.Struct, frozen=True):
     project_id: str
     user_id: str
     consumer_type: str | None = None
+    since: Instant | None = None
+    """When its consumer was made, once the lease is granted."""
 
 
 _holdings = msgspec.json.Decoder(Holding)

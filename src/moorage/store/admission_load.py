@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, Timeline
+from moorage.core.admission.rules import room_of
 from moorage.core.limits import DUE_MAX
 from moorage.store.admission_rows import (
     RANK_LEAST,
@@ -36,10 +37,17 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     return facts
 
 
-def lines_load(facts: Facts, wanted: dict[str, int]) -> Plan[None]:
+def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[None]:
     """Let the lines of some pools be at least so long, as they are stored, or whole.
 
-    Tickets that are loaded already stay as the batch has changed them.
+    Without those who are passed over for sure, whom `admit` would read in vain. Tickets that are
+    loaded already stay as the batch has changed them.
+
+    Args:
+        facts: to which the tickets are added.
+        wanted: how many tickets of which pool.
+        stuck: tickets that do not fit into the ledger as long as it stands as they saw it, see
+            `Obstacles`.
     """
     queries = []
     for pool, tickets in wanted.items():
@@ -49,7 +57,9 @@ def lines_load(facts: Facts, wanted: dict[str, int]) -> Plan[None]:
             last = facts.leases[known[-1]]
             after = (-last.priority, last.arrival)
         # One more than is wanted tells whether there are more.
-        queries.append(Query("line_load", (pool, *after, tickets - len(known) + 1)))
+        most, owners = room_of(facts, facts.pools[pool])
+        missing = tickets - len(known) + 1
+        queries.append(Query("line_load", (pool, *after, missing, most, encode(owners), stuck)))
     results = yield queries
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
         line = facts.lines[pool]

@@ -147,6 +147,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             units,
             len(pools) > 1,
             lease.pull,
+            lease.forced,
             lease.owner,
             lease.state,
             None if lease.token is None else str(lease.token),

@@ -30,12 +30,34 @@ def bar_of(facts: Facts, pool: Pool, ticket: Lease, units: int, granted: int = 0
         return "paused"
     if units > limit_of(facts, pool):
         return "above_limit"
-    quota = pool.spec.quota
-    if quota is not None:
-        held = facts.held.get((pool.name, ticket.owner), 0) + granted
-        if held + units > quota:
-            return "quota"
+    quota = quota_left(facts, pool, ticket.owner)
+    if quota is not None and units + granted > quota:
+        return "quota"
     return None
+
+
+def quota_left(facts: Facts, pool: Pool, owner: str) -> int | None:
+    """Return how many units an owner may hold yet; None: as many as there are.
+
+    Below 0 if the quota was lowered, or if something was forced.
+    """
+    if pool.spec.quota is None:
+        return None
+    return pool.spec.quota - facts.held.get((pool.name, owner), 0)
+
+
+def room_of(facts: Facts, pool: Pool) -> tuple[int, dict[str, int]]:
+    """Return the most units that anybody, and that single owners may want without a `Bar`.
+
+    So that a line can be read without those who are passed over anyway, however many they are.
+    """
+    most = limit_of(facts, pool)
+    if pool.spec.quota is None:
+        return most, {}
+    most = min(most, pool.spec.quota)
+    owners = {owner for name, owner in facts.held if name == pool.name}
+    left = {owner: quota_left(facts, pool, owner) or 0 for owner in owners}
+    return most, {owner: units for owner, units in left.items() if units < most}
 
 
 def silence_ends(ticket: Lease, silence: int | None) -> int | None:

@@ -66,6 +66,18 @@ class Shift:
         return self.taken.get(key, 0) - self.given.get(key, 0)
 
 
+class MisfitError(Error):
+    """An inventory does not admit what is asked of it.
+
+    So it stays as long as the inventory is the same and no less of it is used.
+    """
+
+    def __init__(self, code: Code, message: str, provider: ProviderId, resource_class: str) -> None:
+        super().__init__(code, message)
+        self.provider = provider
+        self.resource_class = resource_class
+
+
 def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> Changes:
     """Let every consumer hold exactly what its request says.
 
@@ -239,9 +251,9 @@ def _add(sums: dict[tuple[ProviderId, str], int], allocations: Allocations) -> N
             sums[uuid, name] = sums.get((uuid, name), 0) + amount
 
 
-def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> Error:
-    return Error(
-        code,
+def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> MisfitError:
+    message = (
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on "
-        f"resource provider '{uuid}'. The requested amount would {why}.",
+        f"resource provider '{uuid}'. The requested amount would {why}."
     )
+    return MisfitError(code, message, uuid, name)

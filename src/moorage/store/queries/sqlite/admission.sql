@@ -76,13 +76,29 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_due JOIN lease ON lease.id = lease_due.lease
 WHERE lease_due.due <= ?1 ORDER BY lease_due.due LIMIT ?2;
 
--- A pool's tickets after (rank, arrival), in the order of the line.
+-- A pool's tickets after (rank, arrival), in the order of the line. Not those who are passed over
+-- for sure: who wants more than ?5 units, or than ?6 leaves to its owner (neither holds for what is
+-- forced), and who does not fit into the ledger, which on the provider that ?7 names has not
+-- changed since in what matters (without a provider: the caller has looked).
 -- name: line_load --
+WITH room (owner, units) AS MATERIALIZED (
+    SELECT key, value FROM json_each(?6)
+), stuck (lease) AS MATERIALIZED (
+    SELECT one.value ->> 0
+    FROM json_each(?7) AS one LEFT JOIN provider ON provider.uuid = one.value ->> 1
+    WHERE one.value ->> 1 IS NULL OR (
+        provider.inventories -> (one.value ->> 2) ->> 'updated_at' = one.value ->> 3
+        AND provider.inventories -> (one.value ->> 2) ->> 'used' >= one.value ->> 4
+    )
+)
 SELECT lease.body, lease_due.heard_until
-FROM lease_need JOIN lease ON lease.id = lease_need.lease
+FROM lease_need LEFT JOIN room ON room.owner = lease_need.owner
+    JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > (?2, ?3)
+    AND (lease_need.forced OR lease_need.units <= min(?5, COALESCE(room.units, ?5)))
+    AND lease_need.lease NOT IN (SELECT stuck.lease FROM stuck)
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
 -- name: pool_upsert --
@@ -119,9 +135,9 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due WHERE lease = ?;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, owner, state, token,
-    asked_at, granted_at, ended_at, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, forced, owner, state,
+    token, asked_at, granted_at, ended_at, cause)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
     token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
     cause = excluded.cause;

@@ -194,6 +194,7 @@ CREATE TABLE lease_need (
     units INTEGER NOT NULL,
     gang INTEGER NOT NULL,
     pull INTEGER NOT NULL,
+    forced INTEGER NOT NULL,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
     token TEXT,
@@ -203,7 +204,9 @@ CREATE TABLE lease_need (
     cause TEXT,
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) WHERE state = 'waiting';
+-- All that tells who of a line is passed over for sure stands in its index.
+CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival, owner, units, forced)
+    WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;

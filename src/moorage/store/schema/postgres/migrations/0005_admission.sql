@@ -65,6 +65,7 @@ CREATE TABLE lease_need (
     units BIGINT NOT NULL,
     gang BOOLEAN NOT NULL,
     pull BOOLEAN NOT NULL,
+    forced BOOLEAN NOT NULL,
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
     token TEXT,
@@ -74,7 +75,9 @@ CREATE TABLE lease_need (
     cause TEXT,
     PRIMARY KEY (pool, arrival, lease)
 );
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) WHERE state = 'waiting';
+-- All that tells who of a line is passed over for sure stands in its index.
+CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) INCLUDE (owner, units, forced)
+    WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;

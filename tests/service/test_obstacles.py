@@ -1,0 +1,171 @@
+"""Tickets that are passed over for long: nobody pays for them, and nobody forgets them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from moorage.core.admission.leases import Proof
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service import ledger as do
+from moorage.service.app import Service
+from moorage.service.granting import Holding
+from moorage.service.views import LeaseView
+from tests import cluster
+from tests.service.pools import MINUTE, ask, opened, spec
+from tests.service.running import TESTER, consumer_id, provider_id
+
+HOST, SIBLING = provider_id(1), provider_id(2)
+OTHER = consumer_id(999)
+WAITING = 40
+PATIENCE = 60 * MINUTE
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of each engine."""
+    return cluster.fresh() if request.param == "postgres" else f"sqlite:///{tmp_path}/m.sqlite"
+
+
+def play(url: str, scene: Callable[[Service], Awaitable[None]]) -> None:
+    """Run a scene on a fresh service with two hosts, of which the first has no room left."""
+
+    async def whole() -> None:
+        async with opened(url) as service:
+            for host in (HOST, SIBLING):
+                await service.transactor.submit(do.ProviderCreate(host, host))
+                offer = do.InventoryCreate(host, "VCPU", InventorySpec(4))
+                await service.transactor.submit(offer)
+            await take(service, OTHER, HOST, 4)
+            await service.admission.pool_put("p", spec(1_000, queue_max=1_000), None, TESTER)
+            await scene(service)
+
+    asyncio.run(whole())
+
+
+async def take(service: Service, consumer: ConsumerId, host: ProviderId, amount: int) -> None:
+    """Let somebody without a lease hold something."""
+    amounts = {host: {"VCPU": amount}}
+    request = ConsumerRequest(consumer, amounts, "other", "other", "INSTANCE", None)
+    await service.transactor.submit(do.AllocationsReplace([request]))
+
+
+async def wanting(service: Service, n: int, host: ProviderId, amount: int = 1) -> LeaseView:
+    """Ask for a unit of the pool together with something of a host."""
+    held = Holding(consumer_id(n), {host: {"VCPU": amount}}, "project", "user", "INSTANCE")
+    return await ask(service.admission, str(n), "p", allocations=held, patience=PATIENCE)
+
+
+async def crowded(service: Service, host: ProviderId) -> None:
+    """Let many want what there is no room for, and see that others are granted meanwhile."""
+    for n in range(WAITING):
+        assert (await wanting(service, n, host)).lease.state == "waiting"
+    assert (await ask(service.admission, "plain", "p")).lease.state == "granted"
+
+
+async def granted(service: Service) -> list[str]:
+    """Return the keys of all that is granted, by arrival."""
+    views, _ = await service.admission.leases(None, 1_000, "p", "granted")
+    return [view.lease.key for view in views]
+
+
+async def granted_at_last(service: Service, *keys: str) -> None:
+    """Return once just these are granted; the trial after a change of the ledger takes a moment."""
+    async with asyncio.timeout(20):
+        while await granted(service) != list(keys):
+            pass
+
+
+def held_by(service: Service, host: ProviderId) -> int:
+    """Return what the index says is used of a host."""
+    record = service.index.fleet.record(host)
+    assert record is not None
+    return record.inventories["VCPU"].used
+
+
+def test_room_that_somebody_gives_back_goes_to_the_first(url: str) -> None:
+    """Whoever did not fit is granted in the order of the line once the ledger has room."""
+
+    async def scene(service: Service) -> None:
+        await crowded(service, HOST)
+        await service.transactor.submit(do.AllocationsDelete(OTHER))
+        await granted_at_last(service, "0", "1", "2", "3", "plain")
+
+    play(url, scene)
+
+
+def test_room_that_is_added_goes_to_the_first(url: str) -> None:
+    """A host that offers more lets those start that did not fit."""
+
+    async def scene(service: Service) -> None:
+        await crowded(service, HOST)
+        record = service.index.fleet.record(HOST)
+        assert record is not None
+        more = do.InventoryUpdate(HOST, "VCPU", record.provider.generation, InventorySpec(6))
+        await service.transactor.submit(more)
+        await granted_at_last(service, "0", "1", "plain")
+
+    play(url, scene)
+
+
+def test_room_that_a_lease_gives_back_is_seen_in_the_same_batch(url: str) -> None:
+    """No moment passes between the end of a lease and the grant of those that did not fit."""
+
+    async def scene(service: Service) -> None:
+        holder = await wanting(service, 500, SIBLING, 4)
+        assert holder.lease.state == "granted"
+        await crowded(service, SIBLING)
+        await service.admission.release(holder.lease.id, Proof("me"))
+        assert await granted(service) == ["0", "1", "2", "3", "plain"]
+        assert held_by(service, SIBLING) == 4
+
+    play(url, scene)
+
+
+def test_what_others_hold_by_now_is_theirs(url: str) -> None:
+    """The end of a lease leaves a consumer alone that somebody has made anew."""
+
+    async def scene(service: Service) -> None:
+        holder = await wanting(service, 1, SIBLING, 3)
+        await service.transactor.submit(do.AllocationsDelete(consumer_id(1)))
+        await take(service, consumer_id(1), SIBLING, 2)
+        ended = await service.admission.release(holder.lease.id, Proof("me"))
+        assert ended.lease.state == "ended"
+        assert held_by(service, SIBLING) == 2
+
+    play(url, scene)
+
+
+def test_what_somebody_has_changed_goes_with_its_lease(url: str) -> None:
+    """A consumer that was only resized goes when its lease ends."""
+
+    async def scene(service: Service) -> None:
+        holder = await wanting(service, 1, SIBLING, 3)
+        smaller = {SIBLING: {"VCPU": 1}}
+        request = ConsumerRequest(consumer_id(1), smaller, "project", "user", "INSTANCE", 1)
+        await service.transactor.submit(do.AllocationsReplace([request]))
+        assert held_by(service, SIBLING) == 1
+        await service.admission.release(holder.lease.id, Proof("me"))
+        assert held_by(service, SIBLING) == 0
+
+    play(url, scene)
+
+
+def test_whoever_has_used_up_its_quota_is_next_once_it_has_not(url: str) -> None:
+    """Many tickets of one owner keep nobody up, and the first of them goes on when it may."""
+
+    async def scene(service: Service) -> None:
+        admission = service.admission
+        await admission.pool_put("q", spec(100, quota=2, queue_max=1_000), None, TESTER)
+        views = [await ask(admission, str(n), "q", patience=PATIENCE) for n in range(WAITING)]
+        assert [view.lease.state for view in views[:3]] == ["granted", "granted", "waiting"]
+        other = await ask(admission, "other", "q", owner="other")
+        assert other.lease.state == "granted"
+        await admission.release(views[0].lease.id, Proof("me"))
+        keys = [view.lease.key for view in (await admission.leases(None, 9, "q", "granted"))[0]]
+        assert keys == ["1", "2", "other"]
+
+    play(url, scene)
