@@ -62,7 +62,8 @@ class _Fault(Exception):
 class Transactor:
     """Takes requests from the queue, batch after batch.
 
-    `on_fatal` is called when a commit may or may not be durable; it should end the process.
+    `on_fatal` is called when a commit may or may not be durable, or when the index is wrong and cannot
+    be read anew; it should end the process.
     """
 
     def __init__(
@@ -259,18 +260,37 @@ class Transactor:
                 raise _Fault from error
             if made.written:
                 await transaction.commit()
-        self._tell(made)
+        await self._tell(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
-    def _tell(self, made: Made) -> None:
-        """Let the index and all followers know what is durable now."""
+    async def _tell(self, made: Made) -> None:
+        """Let the index and all followers know what is durable now.
+
+        It stands, whatever they make of it: a fault of theirs is no answer to those who asked.
+        """
         if made.revision is not None:
-            self._index.apply(made.revision, made.ledger)
+            try:
+                self._index.apply(made.revision, made.ledger)
+            except Exception:
+                log.exception("the index cannot follow revision %d; it is read anew", made.revision)
+                await self._index_anew()
         if made.written and made.granting is not None:
             for follower in self._followers:
-                follower(made.granting.changes, made.granting.when)
+                try:
+                    follower(made.granting.changes, made.granting.when)
+                except Exception:
+                    log.exception("%r failed at what was committed", follower)
+
+    async def _index_anew(self) -> None:
+        """Read the index anew; if that fails, too, end: whoever searches would be misled."""
+        try:
+            await self._index.load()
+        except Exception as error:
+            log.critical("the index cannot be read: %s; ending", error)
+            self._closed = True
+            self._on_fatal(error)
 
     def _failed(self, batch: list[Item], error: Exception) -> None:
         """Nothing of the batch was kept: say so to everybody who waits for it."""
