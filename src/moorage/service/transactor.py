@@ -62,8 +62,8 @@ class _Fault(Exception):
 class Transactor:
     """Takes requests from the queue, batch after batch.
 
-    `on_fatal` is called when a commit may or may not be durable, or when the index is wrong and cannot
-    be read anew; it should end the process.
+    `on_fatal` is called when a commit may or may not be durable, or when the index is wrong and
+    cannot be read anew; it should end the process.
     """
 
     def __init__(
