@@ -36,6 +36,7 @@ def told(**changed: Any) -> Any:
         ended_at=None,
         cause=None,
         detail="",
+        outcome=None,
         unheard=False,
         token="1.2.3",
         waiting=None,

@@ -38,6 +38,7 @@ class Code(StrEnum):
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
+    OUTCOME_TOLD = "outcome_told"
     SLOT_STATE = "slot_state"
     # It is somebody else's.
     HOLDER_MISMATCH = "holder_mismatch"

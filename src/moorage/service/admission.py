@@ -7,7 +7,7 @@ import msgspec
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import SECOND, Need, Pool, PoolSpec, State
+from moorage.core.admission.model import SECOND, Need, Pool, PoolSpec, Result, State
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.service import leasing, pooling
@@ -217,9 +217,7 @@ class Admission:
         """Take a lease away."""
         return await self._done(leasing.LeaseRevoke(lease, reason, by))
 
-    async def outcome(
-        self, lease: LeaseId, proof: Proof, result: leasing.Result, detail: str
-    ) -> LeaseView:
+    async def outcome(self, lease: LeaseId, proof: Proof, result: Result, detail: str) -> LeaseView:
         """Tell what became of what was started."""
         return await self._done(leasing.LeaseOutcome(lease, proof, result, detail))
 

@@ -1,12 +1,11 @@
 """The cases of leases and tickets: which keys each needs, and who decides it."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from moorage.core.admission import ending, leases
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Lease
+from moorage.core.admission.model import Lease, Result
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -15,8 +14,6 @@ from moorage.service.audit import Actor, audit_row
 from moorage.service.cases import AdmissionCase, AuditedCase, When
 from moorage.service.granting import request_from
 from moorage.service.ledger import allocation_keys
-
-Result = Literal["ok", "failed", "throttled"]
 
 
 @dataclass(frozen=True, slots=True)

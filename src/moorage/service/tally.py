@@ -31,7 +31,7 @@ class Tally:
             if lease is None:
                 continue
             for need in lease.needs:
-                if lease.ended_at is not None:
+                if lease.ended_at == when.moment.at:  # else it had ended, and is told of again
                     self.ended[need.pool, lease.cause or ""] += 1
                 elif lease.token is not None and lease.granted_at == when.moment.at:
                     self.granted[need.pool] += 1

@@ -149,7 +149,8 @@ class Lease:
 
     `state` is waiting, granted or ended. `token` is the fencing token, shown to the owner and to
     operators. `unheard`: its holder has not renewed it in time, and it goes on to occupy. A holder
-    must stop before `expires_at`; null: it need not renew. `cause` says why it has ended.
+    must stop before `expires_at`; null: it need not renew. `cause` says why it has ended. `outcome`
+    is what became of what was started with it: ok, failed or throttled; null: nobody has told.
     """
 
     id: str
@@ -170,6 +171,7 @@ class Lease:
     ended_at: datetime | None
     cause: str | None
     detail: str
+    outcome: str | None
     unheard: bool
     token: str | None
     waiting: Waiting | None
@@ -230,7 +232,7 @@ class RevokeWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWanted(HolderProof):
-    """What became of what was started."""
+    """What became of what was started; the first that is told counts."""
 
     result: Literal["ok", "failed", "throttled"]
     detail: str = ""

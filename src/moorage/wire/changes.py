@@ -158,6 +158,7 @@ class LeaseValue:
     ended_at: int | None
     cause: str | None
     detail: str
+    outcome: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,7 +217,11 @@ def test_outcomes_are_reported(native: Native, pool: str) -> None:
     after = native.ask("GET", "/v1/watch?wait=0").body["next"]
     made = ask(native, pool).body
     assert act(native, made["id"], "outcome", result="throttled", detail="429").status == 200
-    native.ask("DELETE", f"/v1/leases/{made['id']}")
+    ended = native.ask("DELETE", f"/v1/leases/{made['id']}").body
+    assert (ended["state"], ended["outcome"]) == ("ended", "throttled")
+    again = act(native, made["id"], "outcome", result="throttled")
+    assert (again.status, again.body) == (200, ended)
+    assert refused(act(native, made["id"], "outcome", result="ok")) == (409, "outcome_told")
     told = native.ask("GET", f"/v1/pools/{pool}:report").body
     assert (told["pool"], told["leases"], told["causes"]) == (pool, 1, {"released": 1})
     assert len(told["waited"]) == len(told["held"]) == 3
@@ -227,7 +231,7 @@ def test_outcomes_are_reported(native: Native, pool: str) -> None:
     (outcome,) = (one["value"] for one in seen if one["kind"] == "outcome")
     assert (outcome["pool"], outcome["result"], outcome["detail"]) == (pool, "throttled", "429")
     leases = [one["value"] for one in seen if one["kind"] == "lease"]
-    assert [lease["state"] for lease in leases] == ["granted", "ended"]
+    assert [lease["state"] for lease in leases] == ["granted", "granted", "ended"]
     assert not any({"token", "allocations", "digest"} & set(lease) for lease in leases)
     assert [one["value"]["occupied"] for one in seen if one["kind"] == "pool"] == [1, 0]
 

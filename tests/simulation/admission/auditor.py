@@ -234,6 +234,11 @@ class Auditor:
         order = ("waiting", "granted", "ended")
         ahead = order.index(after.state) >= order.index(before.state)
         claim(ahead, "I7", after.id, "went from", before.state, "to", after.state)
+        if before.outcome != after.outcome:
+            told = [one for one in self.told if isinstance(one.call, do.Report)]
+            right = before.outcome is None and any(one.lease == after.id for one in told)
+            claim(right, "I9", after.id, "has another outcome:", before.outcome, after.outcome)
+            before = structs.replace(before, outcome=after.outcome)
         if before.state == "ended":
             claim(before == after, "I7", after.id, "changes after its end")
         for name in FIXED:

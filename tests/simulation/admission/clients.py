@@ -229,6 +229,7 @@ class Client:
                 yield do.Hold(lease.id, self.name, lease.token, hold)
             case 4:
                 yield do.Report(lease.id, self.name, lease.token, "failed")
+                yield do.Report(lease.id, self.name, lease.token, "ok")
                 yield do.Release(lease.id, self.name, Token(0, 0, 0))
             case 5:
                 other, token = self.random.choice(self.old)

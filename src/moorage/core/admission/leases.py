@@ -4,8 +4,6 @@ Each decision returns its changes and the id of the lease it is about. Nobody is
 for who keeps its place in `retry`: `admit.py` does that, once for all decisions of a batch.
 """
 
-from typing import Literal
-
 from msgspec import structs
 
 from moorage.core.admission import pacing
@@ -25,7 +23,7 @@ from moorage.core.admission.asking import (
 )
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool
+from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
 from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -187,21 +185,28 @@ def retry(
 
 
 def outcome(
-    facts: Facts,
-    moment: Moment,
-    lease: LeaseId,
-    proof: Proof,
-    result: Literal["ok", "failed", "throttled"],
-    detail: str,
+    facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, result: Result, detail: str
 ) -> Answer:
-    """Note what became of a start, in each of its pools; also after its end.
+    """Note what became of a start, in each of its pools.
 
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: it was never granted.
+    A lease has one outcome, and the first that is told counts: to repeat it changes nothing. It may
+    be told for as long as the lease is remembered, however that has ended (a start goes on after
+    its hold, and after a lease that was lost or revoked): it is evidence, and frees or takes no
+    units.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: it was never granted,
+    OUTCOME_TOLD: another one was told before.
     """
     found = _found(facts, lease)
     check_proof(found, proof)
     if found.granted_at is None:
         raise Error(Code.INVALID, f"lease {lease} was never granted, so nothing can be its outcome")
+    if found.outcome == result:
+        return Changes(), lease
+    if found.outcome is not None:
+        raise Error(
+            Code.OUTCOME_TOLD,
+            f"the outcome of lease {lease} was told before: {found.outcome}; the first counts",
+        )
     told = [
         Outcome(
             lease=lease,
@@ -215,7 +220,7 @@ def outcome(
         for name in units_by_pool(found.needs)
         if (pool := facts.pools.get(name)) is not None
     ]
-    return Changes(outcomes=told), lease
+    return Changes(leases={lease: structs.replace(found, outcome=result)}, outcomes=told), lease
 
 
 def anew(lease: Lease, fresh: LeaseId, key: str) -> Ask:

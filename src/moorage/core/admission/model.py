@@ -25,6 +25,9 @@ State = Literal["waiting", "granted", "ended"]
 Cause = Literal["released", "hold_over", "ttl_over", "revoked", "withdrawn", "unheard", "retried"]
 """Why a lease has ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
 
+Result = Literal["ok", "failed", "throttled"]
+"""What became of a start."""
+
 
 class Timeline(Struct, frozen=True):
     """How the service's time stands to the wall clock's; one row, and the lock of all admission.
@@ -228,20 +231,22 @@ class Lease(Struct, frozen=True):
     cause: Cause | None = None
     detail: str = ""
     """Of an end: who or what, for people. Of a ticket: what the ledger said when it did not fit."""
+    outcome: Result | None = None
+    """What became of what was started with it; None: nobody has told."""
 
 
 class Outcome(Struct, frozen=True):
-    """What became of a start, as its holder tells; evidence for choosing a limit."""
+    """What became of a start, as its holder tells once; evidence for choosing a limit."""
 
     lease: LeaseId
     pool: str
     at: Instant
-    result: Literal["ok", "failed", "throttled"]
+    result: Result
     detail: str
     limit: int
-    """The pool's limit when it was granted... as far as known: when it was told."""
+    """The pool's limit at the time at which it was told."""
     occupied: int
-    """Units in use in the pool at that time."""
+    """Units in use in the pool at that time, those of the lease included if it still holds any."""
 
 
 def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:

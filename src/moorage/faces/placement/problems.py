@@ -63,6 +63,7 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.KEY_REUSED: Outcome(409),
     Code.TOKEN_STALE: Outcome(409),
     Code.LEASE_ENDED: Outcome(409),
+    Code.OUTCOME_TOLD: Outcome(409),
     Code.SLOT_STATE: Outcome(409),
     Code.HOLDER_MISMATCH: Outcome(403),
     Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE),

@@ -78,6 +78,7 @@ def shown(view: LeaseView, token: bool) -> wire.Lease:
         ended_at=time_or_none(view.ended_at),
         cause=lease.cause,
         detail=lease.detail,
+        outcome=lease.outcome,
         unheard=view.unheard,
         token=str(lease.token) if token and lease.token is not None else None,
         waiting=None if view.standing is None else _standing_shown(view.standing),

@@ -37,6 +37,7 @@ STATUSES: dict[Code, int] = {
     Code.KEY_REUSED: 409,
     Code.TOKEN_STALE: 409,
     Code.LEASE_ENDED: 409,
+    Code.OUTCOME_TOLD: 409,
     Code.SLOT_STATE: 409,
     Code.HOLDER_MISMATCH: 403,
     Code.INVENTORY_IN_USE: 409,
