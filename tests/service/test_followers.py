@@ -42,7 +42,7 @@ def test_a_fault_of_a_follower_is_nobodys_answer(
         holder = (await ask(admission, "1", "p")).lease
         waiting = asyncio.create_task(admission.ask(wish("2", "p"), TESTER, 5.0))
         while not one.service.admission.waiting.count:
-            await asyncio.sleep(0)
+            await asyncio.wait([waiting], timeout=0)
         assert (await admission.revoke(holder.id, "a test", TESTER)).lease.cause == "revoked"
         second = (await waiting).lease
         assert second.state == "granted"

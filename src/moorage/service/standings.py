@@ -61,8 +61,10 @@ class Standings:
         return None if bound is None else bound.text
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Remember which pools have changed."""
-        self._changed.update(changes.pools)
+        """Remember which pools have changed, of those that anybody has asked about."""
+        for pool in changes.pools:
+            if pool in self._passes or pool in self._under_way:
+                self._changed.add(pool)
 
     async def _pass(self, pool: str) -> Pass:
         loop = asyncio.get_running_loop()
@@ -75,19 +77,28 @@ class Standings:
         task = self._under_way.get(pool)
         if task is None or pool in self._changed:
             self._changed.discard(pool)
-            task = self._under_way[pool] = loop.create_task(
-                self._engine.read_aside(pass_load(pool))
-            )
-        at = loop.time()
+            task = self._under_way[pool] = loop.create_task(self._read(pool))
+        return await asyncio.shield(task)
+
+    async def _read(self, pool: str) -> Pass:
+        """Pass over a pool's line; keep the pass, unless a newer one is under way already."""
+        at = asyncio.get_running_loop().time()
+        mine = asyncio.current_task()
         try:
-            one = await asyncio.shield(task)
+            one = await self._engine.read_aside(pass_load(pool))
         finally:
-            if task.done() and self._under_way.get(pool) is task:
+            newest = self._under_way[pool] is mine
+            if newest:
                 del self._under_way[pool]
+        if newest:
+            self._keep(pool, at, one)
+        return one
+
+    def _keep(self, pool: str, at: float, one: Pass) -> None:
         if len(self._passes) >= POOLS_MAX:
             self._passes.clear()
+            self._changed &= self._under_way.keys()
         self._passes[pool] = (at, one)
-        return one
 
 
 def _place(one: Pass, ticket: Lease, pool: str) -> Place:

@@ -18,10 +18,10 @@ class Tally:
         """Leases and tickets, by pool and cause."""
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Follow the pools."""
+        """Follow the pools; of one that is gone nothing is told any more."""
         for name, pool in changes.pools.items():
             if pool is None:
-                self.pools.pop(name, None)
+                self._forget(name)
             else:
                 self.pools[name] = pool
 
@@ -35,3 +35,9 @@ class Tally:
                     self.ended[need.pool, lease.cause or ""] += 1
                 elif lease.token is not None and lease.granted_at == when.moment.at:
                     self.granted[need.pool] += 1
+
+    def _forget(self, name: str) -> None:
+        self.pools.pop(name, None)
+        self.granted.pop(name, None)
+        for one in [one for one in self.ended if one[0] == name]:
+            del self.ended[one]
