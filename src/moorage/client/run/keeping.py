@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from moorage.client.run.acquiring import Grant
 from moorage.client.run.answers import StrangeAnswerError
@@ -105,48 +105,60 @@ class Keeper:
             self._reason = told
 
 
-def give_back(
-    leases: Leases, grant_id: str, seconds: float, first: Callable[[float], None] | None = None
-) -> Exception | None:
+def give_back(leases: Leases, grant_id: str, seconds: float) -> Exception | None:
     """Release a lease or leave the line, trying for so many seconds at most.
 
     Args:
         leases: the way to the server.
         grant_id: of the lease or ticket.
         seconds: then it is left to its TTL, whatever keeps the server from answering.
-        first: what else to tell the server before; is given the seconds left.
 
     Returns:
         None if it is done, else why not.
     """
-    done: list[None] = []
-    trouble: list[Exception] = [UnreachableError("no answer in time")]
+    (trouble,) = carry_through([lambda left: leases.release(grant_id, left)], seconds)
+    return trouble
+
+
+def carry_through(
+    calls: Sequence[Callable[[float], object]], seconds: float
+) -> list[Exception | None]:
+    """Make each call, those before first, and again until it is answered or the time is over.
+
+    To repeat them must be harmless. Each is given the seconds that are left.
+
+    Returns:
+        For each call None if it is done, else why not.
+    """
+    troubles: list[Exception | None] = [UnreachableError("no answer in time") for _ in calls]
     until = elapsed() + seconds
+    pause = threading.Event()
 
     def work() -> None:
-        if first is not None:
-            try:
-                first(max(0.1, until - elapsed()))
-            except FAILURES as failure:
-                trouble[0] = failure
-        while True:
-            try:
-                leases.release(grant_id, max(0.1, until - elapsed()))
-            except RefusedError as refusal:
-                trouble[0] = refusal
-                if refusal.status < 500 and refusal.status != 429:
-                    return
-            except FAILURES as failure:
-                trouble[0] = failure
-            else:
-                done.append(None)
-                return
-            if pause.wait(min(0.2, max(0.0, until - elapsed()))) or elapsed() >= until:
+        left = dict(enumerate(calls))
+        while left:
+            for index, call in [*left.items()]:
+                troubles[index] = trouble = _tried(call, max(0.1, until - elapsed()))
+                if trouble is None or _final(trouble):
+                    del left[index]
+            if left and (pause.wait(min(0.2, max(0.0, until - elapsed()))) or elapsed() >= until):
                 return
 
-    pause = threading.Event()
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(seconds)
     pause.set()
-    return None if done else trouble[0]
+    return troubles
+
+
+def _tried(call: Callable[[float], object], seconds: float) -> Exception | None:
+    try:
+        call(seconds)
+    except FAILURES as failure:
+        return failure
+    return None
+
+
+def _final(trouble: Exception) -> bool:
+    """Will it be answered in the same way, however often it is tried?"""
+    return isinstance(trouble, RefusedError) and trouble.status < 500 and trouble.status != 429

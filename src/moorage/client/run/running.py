@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from moorage.client.run.acquiring import Acquiring, Grant
@@ -12,7 +12,7 @@ from moorage.client.run.answers import Lease
 from moorage.client.run.calls import Leases
 from moorage.client.run.children import Child, CommandError
 from moorage.client.run.durations import spoken
-from moorage.client.run.keeping import Keeper, give_back
+from moorage.client.run.keeping import Keeper, carry_through
 from moorage.client.run.keys import FileKey, GivenKey, Keys, OwnKey
 from moorage.client.run.notices import Notices
 from moorage.client.run.orders import Order
@@ -43,6 +43,14 @@ LOOK_SECONDS = 5.0
 SIGNALS_IF_LOST = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
+class Done(NamedTuple):
+    """How a command has ended."""
+
+    code: int
+    by_itself: bool
+    """It ran, and we have not ended it: that tells something of what was started."""
+
+
 class Run(NamedTuple):
     """One run: what is asked for, where to say things, and what signals come."""
 
@@ -57,7 +65,7 @@ def run(order: Order, notices: Notices) -> int:
         this = Run(order, notices, signals)
         if order.leases is None:
             notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
-            return _carry(this, None, None)
+            return _carry(this, None, None).code
         keys = _keys(order)
         try:
             acquiring = Acquiring(order.leases, order.wish, keys, order.patience)
@@ -70,7 +78,7 @@ def run(order: Order, notices: Notices) -> int:
                 notices.say(f"no lease of {order.wish.pools}: {failure}")
                 return EXIT_CODES.get(getattr(failure, "why", ""), FAILED)
             notices.say(_without(str(failure)))
-            return _carry(this, None, None)
+            return _carry(this, None, None).code
         return _held(this, order.leases, keys, grant)
 
 
@@ -83,28 +91,37 @@ def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> int:
     order, notices, signals = this
     keeper = None if grant.term is None else Keeper(leases, grant, grant.term, signals.wake)
     notices.say(_granted(grant.lease, order))
-    code: int | None = None
+    done: Done | None = None
     try:
-        code = _carry(this, grant.lease, keeper)
-        return code
+        done = _carry(this, grant.lease, keeper)
+        return done.code
     finally:
         if keeper is not None:
             keeper.close()
-        if keeper is None or not keeper.over:
-            _release(this, leases, keys, grant.lease, code)
+        _part(this, leases, keys, grant.lease, done, over=keeper is not None and keeper.over)
 
 
-def _release(this: Run, leases: Leases, keys: Keys, lease: Lease, code: int | None) -> None:
+def _part(
+    this: Run, leases: Leases, keys: Keys, lease: Lease, done: Done | None, over: bool
+) -> None:
+    """Give the lease back unless it is over, and tell the outcome, for which it is never late."""
     order, notices, _ = this
-
-    def outcome(seconds: float) -> None:
+    code = None if done is None or not done.by_itself else done.code
+    calls: dict[str, Callable[[float], object]] = {}
+    if not over:
+        calls["release"] = lambda left: leases.release(lease.id, left)
+    if order.outcome and code is not None:
         result = "ok" if code == 0 else "failed"
-        leases.outcome(lease.id, lease.token, result, f"exit code {code}", seconds)
-
-    first = outcome if order.outcome and code is not None else None
-    trouble = give_back(leases, lease.id, order.release_timeout, first)
-    if trouble is not None:
-        notices.say(f"lease {lease.id} is not released ({trouble}): it ends by its TTL")
+        calls["outcome"] = lambda left: leases.outcome(
+            lease.id, lease.token, result, f"exit code {code}", left
+        )
+    troubles = dict(zip(calls, carry_through([*calls.values()], order.release_timeout)))
+    if troubles.get("outcome") is not None:
+        notices.say(f"the outcome is not told ({troubles['outcome']})")
+    if over:
+        return
+    if troubles["release"] is not None:
+        notices.say(f"lease {lease.id} is not released ({troubles['release']}): it ends by its TTL")
         return
     try:
         keys.spend()
@@ -112,15 +129,15 @@ def _release(this: Run, leases: Leases, keys: Keys, lease: Lease, code: int | No
         notices.say(f"the key file stays: {error}")
 
 
-def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> int:
-    """Run the command to its end, with or without a lease; return the exit code."""
+def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> Done:
+    """Run the command to its end, with or without a lease."""
     order, notices, signals = this
     tied = None if keeper is None else SIGNALS_IF_LOST.get(order.on_lost)
     try:
         child = Child(order.command, environment_of(os.environ, lease), tied)
     except CommandError as error:
         notices.say(str(error))
-        return error.code
+        return Done(error.code, by_itself=False)
     signals.before_stop = child.suspend
     if keeper is not None:
         keeper.start()
@@ -132,7 +149,7 @@ def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> int:
             elif number == signal.SIGCONT:
                 child.resume()
         watch.look()
-    return LOST if watch.ended_it else code
+    return Done(LOST if watch.ended_it else code, by_itself=not watch.ended_it)
 
 
 class _Watch:
