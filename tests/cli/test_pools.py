@@ -182,6 +182,15 @@ def test_outcomes_are_reported(cli: Cli) -> None:
     assert done.returncode == 2
 
 
+def test_a_pool_needs_a_limit(cli: Cli) -> None:
+    """It is said what to do; the word `none` is not offered, since it could only be refused."""
+    assert "--limit 50" in cli.refusal(2, "pool", "create", "limitless", "--hold", "20m")
+    done = moorage("pool", "create", "limitless", "--limit", "none", directory=cli.folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'none' is not a valid integer" in done.stderr
+    assert "no pool" in cli.refusal(1, "pool", "show", "limitless")
+
+
 FILE = """
 [pools."applied/one"]
 limit = 10

@@ -41,7 +41,7 @@ def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str,
 
 
 _OPTIONS = (
-    click.option("--limit", type=NoneOr(_AMOUNT), help="Units that may be held at once."),
+    click.option("--limit", type=_AMOUNT, help="Units that may be held at once."),
     click.option("--hold", type=NoneOr(_DURATION), help="Each lease ends so long after its grant."),
     click.option("--ttl", type=_DURATION, help="A lease that is not renewed lasts so long."),
     click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be asked for."),
@@ -95,7 +95,12 @@ def group() -> None:
 @spec_options
 @json_option
 def create(name: str, given: dict[str, Any], as_json: bool) -> None:
-    """Make the pool NAME and print its limit and its pacing; 4 if there is one already."""
+    """Make the pool NAME and print its limit and its pacing; 4 if there is one already.
+
+    Pools with named slots are made by Boskos' configuration file.
+    """
+    if "limit" not in given:
+        raise Failure(USAGE, "a pool needs a limit: name how many units, for example --limit 50")
     with at_server() as admission:
         made = admission.pool_put(name, PoolWanted(**given, generation=0))
     _show_one(made, as_json, f"made {made.name}: {summary(made)}")

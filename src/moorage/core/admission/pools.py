@@ -172,9 +172,13 @@ def _check_kind(name: str, before: Pool | None, spec: PoolSpec, slotted: bool) -
     if slotted and not has_slots:
         raise Error(Code.INVALID, f"pool {name} has a limit; it cannot have slots")
     if has_slots and spec.limit is not None:
-        raise Error(Code.INVALID, f"pool {name} has slots; they are its limit")
+        raise Error(Code.INVALID, f"pool {name} has slots; they are its limit: name no other one")
     if not has_slots and spec.limit is None:
-        raise Error(Code.INVALID, f"pool {name} has no slots, so it needs a limit")
+        raise Error(
+            Code.INVALID,
+            f"pool {name} has no slots, so it needs a limit: a number of units"
+            " (slots come from Boskos' configuration file)",
+        )
 
 
 def _check_pacing(pacing: Pacing) -> None:
