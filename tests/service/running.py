@@ -161,9 +161,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running(path: Path, *, queue_max: int = 10_000, vfs: str = "") -> AsyncIterator[Running]:
+async def running(
+    path: Path, *, queue_max: int = 10_000, vfs: str = "", clock: HandClock | None = None
+) -> AsyncIterator[Running]:
     """Start a service on `path`; at the end its own check must find nothing, unless it is dead."""
-    clock = HandClock()
+    clock = clock or HandClock()
     engine = Watched(open_engine(f"sqlite:///{path}", vfs=vfs or None))
     fatal: list[Exception] = []
     service = await Service.start(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import SECOND, Pacing
+from moorage.core.admission.model import SECOND, Pacing, PoolSpec
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.service import ledger as do
@@ -20,7 +20,7 @@ from tests.service.pools import (
     spec,
     wish,
 )
-from tests.service.running import TESTER, Running, consumer_id
+from tests.service.running import TESTER, HandClock, Running, consumer_id, running
 
 
 def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
@@ -40,6 +40,31 @@ def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
                 await service.admission.release(lease, Proof("me"))
 
     asyncio.run(after(asyncio.run(before())))
+
+
+def test_a_quick_restart_takes_no_time_from_a_short_ttl(tmp_path: Path) -> None:
+    """A holder is not silent while nobody listens: afterwards it has what it had before."""
+    clock = HandClock()
+    path = tmp_path / "m.sqlite"
+
+    async def before() -> LeaseId:
+        async with running(path, clock=clock) as one:
+            short = PoolSpec(limit=1, ttl=3 * SECOND, ttl_max=MINUTE)
+            await one.service.admission.pool_put("p", short, None, TESTER)
+            return (await ask(one.service.admission, "a", "p")).lease.id
+
+    async def after(lease: LeaseId) -> None:
+        async with running(path, clock=clock) as one:
+            admission = one.service.admission
+            await admission.sweeper.sweep()
+            await admission.renew(lease, Proof("me"))
+            clock.at += 4 * SECOND
+            await admission.sweeper.sweep()
+            assert (await admission.lease(lease)).lease.cause == "ttl_over"
+
+    lease = asyncio.run(before())
+    clock.at += 4 * SECOND
+    asyncio.run(after(lease))
 
 
 def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ LONG = 20 * SECOND
 
 def begun(clock: HandClock) -> tuple[Chronometer, Timeline]:
     """A process that has just had its first batch."""
-    chronometer = Chronometer(clock)
+    chronometer = Chronometer(clock, alone=False)
     timeline, _ = chronometer.read(Timeline(), clock.now(), clock.monotonic())
     return chronometer, timeline
 
@@ -47,3 +47,17 @@ def test_a_jump_is_seen_whichever_way() -> None:
         clock.jump = jump
         timeline, moment = chronometer.read(timeline, clock.now(), clock.monotonic())
         assert (moment.at, timeline.skew) == (clock.at, -jump)
+
+
+def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
+    """Beside others, a short gap is theirs: they were alive."""
+    for alone, outage in ((True, 4 * SECOND), (False, 0)):
+        clock = HandClock()
+        _, stored = begun(clock)
+        clock.at += 4 * SECOND
+        chronometer = Chronometer(clock, alone=alone)
+        assert chronometer.estimate(stored).moment.alive == clock.at - outage
+        for _ in range(2):
+            timeline, moment = chronometer.read(stored, clock.now(), clock.monotonic())
+            assert (moment.at - moment.alive, timeline.downtime) == (outage, outage)
+            clock.at += SECOND

@@ -53,7 +53,7 @@ class Service:
         index = Index(engine, standard_classes, standard_traits)
         await index.load()
         turns = Turns()
-        chronometer = Chronometer(clock)
+        chronometer = Chronometer(clock, alone=not engine.shared)
         batches = Batches(clock, chronometer, standard_classes, standard_traits)
         transactor = Transactor(
             engine, index, batches, turns, queue_max=queue_max, on_fatal=on_fatal

@@ -1,7 +1,7 @@
 """What time it is for admission in this process, see `core/admission/timeline.py`."""
 
 from moorage.core.admission.model import Moment, Timeline
-from moorage.core.admission.timeline import advance
+from moorage.core.admission.timeline import NOT_YET, advance
 from moorage.core.clock import Clock, Instant
 from moorage.service.cases import When
 
@@ -10,10 +10,15 @@ ALIVE_MICROSECONDS = 5_000_000
 
 
 class Chronometer:
-    """Tells admission's time: the wall clock's, as long as it goes with the machine's own."""
+    """Tells admission's time: the wall clock's, as long as it goes with the machine's own.
 
-    def __init__(self, clock: Clock) -> None:
+    `alone`: no other process serves this database, so nobody did before this one.
+    """
+
+    def __init__(self, clock: Clock, *, alone: bool) -> None:
         self._clock = clock
+        self._began = NOT_YET if alone else None
+        """Service time of the first reading."""
         self._last: tuple[When, int] | None = None
         """The last reading, and the monotonic time after it."""
         self._last_asked = 0
@@ -35,7 +40,9 @@ class Chronometer:
             when, then = self._last
             last = when.moment.at - timeline.skew
             expected = Instant(min(max(wall, last + asked - then), last + told - self._last_asked))
-        timeline, moment = advance(timeline, wall, expected)
+        timeline, moment = advance(timeline, wall, expected, self._began)
+        if self._began == NOT_YET:
+            self._began = moment.at
         self._last, self._last_asked = (When(moment, wall), told), asked
         return timeline, moment
 
@@ -43,7 +50,7 @@ class Chronometer:
         """Return the time now for whoever only looks; `timeline` as it is stored."""
         if self._last is None:
             wall = self._clock.now()
-            _, moment = advance(timeline, wall)
+            _, moment = advance(timeline, wall, began=self._began)
             return When(moment, wall)
         when, then = self._last
         passed = self._clock.monotonic() - then

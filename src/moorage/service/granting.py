@@ -165,7 +165,7 @@ class Granting:
         facts.timeline, moment = chronometer.read(before, wall, asked)
         when = When(moment, wall)
         # A process that starts after this one would take the jump for time that has passed.
-        jumped = facts.timeline.skew != before.skew
+        jumped = facts.timeline.skew != before.skew or facts.timeline.downtime != before.downtime
         return cls(facts, when, ledger, jumped or chronometer.is_late(before, when))
 
     def decide(self, case: AdmissionCase[object]) -> None:

@@ -1,7 +1,7 @@
 """Time runs on through jumps of the wall clock, and stands still for the holders in an outage."""
 
 from moorage.core.admission.model import SECOND, Timeline
-from moorage.core.admission.timeline import OUTAGE, advance
+from moorage.core.admission.timeline import NOT_YET, OUTAGE, advance
 from moorage.core.clock import Instant
 
 THEN = Instant(1_000 * SECOND)
@@ -69,3 +69,21 @@ def test_a_quick_restart_is_no_outage() -> None:
     assert moment.alive == THEN + OUTAGE
     _, moment = advance(Timeline(alive_at=THEN), Instant(THEN + OUTAGE + 1))
     assert moment.alive == THEN
+
+
+def test_a_restart_of_the_only_process_is_an_outage_however_short() -> None:
+    """Nobody was alive before it began: that time is no holder's silence."""
+    timeline, moment = advance(Timeline(alive_at=THEN), after(3), began=NOT_YET)
+    assert (moment.at, moment.alive, moment.outage_ended_at) == (after(3), THEN, after(3))
+    later, moment = advance(timeline, after(8), after(8), began=after(3))
+    assert (moment.alive, later.downtime) == (after(5), 3 * SECOND)
+    again, moment = advance(Timeline(alive_at=THEN), after(8), after(8), began=after(3))
+    assert (moment.alive, again.downtime) == (after(5), 3 * SECOND)
+
+
+def test_the_only_process_may_be_stopped_after_its_restart() -> None:
+    """Both are outages: before it began, and while it was stopped."""
+    stored = Timeline(alive_at=THEN)
+    timeline, moment = advance(stored, after(100), after(100), began=after(3))
+    assert (moment.alive, moment.outage_ended_at) == (THEN, after(100))
+    assert timeline.downtime == 100 * SECOND

@@ -60,6 +60,8 @@ class Auditor:
         """(owner, key) of new attempts, and what they are to replace."""
         self.jumped = False
         """The wall clock was set while no process looked: nobody can tell that from time."""
+        self.began: int | None = None
+        """True time at which the only process began, if it has committed nothing yet."""
         self.overdue: dict[LeaseId, int] = {}
         self.true = self.at = self.alive = 0
         self.outage_ended = 0
@@ -135,12 +137,20 @@ class Auditor:
         if self.at and not self.jumped:
             claim(abs(passed - (true - self.true)) <= JUMP, "I16", "time jumps by", passed)
         alive = moment.alive - self.alive
-        if self.at and passed <= OUTAGE:
+        if self.at and self.began is not None:
+            up = true - self.began + JUMP
+            claim(alive <= up, "I16", "was up for", up, "and counts as alive for", alive)
+            if passed and not self.jumped:
+                ended = moment.outage_ended_at
+                claim(moment.at - up <= ended <= moment.at, "I16", "no outage before", moment)
+            self.outage_ended = moment.outage_ended_at
+        elif self.at and passed <= OUTAGE:
             claim(alive == passed, "I16", "alive for", alive, "of", passed)
         elif self.at:
             claim(alive <= OUTAGE, "I16", "an outage of", passed, "counts as", alive)
             self.outage_ended = moment.at
         self.true, self.at, self.alive, self.jumped = true, moment.at, moment.alive, False
+        self.began = None
 
     def _pool(self, name: str, row: Pool | None) -> None:
         if row is None:

@@ -202,8 +202,16 @@ BUGS = (
         "I16",
         "an outage counts as silence",
         f"{CORE}/timeline.py",
-        "        downtime += gap\n",
+        "        downtime += at - lived_at\n",
         "        downtime += 0\n",
+    ),
+    Bug(
+        "I16",
+        "a quick restart counts as silence",
+        f"{CORE}/timeline.py",
+        "        downtime += back_at - lived_at\n",
+        "        downtime += 0\n",
+        SERVICE,
     ),
     Bug(
         "I17",

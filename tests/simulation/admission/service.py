@@ -105,6 +105,7 @@ class ServiceSimulation(Simulation):
             self.log.append((self.now, "does not start:", error))
             service = self.loop.run_until_complete(self._started(None))
         self.servers.append(service)
+        self.auditor.began = self.now
         self.knows = False
 
     async def _started(self, system: str | None) -> Service:

@@ -16,9 +16,15 @@ JUMP = SECOND
 OUTAGE = 15 * SECOND
 """Nobody served if nobody was alive for longer than this. Processes say so every 5 s or so."""
 
+NOT_YET = Instant(1 << 62)
+"""For `began`: its first moment is still to come."""
+
 
 def advance(
-    timeline: Timeline, wall: Instant, expected_wall: Instant | None = None
+    timeline: Timeline,
+    wall: Instant,
+    expected_wall: Instant | None = None,
+    began: Instant | None = None,
 ) -> tuple[Timeline, Moment]:
     """Return the timeline as of now, and now.
 
@@ -28,6 +34,8 @@ def advance(
         expected_wall: what it should say: the service time of this process's last batch, and what
             its monotonic clock has counted since, less the *present* `timeline.skew` (another
             process may have absorbed the same jump already); None: this process has none yet.
+        began: service time at which the only process that serves has begun to (`NOT_YET`: now):
+            nobody served before it, be it for less than `OUTAGE`. None: there may be others.
     """
     skew = timeline.skew
     if expected_wall is not None and abs(wall - expected_wall) > JUMP:
@@ -38,9 +46,12 @@ def advance(
             skew = timeline.alive_at - wall
         at = timeline.alive_at
     downtime, outage_ended_at = timeline.downtime, timeline.outage_ended_at
-    gap = at - timeline.alive_at
-    if timeline.alive_at and gap > OUTAGE:
-        downtime += gap
+    lived_at = timeline.alive_at
+    if lived_at and began is not None and lived_at < (back_at := min(began, at)):
+        downtime += back_at - lived_at
+        lived_at = outage_ended_at = Instant(back_at)
+    if lived_at and at - lived_at > OUTAGE:
+        downtime += at - lived_at
         outage_ended_at = Instant(at)
     after = structs.replace(
         timeline,
