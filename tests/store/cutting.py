@@ -5,6 +5,12 @@ from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 
+RECEIPT = b"WITH receipt AS"
+"""In the statement that every batch runs just before its COMMIT."""
+
+COMMITTED = b"COMMIT\0"
+"""In the server's answer to a COMMIT."""
+
 
 class Relay:
     """Passes bytes on between clients and a server. Use it as an asynchronous context manager."""
@@ -20,8 +26,12 @@ class Relay:
         """From now on what clients send is thrown away, and their line is cut."""
         self.mute = False
         """From now on what the server answers is thrown away, and the client's line is cut."""
+        self.commits_to_lose = 0
+        """Of so many of the next commits nobody will hear, because the client's line is cut."""
         self.cut = asyncio.Event()
         """A line was cut."""
+        self._writing: set[asyncio.StreamWriter] = set()
+        """Clients that have left the receipt of a commit."""
 
     async def __aenter__(self) -> "Relay":
         path = str(self.folder / SOCKET)
@@ -61,17 +71,26 @@ class Relay:
                 self.cut.set()
                 client.transport.abort()
                 return  # The server's side stays open: it does not know.
+            if RECEIPT in content:
+                self._writing.add(client)
             server.write(content)
         server.close()
 
     async def _downwards(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         while content := await _some(reader):
-            if self.mute:
+            if self.mute or self._loses(client, content):
                 self.cut.set()
                 client.transport.abort()
                 return
             client.write(content)
         client.close()
+
+    def _loses(self, client: asyncio.StreamWriter, answer: bytes) -> bool:
+        """Is this the answer to a commit that is to be lost?"""
+        if self.commits_to_lose and client in self._writing and COMMITTED in answer:
+            self.commits_to_lose -= 1
+            return True
+        return False
 
 
 async def _some(reader: asyncio.StreamReader) -> bytes:
