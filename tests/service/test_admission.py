@@ -228,9 +228,10 @@ def test_a_retry_is_one_step(url: str) -> None:
         await admission.pool_put("p", spec(), None, TESTER)
         first = (await ask(admission, "try-1", "p")).lease
         waiter = (await ask(admission, "other", "p")).lease
-        second = (await admission.retry(first.id, Proof("me"), "try-2")).lease
-        again = (await admission.retry(first.id, Proof("me"), "try-2")).lease
-        assert second == again
+        second = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
+        again = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
+        asked = (await ask(admission, "try-2", "p")).lease
+        assert second == again == asked
         assert (second.state, second.key) == ("granted", "try-2")
         assert (await admission.lease(first.id)).lease.cause == "retried"
         assert (await admission.lease(waiter.id)).lease.state == "waiting"
@@ -249,12 +250,15 @@ def test_operators_leave_traces(url: str) -> None:
             await admission.pool_put("p", spec(2), None, TESTER)
             forced = (await ask(admission, "f", "p", units=2, force=True)).lease
             assert await refusal(admission.pool_delete("p", TESTER)) is Code.POOL_IN_USE
-            await admission.revoke(forced.id, "it is in the way", TESTER)
+            for _ in range(2):
+                anew = (await admission.retry(forced.id, Proof("me"), "f2", TESTER)).lease
+            await admission.revoke(anew.id, "it is in the way", TESTER)
             await admission.pool_delete("p", TESTER)
             rows, _ = await service.audit.page(None, 100)
             assert [row.action for row in reversed(rows)] == [
                 "pool.put",
                 "pool.put",
+                "lease.force",
                 "lease.force",
                 "lease.revoke",
                 "pool.delete",

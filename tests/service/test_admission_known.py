@@ -63,7 +63,7 @@ def test_a_new_attempt_that_nobody_asks_for_is_withdrawn(tmp_path: Path) -> None
         await admission.pool_put("p", spec(1, on_retry="requeue"), None, TESTER)
         first = await ask(admission, "1", "p")
         waiting = await ask(admission, "2", "p")
-        again = await admission.retry(first.lease.id, Proof("me"), "3")
+        again = await admission.retry(first.lease.id, Proof("me"), "3", TESTER)
         assert again.lease.state == "waiting"
         await later(one, 31 * SECOND)
         assert (await admission.lease(again.lease.id)).lease.cause == "unheard"

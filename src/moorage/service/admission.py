@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
@@ -207,11 +208,11 @@ class Admission:
         """End a lease by itself so many microseconds from now; None: not at all."""
         return await self._done(leasing.LeaseHold(lease, proof, hold))
 
-    async def retry(self, lease: LeaseId, proof: Proof, key: str) -> LeaseView:
+    async def retry(self, lease: LeaseId, proof: Proof, key: str, by: Actor) -> LeaseView:
         """Release and ask anew, in one step."""
         old = (await self._lookout.lease(lease)).lease
         fresh = lease_id_new()
-        return await self._done(leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key))
+        return await self._done(leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by))
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
         """Take a lease away."""
@@ -256,7 +257,9 @@ class Admission:
 
 
 def _ask_of(wanted: AskWanted) -> Ask:
-    digest = hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()
+    # Without its key, so that what a retry has asked for anew can be asked for again by its own.
+    asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
+    digest = hashlib.sha256(asked).hexdigest()
     return Ask(
         id=lease_id_new(),
         owner=wanted.owner,

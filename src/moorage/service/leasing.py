@@ -14,6 +14,7 @@ from moorage.service.audit import Actor, audit_row
 from moorage.service.cases import AdmissionCase, AuditedCase, When
 from moorage.service.granting import request_from
 from moorage.service.ledger import allocation_keys
+from moorage.store.audit import AuditRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,7 @@ class LeaseAsk(LeaseCase):
             changes, _ = leases.poll(facts, when.moment, self.lease, self.until)
         self.rows = []
         if self.by is not None and changes.leases:
-            needs = {need.pool: need.units for need in ask.needs}
-            self.rows = [audit_row(when.wall, self.by, "lease.force", self.lease, after=needs)]
+            self.rows = [_forced_row(when, self.by, self.lease, ask)]
         return changes
 
 
@@ -185,6 +185,8 @@ class LeaseRetry(LeaseCase):
     proof: Proof
     fresh: LeaseId
     key: str
+    by: Actor
+    """Whoever starts anew what was forced leaves an audit row, too."""
 
     def keys(self) -> Keys:
         return Keys(leases={self.old}, asked={(self.owner, self.key)})
@@ -198,6 +200,9 @@ class LeaseRetry(LeaseCase):
         changes, self.lease = leases.retry(
             facts, when.moment, when.wall, self.old, self.proof, wish
         )
+        self.rows = []
+        if wish.forced and changes.leases:
+            self.rows = [_forced_row(when, self.by, self.lease, wish)]
         return changes
 
 
@@ -234,3 +239,9 @@ class Sweep(AdmissionCase[None]):
 
     def conclude(self, facts: Facts, when: When) -> None:
         """There is nothing to tell."""
+
+
+def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:
+    """Tell who occupies how many units whatever the limits say."""
+    needs = {need.pool: need.units for need in ask.needs}
+    return audit_row(when.wall, by, "lease.force", lease, after=needs)

@@ -71,7 +71,10 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Adm
             return leasing.LeaseHold(lease, Proof(owner, token), hold)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
-            return leasing.LeaseRetry(LeaseId(""), lease, ask.owner, proof, new_id(), ask.key)
+            fresh = new_id()
+            return leasing.LeaseRetry(
+                LeaseId(""), lease, ask.owner, proof, fresh, ask.key, OPERATOR
+            )
         case do.Report(lease, owner, token, result):
             return leasing.LeaseOutcome(lease, Proof(owner, token), result, "")
     return _pool_case(call, memory)

@@ -89,7 +89,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
     """Release and ask anew."""
     wanted = request.body
     view = await request.service.admission.retry(
-        _lease_id(request), _proof(request, wanted.token), wanted.key
+        _lease_id(request), _proof(request, wanted.token), wanted.key, by=request.actor
     )
     return Answer(STATUSES[view.lease.state], _told(request, view))
 
