@@ -44,7 +44,7 @@ def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
     """Return a pool as it would be."""
     told: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
     counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "slots": {}}
-    rest = {"paused": False, "next_grant_at": None, "why": None}
+    rest = {"paused": False, "next_grant_at": None, "first": None}
     return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
 
 

@@ -238,9 +238,11 @@ def test_top_once(cli: Cli) -> None:
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
-        assert len(row[6]) > 1
-    told = {one["pool"]["name"]: one["first"] for one in cli.answer("top")}
+        assert row[6] == "first in line; limit: 1 of 1 units of first are held by admin (1)"
+    told = {one["name"]: one["first"] for one in cli.answer("top")}
     assert told["first"]["id"] == high
+    shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))
+    assert (shown["first"], shown["why"]) == (row[4], row[6])
     for lease in (high, low):
         cli.admission.release(lease)
 

@@ -269,8 +269,8 @@ def test_two_processes_take_turns() -> None:
         assert sorted(revisions) == list(range(2, 22))
         facts = await facts_of(two, Keys(pools={"a"}))
         assert facts.pools["a"].occupied == facts.timeline.arrivals == 20
-        holders = await one.read(admission.holders_load("a", 99))
-        assert sorted(str(lease.token) for lease in holders) == sorted(
+        seen = await one.read_aside(admission.leases_window((0, ""), 99, pool="a"))
+        assert sorted(str(lease.token) for lease in seen.leases) == sorted(
             f"1.{revision}.0" for revision in revisions
         )
         await one.close()

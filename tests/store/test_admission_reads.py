@@ -123,18 +123,17 @@ def test_leases_in_windows(engine: Engine, pool_name: str | None, state: Any) ->
     asyncio.run(scenario())
 
 
-def test_holders_are_the_newest(engine: Engine) -> None:
-    """Those who hold units of a pool, newest first, no more than asked for."""
+def test_holders_are_counted(engine: Engine) -> None:
+    """Who holds units of a pool and how many: the most first, of equals the oldest."""
 
     async def scenario() -> None:
         leases = [
-            granted(ticket(n, "a"), granted_at=Instant(AT + n), token=Token(1, 1, n))
-            for n in range(7)
+            granted(ticket(n, "a"), granted_at=Instant(AT + n), token=Token(1, 1, n), owner=owner)
+            for n, owner in enumerate("zabaz")
         ]
         others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
         await saved(engine, pool("a"), pool("b"), *leases, *others)
-        assert await engine.read(admission.holders_load("a")) == leases[:1:-1]
-        assert await engine.read(admission.holders_load("a", 2)) == leases[:4:-1]
+        assert await engine.read(admission.holders_load("a")) == [("z", 2), ("a", 2), ("b", 1)]
 
     asyncio.run(scenario())
 

@@ -163,7 +163,12 @@ def show(name: str, as_json: bool) -> None:
     shown = asdict(pool) | {
         name: duration_text(getattr(pool, name)) for name in ("ttl", "ttl_max", "hold", "cooldown")
     }
-    shown |= {"pacing": pacing_text(pool.pacing)}
+    first = pool.first
+    shown |= {
+        "pacing": pacing_text(pool.pacing),
+        "first": None if first is None else f"{first.owner} {first.key}",
+        "why": None if first is None or first.waiting is None else first.waiting.reason,
+    }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
 

@@ -5,7 +5,7 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
 
-LOOKED_AT = 100
-"""Tickets, the oldest of a line, among which the first is looked for."""
-
 END_KEYS = (b"q", b"Q", b"")
 """What ends it; no byte at all: the terminal is gone."""
 
@@ -48,49 +45,39 @@ def top(once: bool, every: float, as_json: bool) -> None:
     """Show all pools, who is first in line and why it waits; q ends it."""
     with at_server() as admission:
         if as_json:
-            seen = look(admission)
-            show_json([_told(pool, first) for pool, first in seen])
+            show_json(msgspec.to_builtins([*admission.pools()]))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
-            show_table(COLUMNS, rows(look(admission)))
+            show_table(COLUMNS, rows(admission.pools()))
         else:
             _live(admission, every)
 
 
-def look(admission: Admission) -> list[tuple[Pool, Lease | None]]:
-    """Return all pools, each with the ticket that is first in its line, as far as it is seen."""
-    return [(pool, _first(admission, pool) if pool.waiting else None) for pool in admission.pools()]
-
-
-def rows(seen: list[tuple[Pool, Lease | None]]) -> list[list[str]]:
-    """Return what is seen as lines of a table."""
+def rows(pools: Iterable[Pool]) -> list[list[str]]:
+    """Return pools as lines of a table."""
     return [
         [
             pool.name,
             f"{pool.occupied}/{'-' if pool.limit is None else pool.limit}",
             str(pool.waiting),
             state_of(pool),
-            "-" if first is None else f"{first.owner} {first.key}",
-            "-" if first is None or first.waiting is None else eta_text(first.waiting) or "-",
-            pool.why or "-",
+            *_first(pool.first),
         ]
-        for pool, first in seen
+        for pool in pools
     ]
 
 
-def _first(admission: Admission, pool: Pool) -> Lease | None:
-    waiting = admission.leases_page(pool.name, "waiting", limit=LOOKED_AT).leases
-    told = [(one.waiting.position, one.asked_at, one) for one in waiting if one.waiting is not None]
-    return min(told, key=lambda each: each[:2])[2] if told else None
-
-
-def _told(pool: Pool, first: Lease | None) -> dict[str, object]:
-    return {"pool": msgspec.to_builtins(pool), "first": msgspec.to_builtins(first)}
+def _first(ticket: Lease | None) -> list[str]:
+    """Return who is first, when it may be granted, and why it waits."""
+    if ticket is None or ticket.waiting is None:
+        return ["-", "-", "-"]
+    waiting = ticket.waiting
+    return [f"{ticket.owner} {ticket.key}", eta_text(waiting) or "-", waiting.reason]
 
 
 def _live(admission: Admission, every: float) -> None:
     from rich.live import Live  # only now: it takes longer to load than most commands run
 
-    lines, remark = rows(look(admission)), None
+    lines, remark = rows(admission.pools()), None
     with _keys(), Live(auto_refresh=False, screen=True) as live:
         try:
             while True:
@@ -98,7 +85,7 @@ def _live(admission: Admission, every: float) -> None:
                 if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
                     return
                 try:
-                    lines, remark = rows(look(admission)), None
+                    lines, remark = rows(admission.pools()), None
                 except UnreachableError as error:  # it may come back: show what was seen last
                     remark = str(error)
         except KeyboardInterrupt:

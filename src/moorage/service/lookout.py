@@ -157,13 +157,13 @@ class Lookout:
         opens = pacing.opens_at(pool)
         back = when.wall - at
         with faults.told():
-            why = await self._standings.why(pool) if pool.waiting else None
+            first = await self._standings.first(pool.name) if pool.waiting else None
         return PoolView(
             pool=pool,
             slots=seen.slots,
             free=_free(pool, seen.slots, at),
             next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
-            why=why,
+            first=None if first is None else lease_view(first[0], when, first[1]),
         )
 
 

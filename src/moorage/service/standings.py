@@ -7,7 +7,7 @@ from moorage.core.admission import line
 from moorage.core.admission.eta import Place
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing
-from moorage.core.admission.model import Lease, Pool, Timeline
+from moorage.core.admission.model import Lease, Timeline
 from moorage.service.cases import When
 from moorage.store.admission_pass import Pass, pass_load
 from moorage.store.api import Engine
@@ -36,7 +36,22 @@ class Standings:
 
     async def of(self, ticket: Lease) -> Standing | None:
         """Return where a ticket stands; None: a pool of it is gone."""
-        passes = {need.pool: await self._pass(need.pool) for need in ticket.needs}
+        return self._standing(
+            ticket, {need.pool: await self._pass(need.pool) for need in ticket.needs}
+        )
+
+    async def first(self, pool: str) -> tuple[Lease, Standing] | None:
+        """Return the ticket that is first in a pool's line and where it stands; None: no one is."""
+        here = await self._pass(pool)
+        ticket = here.first
+        if ticket is None:
+            return None
+        others = [need.pool for need in ticket.needs if need.pool != pool]
+        passes = {pool: here} | {name: await self._pass(name) for name in others}
+        standing = self._standing(ticket, passes)
+        return None if standing is None else (ticket, standing)
+
+    def _standing(self, ticket: Lease, passes: dict[str, Pass]) -> Standing | None:
         facts = Facts()
         for one in passes.values():
             facts.timeline = one.facts.timeline
@@ -52,13 +67,6 @@ class Standings:
             {pool: _place(one, ticket, pool) for pool, one in passes.items()},
             {pool: one.evidence for pool, one in passes.items()},
         )
-
-    async def why(self, pool: Pool) -> str | None:
-        """Say what keeps the first in line from being granted; None: nothing does."""
-        one = await self._pass(pool.name)
-        moment = self._when(one.facts.timeline).moment
-        bound = line.binding(one.facts, moment, pool, one.evidence)
-        return None if bound is None else bound.text
 
     def note(self, changes: Changes, _when: When) -> None:
         """Remember which pools have changed, of those that anybody has asked about."""

@@ -34,8 +34,8 @@ class PoolView(Struct, frozen=True):
     """Units that could be granted if nobody were before; negative: over the limit."""
     next_grant_at: Instant | None
     """When pacing permits the next grant, by the wall clock; None: now."""
-    why: str | None
-    """What keeps the first in line from being granted; None: nobody waits."""
+    first: LeaseView | None
+    """Who is first in its line, and why that waits, as of at most a second ago; None: nobody."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -5,18 +5,15 @@ from typing import NamedTuple
 from moorage.core.admission.eta import Place
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.line import Evidence, places
-from moorage.core.admission.model import SECOND, Timeline
+from moorage.core.admission.model import SECOND, Lease, Timeline
 from moorage.core.ids import LeaseId
 from moorage.store.admission_load import pools_query, pools_take
 from moorage.store.admission_reads import line_window
-from moorage.store.admission_rows import leases_from_rows
-from moorage.store.api import Plan, Query
+from moorage.store.admission_rows import lease_from_row
+from moorage.store.api import Plan, Query, Row
 
 PAGE = 5_000
 """Tickets of a line that are read at once."""
-
-HOLDERS = 20
-"""Newest leases from which the owners are drawn that a sentence may name."""
 
 PASTS = 200
 """Newest ended leases from which it is drawn how long units are held."""
@@ -29,6 +26,8 @@ class Pass(NamedTuple):
     places: dict[LeaseId, Place]
     last: Place
     evidence: Evidence
+    first: Lease | None
+    """The ticket that is first in its line."""
 
 
 def pass_load(pool: str) -> Plan[Pass]:
@@ -37,7 +36,7 @@ def pass_load(pool: str) -> Plan[Pass]:
         Query("timeline_load"),
         pools_query(Keys(pools={pool})),
         Query("pasts_load", (pool, PASTS)),
-        Query("pool_holders_load", (pool, HOLDERS)),
+        Query("pool_holders_load", (pool,)),
     ]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
@@ -51,12 +50,11 @@ def pass_load(pool: str) -> Plan[Pass]:
         after = (page[-1].priority, page[-1].arrival)
     found = {lease: place[pool] for lease, place in places(rows).items()}
     last = found[rows[-1][1]] if rows else Place(0, 0)
-    held: dict[str, int] = {}
-    for lease in leases_from_rows(holders):
-        units = sum(need.units for need in lease.needs if need.pool == pool)
-        held[lease.owner] = held.get(lease.owner, 0) + units
+    heads: list[Row] = []
+    if rows:
+        (heads,) = yield [Query("lease_load", (rows[0][1],))]
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
-        holders=tuple(sorted(held.items(), key=lambda item: (-item[1], item[0]))),
+        holders=tuple((owner, units) for owner, units in holders),
     )
-    return Pass(facts, found, last, evidence)
+    return Pass(facts, found, last, evidence, lease_from_row(heads[0]) if heads else None)

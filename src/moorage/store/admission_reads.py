@@ -177,10 +177,10 @@ def line_window(pool: str, after: tuple[int, int] | None, rows_max: int) -> Plan
     ]
 
 
-def holders_load(pool: str, rows_max: int = 5) -> Plan[list[Lease]]:
-    """Load the leases that hold units of a pool, the newest first."""
-    (rows,) = yield [Query("pool_holders_load", (pool, rows_max))]
-    return leases_from_rows(rows)
+def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
+    """Load who holds how many units of a pool: the most first, of equals who has held longest."""
+    (rows,) = yield [Query("pool_holders_load", (pool,))]
+    return [(owner, units) for owner, units in rows]
 
 
 def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:

@@ -50,8 +50,8 @@ class Pool:
     """A pool as it is. `pacing` is what holds, chosen or not.
 
     `free` is what could be granted now if nobody were before; negative: it is over its limit.
-    `next_grant_at` is when pacing permits the next grant; null: now. `why` says, for people, what
-    keeps the first in line from being granted; null: nobody waits.
+    `next_grant_at` is when pacing permits the next grant; null: now. `first` is the ticket that is
+    first in its line, whose `waiting` tells what keeps it from being granted; null: nobody waits.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Pool:
     slots: dict[str, int]
     """How many slots are in which state; empty: it has none."""
     next_grant_at: datetime | None
-    why: str | None
+    first: "Lease | None"
     created_at: datetime
     updated_at: datetime
 

@@ -51,7 +51,7 @@ def test_a_ticket_waits_and_is_granted(native: Native, pool: str) -> None:
     assert set(told) == {"position", "eta_seconds", "code", "reason"}
     assert told["position"] == 1
     assert told["reason"] and told["code"]
-    assert native.ask("GET", f"/v1/pools/{pool}").body["why"]
+    assert native.ask("GET", f"/v1/pools/{pool}").body["first"] == ticket.body
     address = f"/v1/leases/{ticket.body['id']}"
     assert native.ask("GET", f"{address}?wait=0.01").body["state"] == "waiting"
     poll = later(lambda: native.ask("GET", f"{address}?wait=30"))

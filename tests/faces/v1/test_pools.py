@@ -44,7 +44,7 @@ def test_a_pool_is_as_described(native: Native) -> None:
         "over": False,
         "slots": {},
         "next_grant_at": None,
-        "why": None,
+        "first": None,
     }
     times = {name: made.body[name] for name in ("created_at", "updated_at")}
     assert made.body == expected | times

@@ -50,7 +50,7 @@ class Evidence(Struct, frozen=True):
     held: tuple[float, ...] = ()
     """Seconds for which past leases were held, rising."""
     holders: tuple[tuple[str, int], ...] = ()
-    """Owners and the units that they hold, the most first."""
+    """All owners and the units that they hold, the most first."""
 
 
 class Binding(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from moorage.core.admission.model import FREE, SECOND, Pacing, PoolSpec, pacing_default
+from moorage.faces.v1 import lease_words
 from moorage.faces.v1.bounds import microseconds, microseconds_or_none
 from moorage.faces.v1.encoding import seconds_of, time_of, time_or_none
 from moorage.faces.v1.routing import Request, Route
@@ -181,7 +182,7 @@ def shown(view: PoolView) -> wire.Pool:
         over=spec.limit is not None and pool.occupied > spec.limit,
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
-        why=view.why,
+        first=None if view.first is None else lease_words.shown(view.first, token=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
     )

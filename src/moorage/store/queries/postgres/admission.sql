@@ -95,13 +95,14 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 -- A pool's tickets after (rank, arrival), in the order of the line. Not those who are passed over
 -- for sure: who wants more than $5 units, or than $6 leaves to its owner (neither holds for what is
 -- forced), and who does not fit into the ledger, which on the provider that $7 names has not
--- changed since in what matters (without a provider: the caller has looked).
+-- changed since in what matters (without a provider: the caller has looked). Empty sets are told
+-- apart, because then neither need be worked out.
 -- name: line_load --
 WITH room (owner, units) AS MATERIALIZED (
-    SELECT key, value::bigint FROM json_each_text($6::json)
+    SELECT key, value::bigint FROM json_each_text($6::text::json)
 ), stuck (lease) AS MATERIALIZED (
     SELECT one.value ->> 0
-    FROM json_array_elements($7::json) AS one LEFT JOIN provider
+    FROM json_array_elements($7::text::json) AS one LEFT JOIN provider
         ON provider.uuid = one.value ->> 1
     WHERE one.value ->> 1 IS NULL OR (
         (provider.inventories::json -> (one.value ->> 2) ->> 'updated_at')::bigint
@@ -111,13 +112,14 @@ WITH room (owner, units) AS MATERIALIZED (
     )
 )
 SELECT lease.body, lease_due.heard_until
-FROM lease_need LEFT JOIN room ON room.owner = lease_need.owner
-    JOIN lease ON lease.id = lease_need.lease
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > ($2, $3)
-    AND (lease_need.forced OR lease_need.units <= LEAST($5, COALESCE(room.units, $5)))
-    AND lease_need.lease NOT IN (SELECT stuck.lease FROM stuck)
+    AND (lease_need.forced OR lease_need.units <= $5 AND ($6 = '{}' OR lease_need.units <= COALESCE(
+        (SELECT room.units FROM room WHERE room.owner = lease_need.owner), $5
+    )))
+    AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
 -- name: pool_upsert --
@@ -258,12 +260,11 @@ SELECT lease, rank, arrival, units, owner, pull FROM lease_need
 WHERE pool = $1 AND state = 'waiting' AND (rank, arrival) > ($2, $3)
 ORDER BY rank, arrival LIMIT $4;
 
+-- Owners and what they hold: the most first, of equals who has held something for longest.
 -- name: pool_holders_load --
-SELECT lease.body, lease_due.heard_until
-FROM lease_need JOIN lease ON lease.id = lease_need.lease
-    LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE lease_need.pool = $1 AND lease_need.state = 'granted'
-ORDER BY lease_need.granted_at DESC LIMIT $2;
+SELECT owner, SUM(units)::bigint AS held FROM lease_need
+WHERE pool = $1 AND state = 'granted'
+GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need

@@ -1,0 +1,86 @@
+"""Who is first in a pool's line, and what a pool tells of those who hold its units."""
+
+from pathlib import Path
+
+from moorage.core.admission.leases import Proof
+from moorage.service.admission import Admission
+from tests.service.pools import Scene, ask, play, spec
+from tests.service.running import TESTER
+
+
+def played(path: Path, scene: Scene) -> None:
+    """Run a scene on a database in a folder."""
+    play(f"sqlite:///{path}/m.sqlite", scene)
+
+
+def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
+    """It is first, and what it waits for is told, though a single unit would be free."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(2), None, TESTER)
+        await ask(admission, "held", "p")
+        assert (await admission.pool("p")).first is None
+        wide = await ask(admission, "wide", "p", units=2)
+        await ask(admission, "behind", "p")
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.lease.id == wide.lease.id
+        assert first.standing is not None
+        assert (first.standing.position, first.standing.code) == (1, "limit")
+        assert "2 are needed, 1 free" in first.standing.reason
+
+    played(tmp_path, scene)
+
+
+def test_it_waits_for_another_pool(tmp_path: Path) -> None:
+    """Who is first here may wait for something there, and this is said."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("here", spec(1), None, TESTER)
+        await admission.pool_put("there", spec(1), None, TESTER)
+        await ask(admission, "held", "there", owner="somebody")
+        await ask(admission, "both", "here", "there")
+        first = (await admission.pool("here")).first
+        assert first is not None
+        assert first.standing is not None
+        assert "units of there are held by somebody (1)" in first.standing.reason
+
+    played(tmp_path, scene)
+
+
+def test_the_youngest_may_be_first(tmp_path: Path) -> None:
+    """However many have come before: the priority decides, and a list of pools tells the same."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(1), None, TESTER)
+        held = await ask(admission, "held", "p")
+        for n in range(130):
+            await ask(admission, f"low-{n}", "p")
+        high = await ask(admission, "high", "p", priority=1)
+        (view,), _ = await admission.pools(None, 10)
+        assert view.first is not None
+        assert view.first.lease == high.lease
+        await admission.release(held.lease.id, Proof("me"))
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.lease.key == "low-0"
+
+    played(tmp_path, scene)
+
+
+def test_holders_are_counted_in_full(tmp_path: Path) -> None:
+    """The most units first, all of them; of equals who has held for longest."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(30), None, TESTER)
+        for n in range(25):
+            await ask(admission, f"{n}", "p", owner="early")
+        for owner in ("z", "y", "x", "w", "v"):
+            await ask(admission, "1", "p", owner=owner)
+        await ask(admission, "late", "p")
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.standing is not None
+        assert "held by early (25), z (1), y (1) and 3 more" in first.standing.reason
+
+    played(tmp_path, scene)
