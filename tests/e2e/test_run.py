@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.client.transport import RefusedError
 from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
@@ -197,6 +198,10 @@ def test_a_stopped_holder_has_lost_when_it_wakes(port: Harbour) -> None:
         assert process.wait(SECONDS) == 120
         assert lease.token is not None
         assert not port.admission.verify(pool, lease.token).current
+        with pytest.raises(RefusedError) as refused:
+            port.admission.renew(lease.id, lease.token)
+        assert refused.value.status == 409
+        assert port.admission.release(lease.id, lease.token).cause == "ttl_over"
 
 
 def test_best_effort_runs_whatever_happens(port: Harbour, tmp_path: Path) -> None:
