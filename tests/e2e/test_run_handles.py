@@ -6,6 +6,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -149,6 +150,23 @@ def test_renewing(port: Harbour, handle: str) -> None:
     assert (refused.returncode, refused.stderr.count("\n")) == (4, 1)
     assert port.finished("lease", "status", "--handle", handle).returncode == 3
     assert port.finished("lease", "renew", "--handle", f"{handle}-none").returncode == 3
+
+
+def test_a_lease_that_nobody_knows(port: Harbour, handle: str) -> None:
+    """It may have been forgotten, or be of another server: which of them, nobody can tell."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    (lease,) = port.leases(pool)
+    port.admission.release(lease.id)
+    done = port.finished("lease", "status", "--handle", handle)
+    assert done.stdout.splitlines()[1].split("\t")[1:2] == ["ended"]
+    assert done.stdout.endswith("\treleased\n")
+    other = str(uuid4())
+    Path(handle).write_text(Path(handle).read_text().replace(lease.id, other))
+    done = port.finished("lease", "status", "--handle", handle)
+    told = "unknown to the server: ended more than 24 hours ago, or of another server"
+    assert done.stdout.splitlines()[1] == f"{other}\tunknown\t{pool}\t-\t-\t{told}"
+    assert done.returncode == 3
 
 
 def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:

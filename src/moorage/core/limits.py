@@ -51,6 +51,9 @@ LABEL_NAME_LENGTH_MAX = 63
 DETAIL_LENGTH_MAX = 1_000
 """Characters in a reason or detail that a caller gives."""
 
+LEASES_KEPT_HOURS = 24
+"""How long an ended lease and its key are remembered."""
+
 TTL_SECONDS_MIN = 1
 """Shortest time that a lease may last without being renewed: renewals must get through."""
 

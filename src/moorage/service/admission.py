@@ -11,6 +11,7 @@ from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import SECOND, Need, Pool, PoolSpec, Result, State
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.service import leasing, pooling
 from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase
@@ -30,9 +31,6 @@ from moorage.service.waiting import Waiting, either
 from moorage.service.watch import Watch
 from moorage.store import admission as admission_store
 from moorage.store.api import Engine
-
-KEYS_KEPT_SECONDS = 24 * 3600
-"""How long an ended lease and its key are remembered."""
 
 OUTCOMES_KEPT_SECONDS = 90 * 24 * 3600
 """How long outcomes are kept."""
@@ -109,7 +107,7 @@ class Admission:
     async def forget(self) -> int:
         """Forget leases that have ended long ago, with their keys, and old outcomes; how many?"""
         now = (await self._lookout.now()).moment.at
-        ended = Instant(now - KEYS_KEPT_SECONDS * SECOND)
+        ended = Instant(now - LEASES_KEPT_HOURS * 3600 * SECOND)
         told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
         total = 0
         while True:

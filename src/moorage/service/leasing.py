@@ -194,7 +194,7 @@ class LeaseRetry(LeaseCase):
     def decide(self, facts: Facts, when: When) -> Changes:
         old = facts.leases.get(self.old)
         if old is None:
-            raise Error(Code.LEASE_NOT_FOUND, f"there is no lease {self.old}")
+            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
         wish = leases.anew(old, self.fresh, self.key).heard(until)
         changes, self.lease = leases.retry(

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from moorage.core.admission import pacing
+from moorage.core.admission import leases, pacing
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing
 from moorage.core.admission.model import FREE, Lease, Pool, State, Timeline
@@ -74,7 +74,7 @@ class Lookout:
         with faults.told():
             seen = await self._engine.read(reads.lease_load(lease))
         if seen is None:
-            raise Error(Code.LEASE_NOT_FOUND, f"There is no lease {lease}.")
+            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(lease))
         return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
 
     async def waits(self, lease: LeaseId) -> bool:

@@ -27,6 +27,7 @@ USAGE = 2
 NOT_GRANTED = 3
 CONFLICT = 4
 UNREACHABLE = 5
+UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another server"
 WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
 STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
 
@@ -296,7 +297,7 @@ def _looked(leases: Leases, entry: Entry) -> Lease | None:
 
 def _row(entry: Entry, lease: Lease | None) -> list[str]:
     if lease is None:
-        state, remark = ("forgotten", "ended long ago") if entry.id else ("asked", "no answer yet")
+        state, remark = ("unknown", UNKNOWN) if entry.id else ("asked", "no answer yet")
         return [entry.id or "-", state, entry.wish.pools, "-", "-", remark]
     slots = " ".join(lease.slot_names) or "-"
     remark = "-" if lease.waiting is None else lease.waiting.reason

@@ -28,7 +28,7 @@ from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.limits import DETAIL_LENGTH_MAX, LEASES_KEPT_HOURS
 
 __all__ = [
     "Ask",
@@ -320,7 +320,7 @@ def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
 def _found(facts: Facts, lease: LeaseId) -> Lease:
     found = facts.leases.get(lease)
     if found is None:
-        raise Error(Code.LEASE_NOT_FOUND, f"there is no lease {lease}")
+        raise Error(Code.LEASE_NOT_FOUND, unknown_message(lease))
     return found
 
 
@@ -338,3 +338,11 @@ def ended_message(lease: Lease) -> str:
     why = (lease.cause or "").replace("_", " ")
     more = f" ({lease.detail})" if lease.detail else ""
     return f"lease {lease.id} has ended: {why}{more}"
+
+
+def unknown_message(lease: LeaseId) -> str:
+    """Say of an id that no lease of it is remembered."""
+    return (
+        f"there is no lease {lease}: there never was one here,"
+        f" or it ended more than {LEASES_KEPT_HOURS} hours ago"
+    )
