@@ -31,7 +31,7 @@ TICKETS = LEASES // 10
 SECONDS_MAX = 1.5
 """For one answer meanwhile, on a machine that does other things, too."""
 
-ENDS = {"hold_over": {"hold": 20 * SECOND}, "ttl_over": {"ttl": 9 * SECOND}}
+ENDS = {"hold_over": {"hold": 20 * SECOND}, "ttl_over": {"ttl": 4 * SECOND}}
 """By what the leases end, and the pool that does it."""
 
 PROVIDER = provider_id(1)
