@@ -138,6 +138,28 @@ def test_holders_are_counted(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def test_unheard_leases_are_counted(engine: Engine) -> None:
+    """In each of their pools; not what waits, has ended, need not be heard, or ends by its TTL."""
+
+    async def scenario() -> None:
+        heard = Instant(AT + 9)
+        leases = [
+            granted(ticket(1, "a", keep=True)),
+            granted(ticket(2, "a", "b", keep=True, heard_until=Instant(AT + 8))),
+            granted(ticket(3, "a", keep=True, heard_until=heard)),
+            granted(ticket(4, "a", keep=True, heard_until=None)),
+            granted(ticket(5, "a", heard_until=Instant(AT))),
+            ticket(6, "a", keep=True, heard_until=Instant(AT)),
+            ended(granted(ticket(7, "a", keep=True, heard_until=Instant(AT)))),
+        ]
+        await saved(engine, pool("a"), pool("b"), *leases)
+        assert await engine.read_aside(admission.unheard_count(heard)) == {"a": 1, "b": 1}
+        later = Instant(AT + 2 * MINUTE)
+        assert await engine.read_aside(admission.unheard_count(later)) == {"a": 3, "b": 1}
+
+    asyncio.run(scenario())
+
+
 def past(n: int, waited: int, held: int, **values: Any) -> Lease:
     """Return a lease that ended n seconds after the first, having waited and held so long."""
     end = AT + n * 1_000_000

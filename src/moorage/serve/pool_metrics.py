@@ -35,6 +35,12 @@ class PoolMetrics(Collector):
                 if told is not None:
                     gauge.add_metric([pool.name], told)
             yield gauge
+        unheard = GaugeMetricFamily(
+            "moorage_pool_unheard", "Leases that occupy unheard.", labels=["pool"]
+        )
+        for name in tally.pools:
+            unheard.add_metric([name], tally.unheard.get(name, 0))
+        yield unheard
         granted = CounterMetricFamily(
             "moorage_leases_granted", "Leases granted here.", labels=["pool"]
         )

@@ -88,6 +88,7 @@ class Admission:
         """Begin to follow what is committed, and to end what is over. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
         self.tally.note(Changes(pools=pools), await self._lookout.now())
+        await self.look_unheard()
         if self._engine.shared:
             self._others.start()
         self.sweeper.start()
@@ -117,6 +118,10 @@ class Admission:
             total += gone
             if gone < FORGET_MAX:
                 return total
+
+    async def look_unheard(self) -> None:
+        """Count anew what metrics tell of unheard leases: it changes by nothing but time."""
+        self.tally.unheard = await self._lookout.unheard()
 
     async def pool_put(
         self, name: str, spec: PoolSpec, generation: int | None, by: Actor

@@ -71,7 +71,7 @@ class Chores:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            for chore in (self.compact, self._admission.forget):
+            for chore in (self.compact, self._admission.forget, self._admission.look_unheard):
                 try:
                     await chore()
                 except Exception:  # the next round tries again; the service goes on meanwhile

@@ -111,6 +111,12 @@ class Lookout:
             timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
         return None if lease is None else lease_view(lease, self._when(timeline))
 
+    async def unheard(self) -> dict[str, int]:
+        """Count, by pool, the leases that go on to occupy though nobody has renewed them."""
+        alive = (await self.now()).moment.alive
+        with faults.told():
+            return await self._engine.read_aside(reads.unheard_count(alive))
+
     async def report(self, pool: str) -> ReportView:
         """Return what is known of a pool's last 24 hours. Raises POOL_NOT_FOUND."""
         _, when = await self._pool_seen(pool)

@@ -12,6 +12,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.pools: dict[str, Pool] = {}
+        self.unheard: dict[str, int] = {}
+        """Leases that occupy though nobody has renewed them, by pool, when last looked at."""
         self.granted: Counter[str] = Counter()
         """Leases, by pool."""
         self.ended: Counter[tuple[str, str]] = Counter()

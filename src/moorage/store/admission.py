@@ -30,6 +30,7 @@ from moorage.store.admission_reads import (
     slots_count,
     slots_load,
     timeline_load,
+    unheard_count,
 )
 from moorage.store.admission_rows import change_rows
 from moorage.store.admission_save import forget, writes
@@ -63,5 +64,6 @@ __all__ = [
     "slots_count",
     "slots_load",
     "timeline_load",
+    "unheard_count",
     "writes",
 ]

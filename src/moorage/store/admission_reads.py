@@ -183,6 +183,15 @@ def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
     return [(owner, units) for owner, units in rows]
 
 
+def unheard_count(alive: Instant) -> Plan[dict[str, int]]:
+    """Count, by pool, the leases that were not heard of until then (alive time) and occupy.
+
+    It reads all deadlines of what lives: run it aside.
+    """
+    (rows,) = yield [Query("unheard_count", (alive,))]
+    return dict(rows)
+
+
 def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
     """Load the times of those that have held units of a pool, who ended last first."""
     (rows,) = yield [Query("pasts_load", (pool, rows_max))]

@@ -266,6 +266,15 @@ SELECT owner, SUM(units)::bigint AS held FROM lease_need
 WHERE pool = $1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
+-- Of those not heard of until then: leases that go on to occupy, counted in each of their pools.
+-- name: unheard_count --
+SELECT needed.value, COUNT(*)
+FROM lease_due JOIN lease ON lease.id = lease_due.lease,
+    json_array_elements_text(lease.pools::json) AS needed(value)
+WHERE lease_due.heard_until < $1 AND lease.state = 'granted'
+    AND (lease.body::json ->> 'keep')::boolean
+GROUP BY needed.value;
+
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need
 WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL

@@ -236,6 +236,13 @@ SELECT owner, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
 WHERE pool = ?1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
+-- Of those not heard of until then: leases that go on to occupy, counted in each of their pools.
+-- name: unheard_count --
+SELECT needed.value, COUNT(*)
+FROM lease_due JOIN lease ON lease.id = lease_due.lease JOIN json_each(lease.pools) AS needed
+WHERE lease_due.heard_until < ? AND lease.state = 'granted' AND lease.body ->> 'keep'
+GROUP BY needed.value;
+
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need
 WHERE pool = ?1 AND state = 'ended' AND granted_at IS NOT NULL
