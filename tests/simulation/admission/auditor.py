@@ -27,12 +27,6 @@ OUTAGE = 15 * SECOND
 TICK = SECOND
 """What time alone permits is granted so soon after, while the service is up."""
 
-GRANTED = ("token", "granted_at", "slots")
-"""What a grant has settled."""
-
-FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
-"""What asking has settled."""
-
 
 @dataclass
 class Told:
@@ -204,7 +198,8 @@ class Auditor:
             if before is None:
                 self._arrived(after)
             else:
-                self._went_on(before, after)
+                told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
+                standing.went_on(before, after, reported=key in told)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -239,23 +234,6 @@ class Auditor:
         if (after.owner, after.key) not in self.successors:
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
-
-    def _went_on(self, before: Lease, after: Lease) -> None:
-        order = ("waiting", "granted", "ended")
-        ahead = order.index(after.state) >= order.index(before.state)
-        claim(ahead, "I7", after.id, "went from", before.state, "to", after.state)
-        if before.outcome != after.outcome:
-            told = [one for one in self.told if isinstance(one.call, do.Report)]
-            right = before.outcome is None and any(one.lease == after.id for one in told)
-            claim(right, "I9", after.id, "has another outcome:", before.outcome, after.outcome)
-            before = structs.replace(before, outcome=after.outcome)
-        if before.state == "ended":
-            claim(before == after, "I7", after.id, "changes after its end")
-        for name in FIXED:
-            claim(getattr(before, name) == getattr(after, name), "I9", after.id, "changes", name)
-        if before.state == "granted":
-            for name in GRANTED:
-                claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
 
     def _ended(self, before: Lease | None, after: Lease) -> None:
         """Check that there is a cause for an end."""

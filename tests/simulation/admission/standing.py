@@ -2,10 +2,36 @@
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Pool, Token
 from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim, units_in
+
+GRANTED = ("token", "granted_at", "slots")
+"""What a grant has settled."""
+
+FIXED = ("owner", "key", "digest", "needs", "priority", "arrival", "asked_at", "forced", "pull")
+"""What asking has settled."""
+
+
+def went_on(before: Lease, after: Lease, reported: bool) -> None:
+    """I4, I7, I9: what is settled of a lease stays so; what has ended is only told of once."""
+    order = ("waiting", "granted", "ended")
+    ahead = order.index(after.state) >= order.index(before.state)
+    claim(ahead, "I7", after.id, "went from", before.state, "to", after.state)
+    if before.outcome != after.outcome:
+        first = reported and before.outcome is None
+        claim(first, "I9", after.id, "has another outcome:", before.outcome, after.outcome)
+        before = structs.replace(before, outcome=after.outcome)
+    if before.state == "ended":
+        claim(before == after, "I7", after.id, "changes after its end")
+    for name in FIXED:
+        claim(getattr(before, name) == getattr(after, name), "I9", after.id, "changes", name)
+    if before.state == "granted":
+        for name in GRANTED:
+            claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
 
 
 def slots(books: Books, changes: Changes) -> None:
