@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor, errors
+from psycopg import AsyncConnection, AsyncPipeline, AsyncRawCursor, errors
+from psycopg.abc import PQGen
 
 from moorage.store.api import Conflict, Row, Statement, StoreError, Unavailable, Write
 from moorage.store.sql import blocks
@@ -116,6 +117,21 @@ def _element(value: Any) -> str:
     return repr(value)
 
 
+class _Round(AsyncPipeline):
+    """A pipeline that ends with its Sync, not with a Flush after it, as psycopg's own may.
+
+    The server takes whatever comes after a Sync for the next command, and no longer ends those who
+    fall silent in a transaction: who is stopped there would keep its locks from everybody for good.
+    """
+
+    def _exit_gen(self) -> PQGen[None]:
+        self._enqueue_sync()
+        try:
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
 class Link:
     """A connection that is open, in autocommit mode: whoever needs a transaction begins one."""
 
@@ -178,7 +194,8 @@ class Link:
             ((text, params),) = statements
             cursors = [await connection.execute(cast(Any, text), params)]
         else:
-            async with connection.pipeline():
+            async with connection.pipeline() as pipeline:
+                pipeline.__class__ = _Round  # psycopg lets nobody choose another
                 cursors = [
                     await connection.execute(cast(Any, text), params) for text, params in statements
                 ]
