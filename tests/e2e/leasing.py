@@ -106,6 +106,14 @@ class Client:
             self.book.away += 1
 
 
+async def granted(url: str, book: Book, count: int) -> None:
+    """Wait until so many more leases are granted."""
+    target = len(book.granted) + count
+    async with Peer(url) as peer:
+        while len(book.granted) < target:
+            await peer.call("GET", "/healthz")
+
+
 async def history(url: str) -> list[list[dict[str, Any]]]:
     """Return what every revision has told of leases, from the first."""
     told: dict[int, list[dict[str, Any]]] = {}

@@ -19,6 +19,7 @@ from tests.e2e.leasing import (
     Client,
     audit,
     everything_comes_back,
+    granted,
     history,
     pool_made,
     token_of,
@@ -30,14 +31,6 @@ from tests.e2e.test_failover import Pair
 FAILOVERS = 5 if os.environ.get("MOORAGE_SOAK") else 1
 CLIENTS = 24
 GRANTS = 60
-
-
-async def granted(url: str, book: Book, count: int) -> None:
-    """Wait until so many more leases are granted."""
-    target = len(book.granted) + count
-    async with Peer(url) as peer:
-        while len(book.granted) < target:
-            await peer.call("GET", "/healthz")
 
 
 async def play(pair: Pair, urls: list[str], choice: random.Random) -> tuple[Book, list[float]]:
