@@ -1,0 +1,59 @@
+"""A server through which very many leases go needs no more memory than before."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import cluster
+from tests.e2e.leasing import NOAUTH, POOL, pool_made
+from tests.e2e.peer import Peer
+from tests.e2e.server import Server, serve
+
+CLIENTS = 32
+WARM = 6_000
+LEASES = 30_000
+GROWTH_MAX = 4 << 20
+"""Bytes: 170 for each lease; to remember its id alone in a set takes that."""
+
+
+def resident(server: Server) -> int:
+    """Return the bytes of memory that a server has."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+async def through(url: str, first: int, last: int) -> None:
+    """Let leases come and go; each second one waits for its unit."""
+    numbers = iter(range(first, last))
+
+    async def client() -> None:
+        async with Peer(url) as peer:
+            for n in numbers:
+                body = {"needs": [{"pool": POOL, "units": 1}], "key": str(n)}
+                answer = await peer.call("POST", "/v1/leases?wait=30", body)
+                assert answer.status == 201, answer
+                lease = answer.json()
+                path = f"/v1/leases/{lease['id']}?token={lease['token']}"
+                assert (await peer.call("DELETE", path)).status == 200
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CLIENTS):
+            group.create_task(client())
+
+
+@pytest.mark.skipif(not os.environ.get("MOORAGE_SOAK"), reason="takes minutes")
+def test_leases_leave_no_memory_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    """Granted at once or after a wait and given back: what is kept of them is in the database."""
+    with serve(cluster.fresh(), *NOAUTH, "--no-access-log") as server:
+        asyncio.run(pool_made(server.url, limit=CLIENTS // 2))
+        asyncio.run(through(server.url, 0, WARM))
+        before = resident(server)
+        asyncio.run(through(server.url, WARM, LEASES))
+        after = resident(server)
+    with capsys.disabled():
+        sizes = f"{before >> 20} MiB after {WARM}, {after >> 20} MiB after {LEASES}"
+        print(f"memory: {sizes} leases")  # noqa: T201 a measurement
+    assert after - before < GROWTH_MAX, (before, after)
