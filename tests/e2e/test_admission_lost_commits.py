@@ -1,7 +1,7 @@
-"""PostgreSQL has committed, and its answer is lost: each step of a lease is done, and done once.
+"""A line is cut during a COMMIT: each step of a lease is done, and done once.
 
-Two real servers: one whose line to PostgreSQL is cut as soon as its COMMIT was carried out, and
-one beside it that knows nothing of that.
+PostgreSQL has committed and its answer is lost, or it has never heard of the commit; neither can be
+told from the other. Two real servers: one with such a line, and one beside it that knows nothing.
 """
 
 import asyncio
@@ -31,6 +31,9 @@ from tests.e2e.peer import Answer, Peer, differences
 from tests.e2e.server import serve
 from tests.store.cutting import Relay
 
+HEARD = pytest.mark.parametrize("heard", [True, False])
+"""Has PostgreSQL heard of the commit?"""
+
 
 def lasting(key: str) -> dict[str, Any]:
     """Ask for a unit; nothing ends by itself."""
@@ -40,15 +43,19 @@ def lasting(key: str) -> dict[str, Any]:
 class Site:
     """Two servers on one database, and the relay before one of them."""
 
-    def __init__(self, relay: Relay, unlucky: str, lucky: str) -> None:
+    def __init__(self, relay: Relay, unlucky: str, lucky: str, heard: bool) -> None:
         self.relay = relay
+        self.heard = heard
         self.unlucky, self.lucky = unlucky, lucky
         self.book = Book()
 
     async def lost(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Make a call of which the server commits something whose answer is lost."""
+        """Make a call of which the server commits something, and cut the line in that."""
         self.relay.heal()
-        self.relay.commits_to_lose = 1
+        if self.heard:
+            self.relay.commits_to_lose = 1
+        else:
+            self.relay.commits_to_swallow = 1
         answer = await call()
         assert self.relay.cut.is_set(), "no commit was lost: nothing was tested"
         return answer
@@ -71,7 +78,7 @@ class Site:
         return await called(self.unlucky, "DELETE", path)
 
 
-def play(scene: Callable[[Site], Awaitable[None]]) -> None:
+def play(heard: bool, scene: Callable[[Site], Awaitable[None]]) -> None:
     """Run a scene; then everything must be consistent, and every unit come back."""
 
     async def whole(folder: Path, stack: ExitStack) -> None:
@@ -83,7 +90,7 @@ def play(scene: Callable[[Site], Awaitable[None]]) -> None:
             unlucky = stack.enter_context(await start)
             lucky = stack.enter_context(serve(url, *NOAUTH))
             await pool_made(lucky.url, limit=1)
-            site = Site(relay, unlucky.url, lucky.url)
+            site = Site(relay, unlucky.url, lucky.url, heard)
             await scene(site)
             await everything_comes_back(site.lucky, site.book, limit=1)
             assert audit(await history(site.lucky), site.book, limit=1) == 1
@@ -92,14 +99,15 @@ def play(scene: Callable[[Site], Awaitable[None]]) -> None:
                     assert await differences(peer) == []
             await asyncio.to_thread(unlucky.stop)
         said = "".join(unlucky.said)
-        assert "was committed" in said, "no commit was asked for: nothing was tested"
+        assert f"was {'' if heard else 'not '}committed" in said, "nothing was tested"
         assert "Traceback" not in said
 
     with TemporaryDirectory(prefix="moorage-pg-") as folder, ExitStack() as stack:
         asyncio.run(whole(Path(folder), stack))
 
 
-def test_a_grant_whose_commit_is_never_heard_of() -> None:
+@HEARD
+def test_a_grant_whose_commit_breaks(heard: bool) -> None:
     """The caller has its lease; whoever repeats the request, at either server, has the same."""
 
     async def scene(site: Site) -> None:
@@ -113,11 +121,12 @@ def test_a_grant_whose_commit_is_never_heard_of() -> None:
         assert (await site.pool())["occupied"] == 1
         assert (await site.freed(lease)).status == 200
 
-    play(scene)
+    play(heard, scene)
 
 
+@HEARD
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_release_whose_commit_is_never_heard_of(beside: bool) -> None:
+def test_a_release_whose_commit_breaks(beside: bool, heard: bool) -> None:
     """It has ended, and whoever waits, at either server, is granted by that very commit."""
 
     async def scene(site: Site) -> None:
@@ -135,10 +144,11 @@ def test_a_release_whose_commit_is_never_heard_of(beside: bool) -> None:
             assert (await site.pool())["occupied"] == 1
             assert (await site.freed(second)).status == 200
 
-    play(scene)
+    play(heard, scene)
 
 
-def test_a_retry_whose_commit_is_never_heard_of() -> None:
+@HEARD
+def test_a_retry_whose_commit_breaks(heard: bool) -> None:
     """There is one new lease, which whoever repeats the request is told of; the old has ended."""
 
     async def scene(site: Site) -> None:
@@ -158,4 +168,4 @@ def test_a_retry_whose_commit_is_never_heard_of() -> None:
         assert (await site.pool())["occupied"] == 1
         assert (await site.freed(new)).status == 200
 
-    play(scene)
+    play(heard, scene)

@@ -1,12 +1,13 @@
 """A relay before a PostgreSQL server that can lose what passes through it, in either direction."""
 
 import asyncio
+import re
 from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 
-RECEIPT = b"WITH receipt AS"
-"""In the statement that every batch runs just before its COMMIT."""
+RECEIPT = re.compile(rb"(_pg3_\d+)\0\s*WITH receipt AS")
+"""The statement that every batch runs just before its COMMIT, when it is given its name."""
 
 COMMITTED = b"COMMIT\0"
 """In the server's answer to a COMMIT."""
@@ -28,10 +29,12 @@ class Relay:
         """From now on what the server answers is thrown away, and the client's line is cut."""
         self.commits_to_lose = 0
         """Of so many of the next commits nobody will hear, because the client's line is cut."""
+        self.commits_to_swallow = 0
+        """So many of the next commits the server will not hear of, and the line is cut as well."""
         self.cut = asyncio.Event()
         """A line was cut."""
-        self._writing: set[asyncio.StreamWriter] = set()
-        """Clients that have left the receipt of a commit."""
+        self._receipts: dict[asyncio.StreamWriter, bytes] = {}
+        """What the statement of a receipt is called on the line of a client that has left one."""
 
     async def __aenter__(self) -> "Relay":
         path = str(self.folder / SOCKET)
@@ -67,12 +70,10 @@ class Relay:
         client: asyncio.StreamWriter,
     ) -> None:
         while content := await _some(reader):
-            if self.deaf:
+            if self.deaf or self._swallows(client, content):
                 self.cut.set()
                 client.transport.abort()
                 return  # The server's side stays open: it does not know.
-            if RECEIPT in content:
-                self._writing.add(client)
             server.write(content)
         server.close()
 
@@ -85,9 +86,19 @@ class Relay:
             client.write(content)
         client.close()
 
+    def _swallows(self, client: asyncio.StreamWriter, asked: bytes) -> bool:
+        """Is this a commit that is to be swallowed? It comes with its receipt."""
+        if found := RECEIPT.search(asked):
+            self._receipts[client] = b"\0" + found[1] + b"\0"
+        name = self._receipts.get(client)
+        if self.commits_to_swallow and name is not None and name in asked:
+            self.commits_to_swallow -= 1
+            return True
+        return False
+
     def _loses(self, client: asyncio.StreamWriter, answer: bytes) -> bool:
         """Is this the answer to a commit that is to be lost?"""
-        if self.commits_to_lose and client in self._writing and COMMITTED in answer:
+        if self.commits_to_lose and client in self._receipts and COMMITTED in answer:
             self.commits_to_lose -= 1
             return True
         return False
