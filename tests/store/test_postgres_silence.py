@@ -7,8 +7,9 @@ server can end that, by `idle_in_transaction_session_timeout`.
 import asyncio
 
 import psycopg
+import pytest
 
-from moorage.store.postgres_link import Link, conninfo_of
+from moorage.store.postgres_link import Link, Lost, conninfo_of, translated
 from tests import cluster
 
 LINKS = 16
@@ -46,3 +47,11 @@ def waited(url: str) -> None:
         other.execute(f"SET lock_timeout = '{SECONDS_MAX}s'".encode())
         for n in range(LINKS):
             other.execute("SELECT pg_advisory_xact_lock(%s)", (n,))
+
+
+def test_a_broken_line_without_a_name_is_a_lost_one() -> None:
+    """The driver may say of a break that it is some error of the database, without its state."""
+    with pytest.raises(Lost), translated("commit"):
+        raise psycopg.DatabaseError("server closed the connection unexpectedly")
+    with pytest.raises(psycopg.ProgrammingError), translated("commit"):
+        raise psycopg.ProgrammingError("a mistake of ours")

@@ -87,7 +87,9 @@ def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
     state = error.sqlstate or ""
     if state.startswith(_TOO_MUCH) or isinstance(error, errors.ReadOnlySqlTransaction):
         return Unavailable(f"{doing}: {said}")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+    # What libpq itself says of a line that breaks may come as an answer without a state.
+    nameless = type(error) is psycopg.DatabaseError and not state
+    if nameless or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return Lost(f"{doing}: {said}")
     return None  # A mistake in this program; no state of the server explains it.
 
@@ -129,7 +131,8 @@ class _Round(AsyncPipeline):
         try:
             yield from self._communicate_gen()
         finally:
-            yield from self._fetch_gen(flush=False)
+            if self.pgconn.status == psycopg.pq.ConnStatus.OK:  # else nothing more is to be had
+                yield from self._fetch_gen(flush=False)
 
 
 class Link:
