@@ -18,6 +18,7 @@ from moorage.core.admission.model import Need
 from moorage.core.admission.proxied import OWNER
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.limits import MAX_INT
 from moorage.service.admission import Admission, AskWanted
 from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase, When
@@ -105,7 +106,9 @@ class LeaseProxy:
 
         now = asyncio.get_running_loop().time
         until = now() + seconds
-        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
+        # More than can be counted is more than there is: an unknown pool is told of first.
+        needs = (Need(pool, min(count, MAX_INT)),)
+        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=needs)
         view = await self._admission.ask(wanted, SELF)
         lease = view.lease.id
         try:

@@ -197,6 +197,14 @@ def test_newer_short_forms() -> None:
 def test_storable() -> None:
     """What no database takes is replaced; all else stays."""
     assert texts.storable(text(b"a\xff\x00\xc3\xa9")) == "a\ufffd\ufffd\u00e9"
+    assert texts.storable("\ud800 \udc00 \udc80 \udfff") == "\ufffd \ufffd \ufffd \ufffd"
+
+
+def test_numbers_of_any_length() -> None:
+    """A number where a string should be is refused as any other, however long it is."""
+    for digits in (1, 10_000):
+        with pytest.raises(GoJsonError, match="cannot unmarshal number"):
+            decoding.strings_read(b'{"a":' + b"1" * digits + b"}", "main.UserDataMap")
 
 
 def test_depth() -> None:

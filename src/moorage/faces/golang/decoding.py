@@ -74,7 +74,9 @@ def names_read(data: bytes, kind: str, field: str) -> list[str]:
 
 def _loaded(data: bytes) -> Any:
     try:
-        return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=_Members)
+        # Numbers only matter for being some: Python refuses integers with thousands of digits.
+        text = data.decode("utf-8", "replace")
+        return json.loads(text, object_pairs_hook=_Members, parse_int=float)
     except RecursionError:
         raise GoJsonError("exceeded max depth") from None
 

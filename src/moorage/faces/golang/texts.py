@@ -34,6 +34,8 @@ _JSON_SHORT = {
 }
 
 _JSON_ESCAPED = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Surrogates but those that stand for bytes."""
 
 
 def quoted(text: str) -> str:
@@ -102,8 +104,12 @@ def json_time(at: Instant) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text that every database takes: what is no UTF-8, and NUL, is replaced."""
-    raw = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """Return a text that every database takes: what is no UTF-8, and NUL, is replaced.
+
+    That may be bytes as they came over the wire, or halves of a surrogate pair from JSON.
+    """
+    whole = _HALVES.sub("\ufffd", text)
+    raw = whole.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return raw.replace("\0", "\ufffd")
 
 
