@@ -34,7 +34,8 @@ class Sent(NamedTuple):
 
 class Known:
     """What the answers have told: (id, token) of leases, slots of the lease proxy by name, and of
-    Boskos as (name, owner, state)."""
+    Boskos as (name, owner, state).
+    """
 
     def __init__(self) -> None:
         self.leases: list[tuple[str, str | None]] = []
