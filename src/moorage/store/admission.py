@@ -1,7 +1,8 @@
 """Admission's plans, under one name: load facts and lines, save changes, read, forget.
 
 `admission_load.py` loads, `admission_save.py` saves, `admission_reads.py` looks,
-`admission_check.py` derives every sum again; `admission_rows.py` knows the columns.
+`admission_check.py` compares every column, with the sums of `admission_tally.py`;
+`admission_rows.py` knows the columns.
 """
 
 from moorage.store.admission_check import differences_load

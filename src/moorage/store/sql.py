@@ -6,6 +6,7 @@ from importlib.resources import files
 
 _BLOCK = re.compile(r"^-- name: (?P<name>\w+) --$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+_COLUMNS = re.compile(r"INSERT INTO \w+ \((?P<names>[^)]+)\)")
 
 
 @cache
@@ -24,6 +25,19 @@ def blocks(engine: str) -> dict[str, str]:
                 raise ValueError(f"block {name} of {engine} must be one statement")
             found[name] = text
     return found
+
+
+@cache
+def columns(block: str) -> tuple[str, ...]:
+    """Return the columns that an INSERT fills, in the order of its rows; all engines say the same.
+
+    Raises:
+        ValueError: the block is no INSERT that names them.
+    """
+    found = _COLUMNS.match(blocks("sqlite")[block])
+    if found is None:
+        raise ValueError(f"block {block} does not name the columns that it fills")
+    return tuple(name.strip() for name in found["names"].split(","))
 
 
 def _split(text: str) -> list[tuple[str, str]]:

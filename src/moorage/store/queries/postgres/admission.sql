@@ -166,9 +166,9 @@ INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, forced, o
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
     $6::boolean[], $7::boolean[], $8::boolean[], $9::text[], $10::text[], $11::text[],
     $12::bigint[], $13::bigint[], $14::bigint[], $15::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
-    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
-    cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, gang = excluded.gang,
+    state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
+    ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --
@@ -319,30 +319,47 @@ SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
     (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
     EXISTS (SELECT 1 FROM lease_due);
 
+-- What the check compares: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
 
 -- name: slots_snapshot --
-SELECT body FROM slot ORDER BY pool, name;
+SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;
 
--- name: leases_live_snapshot --
-SELECT lease.body, lease_due.heard_until
+-- name: leases_snapshot --
+SELECT lease.id, lease.owner, lease.key, lease.arrival, lease.pools, lease.state, lease.ended_at,
+    lease.body, lease_due.lease, lease_due.heard_until, lease_due.due
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE lease.ended_at IS NULL ORDER BY lease.arrival, lease.id;
+WHERE (lease.arrival, lease.id) > ($1, $2) ORDER BY lease.arrival, lease.id LIMIT $3;
 
--- name: lease_dues_snapshot --
-SELECT lease, due FROM lease_due ORDER BY lease;
+-- name: lease_dues_adrift --
+SELECT lease, due FROM lease_due
+WHERE NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = lease_due.lease) ORDER BY lease LIMIT $1;
 
+-- Those with some (pool, arrival, lease).
 -- name: lease_needs_snapshot --
-SELECT pool, lease, state, units FROM lease_need
-WHERE state = 'waiting' OR state = 'granted' ORDER BY lease, pool;
+SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.units,
+    lease_need.gang, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state,
+    lease_need.token, lease_need.asked_at, lease_need.granted_at, lease_need.ended_at,
+    lease_need.cause
+FROM json_array_elements($1) AS one(value) JOIN lease_need
+    ON lease_need.pool = one.value ->> 0 AND lease_need.arrival = (one.value ->> 1)::bigint
+    AND lease_need.lease = one.value ->> 2;
 
--- name: lease_needs_adrift --
-SELECT pool, lease FROM lease_need
-WHERE state = 'ended' AND NOT EXISTS (
-    SELECT 1 FROM lease WHERE id = lease_need.lease AND ended_at IS NOT NULL
-)
-ORDER BY pool, lease;
+-- name: lease_needs_count --
+SELECT COUNT(*) FROM lease_need;
+
+-- All, with the bodies that they should be of; the check asks for them only if there are too many.
+-- name: lease_needs_window --
+SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease.body
+FROM lease_need LEFT JOIN lease ON lease.id = lease_need.lease
+WHERE (lease_need.pool, lease_need.arrival, lease_need.lease) > ($1, $2, $3)
+ORDER BY lease_need.pool, lease_need.arrival, lease_need.lease LIMIT $4;
+
+-- name: outcomes_snapshot --
+SELECT pool, at, lease, result, units, body FROM outcome
+WHERE (pool, at, lease, body) > ($1, $2, $3, $4)
+ORDER BY pool, at, lease, body LIMIT $5;
 
 -- name: pools_wipe --
 DELETE FROM pool;
