@@ -22,6 +22,7 @@ from tests.store.grants import (
     pool,
     run,
     saved,
+    slot,
     ticket,
 )
 
@@ -195,13 +196,35 @@ def test_tickets_bring_their_newest_deadline(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_gangs_that_are_not_counted_stop_the_batch(engine: Engine) -> None:
-    """A ticket for a pool that was not loaded is never decided upon by halves."""
+def test_gangs_that_are_not_counted(engine: Engine) -> None:
+    """A wrong sum costs a round: what a ticket needs is loaded, what the batch changed stays."""
 
     async def scenario() -> None:
-        await saved(engine, pool("a"), pool("b"), ticket(1, "a", "b"))
+        b, c = pool("b", gangs=1, quota=2), pool("c", gangs=1)
+        holder = granted(ticket(3, "b"))
+        await saved(engine, pool("a"), b, c, slot("b", "s"), holder, ticket(1, "a", "b"))
         facts = await facts_of(engine, Keys(pools={"a"}))
-        with pytest.raises(RuntimeError, match="needs pool b, which was not loaded"):
+        assert facts.pools.keys() == {"a"}
+        changed_meanwhile = pool("a", limit=9)
+        facts.apply(Changes(pools={"a": changed_meanwhile}))
+        await lengthened(engine, facts, {"a": 1})
+        assert facts.pools == {"a": changed_meanwhile, "b": b, "c": c}
+        assert facts.slots["b"].keys() == {"s"}
+        assert facts.held == {("b", "owner"): 1}
+        await lengthened(engine, facts, {"b": 1})
+        assert facts.lines["b"] == Line([lease_id(1)], whole=True)
+
+    asyncio.run(scenario())
+
+
+def test_a_ticket_for_a_pool_that_does_not_exist(engine: Engine) -> None:
+    """It is never decided upon by halves; the message says what to do."""
+
+    async def scenario() -> None:
+        await saved(engine, pool("a", gangs=1), ticket(1, "a", "b"))
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        damaged = "needs pool b, which does not exist; `moorage db check`"
+        with pytest.raises(RuntimeError, match=damaged):
             await lengthened(engine, facts, {"a": 1})
 
     asyncio.run(scenario())

@@ -33,7 +33,8 @@ def facts_load(keys: Keys) -> Plan[Facts]:
             _lease_take(facts, lease)
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
-    yield from _pools_load(facts, keys.pools)
+    needed = {need.pool for lease in facts.leases.values() for need in lease.needs}
+    yield from _pools_load(facts, needed - keys.pools)
     return facts
 
 
@@ -61,6 +62,7 @@ def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[
         missing = tickets - len(known) + 1
         queries.append(Query("line_load", (pool, *after, missing, most, encode(owners), stuck)))
     results = yield queries
+    found: list[Lease] = []
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
         line = facts.lines[pool]
         more = tickets - len(line.tickets)
@@ -68,8 +70,9 @@ def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[
         for ticket in leases_from_rows(rows[:more]):
             line.tickets.append(ticket.id)
             if ticket.id not in facts.leases:
-                _ticket_check(facts, ticket)
+                found.append(ticket)
                 _lease_take(facts, ticket)
+    yield from _gangs_load(facts, found)
 
 
 def _lease_queries(keys: Keys) -> list[Query]:
@@ -103,19 +106,20 @@ def pools_query(keys: Keys) -> Query:
     )
 
 
-def _pools_load(facts: Facts, asked: set[str]) -> Plan[None]:
-    """Load the pools of leases that were found by anything but their ids."""
-    needed = {need.pool for lease in facts.leases.values() for need in lease.needs}
-    missing = needed - facts.pools.keys() - asked
+def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
+    """Load those of some pools that are not there yet; what is there may have changed since."""
+    missing = needed - facts.pools.keys()
     if missing:
         (rows,) = yield [pools_query(Keys(pools=missing))]
         pools_take(facts, rows)
 
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
-    """Put the rows of `pools_load` into the facts."""
+    """Put the rows of `pools_load` into the facts, but for pools that are there already."""
     for body, slots, held in rows:
         pool = pool_from_body(body)
+        if pool.name in facts.pools:
+            continue
         facts.pools[pool.name] = pool
         facts.slots[pool.name] = slots_from_bodies(slots)
         for owner, units in counts_from_text(held).items():
@@ -127,11 +131,18 @@ def _lease_take(facts: Facts, lease: Lease) -> None:
     facts.asked[lease.owner, lease.key] = lease.id
 
 
-def _ticket_check(facts: Facts, ticket: Lease) -> None:
-    """A ticket of a loaded line needs loaded pools only: all with gangs, if one of them has any."""
-    for need in ticket.needs:
-        if need.pool not in facts.pools:
-            raise RuntimeError(
-                f"ticket {ticket.id} needs pool {need.pool}, which was not loaded: "
-                "the gangs of a pool in its line are not counted"
-            )
+def _gangs_load(facts: Facts, tickets: Sequence[Lease]) -> Plan[None]:
+    """Load the pools that tickets of a line need besides it; as a rule they are there.
+
+    All pools with gangs are loaded as soon as one is. If the stored `gangs` of one is wrong, that
+    costs a round here, not the decision: it must not rest on half of what a ticket needs. And one
+    damaged sum must not stop the batches in which everybody's leases end.
+    """
+    yield from _pools_load(facts, {need.pool for one in tickets for need in one.needs})
+    for ticket in tickets:
+        for need in ticket.needs:
+            if need.pool not in facts.pools:
+                raise RuntimeError(
+                    f"the database is damaged: ticket {ticket.id} needs pool {need.pool}, which "
+                    "does not exist; `moorage db check` tells all that differs"
+                )
