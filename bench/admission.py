@@ -24,6 +24,8 @@ LOOK_SECONDS = 0.5
 """Between two looks at the service's metrics: with so many files open they are not cheap."""
 ARRIVAL_SECONDS_MAX = 40.0
 """How long the polls are given to arrive; each lasts for 60 s."""
+WAVE = 2_000
+"""Polls that arrive at the same instant: fewer than may wait for their turn (`queue_max`)."""
 PATIENCE = 3_600
 
 
@@ -119,15 +121,17 @@ async def _idle(bench: Bench, leases: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     there = leases[: hard - FILES_SPARE]
     before = bench.target.memory_bytes()[0]
-    polls = asyncio.create_task(
-        drive(bench.target.urls, iter([poll(lease) for lease in there]), len(there))
-    )
+    polls: list[asyncio.Task[Outcome]] = []
     try:
         waiting = 0
         end = time.perf_counter() + ARRIVAL_SECONDS_MAX
-        while waiting < len(there) and time.perf_counter() < end and not polls.done():
-            await asyncio.sleep(LOOK_SECONDS)
-            waiting = await _waiters(bench)
+        for first in range(0, len(there), WAVE):
+            wave = there[first : first + WAVE]
+            work = iter([poll(lease) for lease in wave])
+            polls.append(asyncio.create_task(drive(bench.target.urls, work, len(wave))))
+            while waiting < first + len(wave) and time.perf_counter() < end:
+                await asyncio.sleep(LOOK_SECONDS)
+                waiting = await _waiters(bench)
         await asyncio.sleep(IDLE_SECONDS)
         grown = bench.target.memory_bytes()[0] - before
         spent = sum(bench.target.processor_seconds())
@@ -140,8 +144,10 @@ async def _idle(bench: Bench, leases: list[str]) -> None:
         kept = waiting == len(there) and spent / IDLE_SECONDS < IDLE_SHARE_MAX
         bench.check("an idle line costs next to nothing", kept, told)
     finally:
-        polls.cancel()
-        await asyncio.wait([polls])
+        for one in polls:
+            one.cancel()
+        if polls:
+            await asyncio.wait(polls)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 

@@ -108,7 +108,8 @@ class _Loop(asyncio.Protocol):
             self.request = b""
             if self.transport is not None:
                 self.transport.close()
-            self.done.set_result(None)
+            if not self.done.done():  # it is when nobody waits for this run any more
+                self.done.set_result(None)
         elif isinstance(work, bytes):
             self.talk = None
             self.send(work)
