@@ -3,108 +3,13 @@
 import pytest
 from msgspec import structs
 
-from moorage.core.admission import boskos, holding
-from moorage.core.admission.admit import admit
-from moorage.core.admission.boskos import Wish
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import SECOND, Moment, Pacing, Slot
+from moorage.core.admission.model import SECOND, Pacing, Slot
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX
-from tests.core.admission.ranch import NOW, grows, ranch, slot
+from tests.core.admission.ranch import NOW, Ranch, grows, ranch, slot
 
 MINUTE = 60 * SECOND
-
-
-class Ranch:
-    """Facts that are changed by one call after the other, each a batch of its own."""
-
-    def __init__(self, facts: Facts, *, strict: bool) -> None:
-        self.facts = facts
-        self.strict = strict
-        self.now = NOW
-        self.calls = 0
-
-    def pass_seconds(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now = Instant(self.now + round(seconds * SECOND))
-
-    def _next(self) -> int:
-        self.calls += 1
-        return self.calls
-
-    @property
-    def moment(self) -> Moment:
-        """Now; the service was never away."""
-        return Moment(self.now, self.now)
-
-    def acquire(
-        self,
-        request_id: str = "",
-        owner: str = "me",
-        pool: str = "t",
-        state: str = "free",
-        dest: str = "leased",
-    ) -> str | None:
-        """Poll once; the name of the slot, or None when there is nothing yet."""
-        n = self._next()
-        wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
-        decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
-        changes, ticket = decide(self.facts, self.moment, self.now, wish)
-        self.facts.apply(changes)
-        polled = frozenset() if self.strict or ticket is None else frozenset({ticket})
-        self.facts.apply(admit(self.facts, self.moment, self.now, polled=polled))
-        try:
-            return boskos.acquired(self.facts, wish, ticket, strict=self.strict).slot.name
-        except Error as error:
-            if error.code is not Code.NO_CAPACITY:
-                raise
-            return None
-
-    def take(self, *names: str, state: str = "free") -> list[str] | None:
-        """Take slots by name; None: not all could be had."""
-        wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
-        ids = [LeaseId(f"lease-{self._next()}") for _ in names]
-        changes, taken = boskos.acquire_named(
-            self.facts, self.moment, self.now, wish, names, ids, strict=self.strict
-        )
-        self.facts.apply(changes)
-        return None if taken is None else [name for _, name in taken]
-
-    def release(self, name: str, dest: str = "free", owner: str = "me") -> None:
-        """Give a slot back."""
-        self.apply(holding.release(self.facts, self.moment, self.now, name, dest, owner))
-
-    def apply(self, changes: Changes) -> None:
-        """Let a decision stand, and grant whom it lets start."""
-        self.facts.apply(changes)
-        self.facts.apply(admit(self.facts, self.moment, self.now))
-
-    def slot(self, name: str) -> Slot:
-        """A slot as it is."""
-        found = holding.slot_named(self.facts, name)
-        assert found is not None
-        return found
-
-    def check(self) -> None:
-        """Every owned slot belongs to a live lease, and the sums are those of the leases."""
-        granted = [one for one in self.facts.leases.values() if one.state == "granted"]
-        held = {
-            (pool, name) for one in granted for pool, names in one.slots.items() for name in names
-        }
-        owned = {(one.pool, one.name) for one in self.facts.slots_of(self.facts.slots) if one.owner}
-        assert owned == held
-        for name, pool in self.facts.pools.items():
-            units = [
-                (lease.state, need.units)
-                for lease in self.facts.leases.values()
-                for need in lease.needs
-                if need.pool == name
-            ]
-            assert pool.occupied == sum(n for state, n in units if state == "granted")
-            waiting = [one for one in self.facts.leases.values() if one.state == "waiting"]
-            assert pool.waiting == sum(one.needs[0].pool == name for one in waiting)
 
 
 @pytest.fixture(params=[True, False], ids=["strict", "safe"])

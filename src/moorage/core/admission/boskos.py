@@ -17,9 +17,15 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import SECOND, Lease, Moment, Need, Pool, Slot
 from moorage.core.admission.roster import slot_new
-from moorage.core.admission.rules import PULL_SILENCE, is_silent, silence_ends
+from moorage.core.admission.rules import (
+    PULL_SILENCE,
+    bar_of,
+    is_silent,
+    quota_left,
+    silence_ends,
+)
 from moorage.core.admission.slots import BOSKOS, free
-from moorage.core.admission.units import free_units
+from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -187,7 +193,8 @@ def acquire_named(
         facts: with the pools of the slots.
         moment: now.
         wall: the time that slots are told in.
-        wish: the state they must be in, what they become, and who asks.
+        wish: the state they must be in, what they become, and who asks. Quota, pacing and cooldown
+            hold for it as for any other.
         names: of the slots.
         fresh: identifiers, one for each name.
         strict: as above.
@@ -197,11 +204,17 @@ def acquire_named(
     """
     check_owner(wish.owner)
     wanted = set(names)
-    found = [
-        slot
-        for slot in free(facts.slots_of(list(facts.slots)), wish.state)
-        if slot.name in wanted and not facts.pools[slot.pool].paused
-    ]
+    left: dict[str, int] = {}
+    found = []
+    for slot in free(facts.slots_of(list(facts.slots)), wish.state):
+        if slot.name not in wanted:
+            continue
+        units = left.get(slot.pool)
+        if units is None:
+            units = _permitted(facts, moment, structs.replace(wish, pool=slot.pool))
+        if units > 0:
+            found.append(slot)
+        left[slot.pool] = units - 1
     short = {slot.name for slot in found} != wanted
     if short and not strict:
         raise _nothing(wish.state)
@@ -308,20 +321,39 @@ def _units_before(
         if lease.state == "waiting"
         and (place is None or order(lease) < place)
         and not (lease.pull and is_silent(lease, moment, silence))
+        and not _is_barred(facts, lease)
         for need in lease.needs
         if need.pool == wish.pool and need.state == wish.state
     )
 
 
+def _is_barred(facts: Facts, ticket: Lease) -> bool:
+    """Is a ticket passed over, as far as its pools are known here?"""
+    return not ticket.forced and any(
+        bar_of(facts, facts.pools[name], ticket, units) is not None
+        for name, units in units_by_pool(ticket.needs).items()
+        if name in facts.pools
+    )
+
+
+def _permitted(facts: Facts, moment: Moment, wish: Wish) -> int:
+    """Return how many slots an operator's rules leave to who asks, whoever else waits for them."""
+    pool = facts.pools[wish.pool]
+    if pool.paused:
+        return 0
+    units = free_units(facts, pool, moment.at).get(wish.state, 0)
+    quota = quota_left(facts, pool, wish.holder)
+    if quota is not None:
+        units = min(units, quota)
+    return pacing.permitted(pool, moment.at, units) if units > 0 else 0
+
+
 def _nth(facts: Facts, moment: Moment, wish: Wish, before: int) -> Slot | None:
     """Return the slot that is left when so many others are spoken for; None: there is none."""
-    pool = facts.pools[wish.pool]
-    held = facts.held.get((wish.pool, wish.holder), 0)
-    over_quota = pool.spec.quota is not None and held >= pool.spec.quota
-    if pool.paused or over_quota or not pacing.is_open(pool, moment.at):
+    if not _permitted(facts, moment, wish):
         return None
     found = free(facts.slots[wish.pool].values(), wish.state)
-    allowed = free_units(facts, pool, moment.at).get(wish.state, 0)
+    allowed = free_units(facts, facts.pools[wish.pool], moment.at).get(wish.state, 0)
     return found[before] if before < min(len(found), allowed) else None
 
 
