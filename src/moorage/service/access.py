@@ -73,9 +73,14 @@ class Access:
     ) -> tuple[str, Token]:
         """Make a token, as `by` asks. Returns its secret, which nobody can show again, and it.
 
-        Raises `Error`: INVALID for an unknown role, an empty or too long name or project, or a
-        role that needs a project without one.
+        Raises `Error`: INVALID for an unknown role, an empty or too long name or project, a name
+        with a slash, or a role that needs a project without one.
         """
+        if "/" in name:
+            raise Error(
+                Code.INVALID,
+                "A token's name has no '/': an owner of leases is told as PROJECT/NAME.",
+            )
         token = Token(
             id=secrets.token_hex(ID_BYTES),
             name=_text("name", name),

@@ -56,6 +56,17 @@ def test_a_token_names_its_holder(tmp_path: Path) -> None:
     with_service(tmp_path, act)
 
 
+def test_a_name_cannot_pass_for_a_project_and_a_name(tmp_path: Path) -> None:
+    """Who owns a lease is told by project and name: nobody else can be called so."""
+
+    async def act(service: Service) -> None:
+        with pytest.raises(Error) as refused:
+            await service.access.create("p1/bob", "service", by=TESTER)
+        assert refused.value.code is Code.INVALID
+
+    with_service(tmp_path, act)
+
+
 def test_a_revoked_token_stops_to_work_at_once(tmp_path: Path) -> None:
     """After the revocation's answer the token is refused, although it was remembered."""
 
