@@ -209,12 +209,15 @@ def test_apply(cli: Cli) -> None:
     first = ["+ applied/one", "    limit: 10", "    hold: 1m", "    pacing: 6s"]
     second = ["+ applied/two", "    limit: 2"]
     told = [*first, *second, "2 to make, 0 to change, 0 as they shall be"]
-    assert "--yes" in cli.refusal(2, *apply)
+    unasked = moorage(*apply, directory=cli.folder)
+    assert (unasked.returncode, unasked.stdout.splitlines()) == (2, told)
+    assert "--yes" in unasked.stderr
     assert cli.lines(*apply, "--dry-run") == told
     assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
     assert cli.lines(*apply, "--yes") == [*told, "made applied/one", "made applied/two"]
     kept = ["= applied/one", "= applied/two", "0 to make, 0 to change, 2 as they shall be"]
     assert cli.lines(*apply, "--yes") == kept
+    assert cli.lines(*apply) == kept, "nobody need be asked"
     file.write_text(FILE.replace("limit = 10", "limit = 20"))
     change = cli.answer(*apply, "--dry-run")
     assert change["applied"] is False
@@ -223,6 +226,13 @@ def test_apply(cli: Cli) -> None:
     assert cli.answer("pool", "show", "applied/one")["pacing"]["interval"] == 3
     file.write_text("pools = 1")
     assert "pools.toml" in cli.refusal(2, *apply, "--yes")
+    file.write_text(
+        '[pools."applied/one"]\nlimit = 30\n[pools."applied/two"]\nttl = 1e9\nlimit = 1'
+    )
+    refused = moorage(*apply, "--yes", directory=cli.folder)
+    assert refused.returncode == 2
+    assert refused.stdout.endswith("changed applied/one\n")
+    assert refused.stderr.startswith("moorage: pool applied/two: ttl must be")
     assert "none.toml" in cli.refusal(2, "apply", "-f", "none.toml", "--yes")
 
 

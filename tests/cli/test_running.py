@@ -1,5 +1,6 @@
 """`moorage run` and the handle commands by the command line: the same code, the same options."""
 
+import subprocess
 from pathlib import Path
 
 import click
@@ -7,7 +8,7 @@ import pytest
 
 from moorage.cli.main import cli
 from moorage.client.run.options import COMMANDS
-from tests.cli.command import answer, moorage, refusal
+from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
 from tests.e2e.server import serve
 
 
@@ -53,6 +54,30 @@ def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (4, "sh\n")
     assert done.stderr.count("\n") == 1
     assert "dry run" in done.stderr
+
+
+def test_best_effort_runs_whatever_the_settings_say(tmp_path: Path) -> None:
+    """Settings that cannot be read end no command that is to run by all means."""
+    command = ("run", "--best-effort", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3")
+    (tmp_path / "moorage.toml").write_text("nonsense = 1\n")
+    for environment in ({}, {"MOORAGE_CONFIG": "/nonexistent"}, {"MOORAGE_AUTH": "zzz"}):
+        done = moorage(*command, directory=tmp_path, **environment)
+        assert (done.returncode, done.stdout) == (3, "ran\n"), done.stderr
+        assert "best effort" in done.stderr
+
+
+def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
+    """Whoever closes it hears nothing; the command runs."""
+    words = [*COMMAND, "run", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3"]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" 2>&-', "sh", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "ran\n")
 
 
 def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """`moorage apply`: let pools be as a file says."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -10,6 +12,7 @@ from moorage.cli.administering import administering, at_server
 from moorage.cli.options import json_option
 from moorage.cli.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.pool_files import Difference, differences, read
+from moorage.client.transport import RefusedError
 
 
 @click.command()
@@ -26,8 +29,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     To repeat it is harmless. A pool that somebody else changes meanwhile is refused, with 4.
     """
     asks = not (yes or dry_run)
-    if asks and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise Failure(USAGE, "name --yes or --dry-run: there is nobody to ask")
+    alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     wanted = read(path)
     with at_server() as admission:
         found = differences(wanted, admission.pools())
@@ -37,15 +39,28 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
                 click.echo("\n".join(one.lines()))
             click.echo(_count(found))
         applied = bool(due) and not dry_run
+        if applied and asks and alone:
+            raise Failure(USAGE, "name --yes or --dry-run: there is nobody to ask")
         if applied and asks and not click.confirm("Do so?"):
             raise Failure(FAILED, "nothing was changed")
         for one in due if applied else ():
-            made = admission.pool_put(one.name, one.wanted)
+            with _named(one.name):
+                admission.pool_put(one.name, one.wanted)
             if not as_json:
                 done = "made" if one.action == "create" else "changed"
-                click.echo(f"{done} {made.name}")
+                click.echo(f"{done} {one.name}")
     if as_json:
         show_json({"applied": applied, "pools": [_told(one) for one in found]})
+
+
+@contextmanager
+def _named(pool: str) -> Iterator[None]:
+    """Say of which pool something was refused; those before it are as they shall be."""
+    try:
+        yield
+    except RefusedError as refusal:
+        said = f"pool {pool}: {refusal}"
+        raise RefusedError(refusal.status, refusal.code, said, refusal.request_id) from None
 
 
 def _count(found: list[Difference]) -> str:

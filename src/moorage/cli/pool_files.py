@@ -4,6 +4,7 @@ A file has one table, `pools`, with the names of pools and of each what is wante
 words of `wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
 """
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -137,6 +138,8 @@ def _pacing(value: Any) -> Any:
 
 
 def _seconds(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no duration: say so many seconds, or a text such as 20m")
     return seconds_of(value) if isinstance(value, str) else value
 
 

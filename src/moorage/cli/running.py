@@ -45,7 +45,7 @@ def command(name: str) -> click.Command:
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
         if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):
             with _told(name):
-                words |= _server(words)
+                words |= _server_or_trouble(words)
         click.get_current_context().exit(carry_out(name, words, command, US))
 
     return _Command(
@@ -82,6 +82,18 @@ def _option(option: Option) -> click.Option:
     return click.Option(
         names, type=kind, metavar=option.metavar, multiple=option.many, help=option.meaning
     )
+
+
+def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as `_server`; with best effort why there is none, for the command to run."""
+    from moorage.store.api import StoreError
+
+    try:
+        return _server(words)
+    except (Failure, StoreError) as error:
+        if not words.get("best_effort"):
+            raise
+        return {"trouble": str(error)}
 
 
 def _server(words: dict[str, Any]) -> dict[str, Any]:

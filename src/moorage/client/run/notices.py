@@ -20,8 +20,10 @@ class Notices:
     """Says things in lines; where it stands in line on one live line, if that is a terminal."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self.live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        # Python has no standard error if the shell has closed it.
+        told: IO[str] | None = sys.stderr if stream is None else stream
+        self._stream = told
+        self.live = told is not None and told.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = False
         self._next = 0.0
 
@@ -49,6 +51,8 @@ class Notices:
             self._shown = False
 
     def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
         # If nobody reads it any more that is no reason to lose a command or a lease.
         with suppress(OSError, ValueError):
             self._stream.write(text)

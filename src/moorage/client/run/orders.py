@@ -42,14 +42,17 @@ class Order(NamedTuple):
 
 
 def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
-    """Return what the words say. Raises UsageError."""
+    """Return what the words say; with best effort `trouble` tells why there is no server.
+
+    Raises UsageError.
+    """
     if not command:
         raise UsageError("no command: put it after --, as in: run --pool NAME -- COMMAND ARGUMENTS")
     if words["key"] and words["key_file"]:
         raise UsageError("--key and --key-file are two ways to say the same: name one")
-    best_effort, leases, trouble = bool(words["best_effort"]), None, None
+    best_effort, leases, trouble = bool(words["best_effort"]), None, words.get("trouble")
     try:
-        leases = server_of(words)
+        leases = server_of(words) if trouble is None else None
     except UsageError as error:
         if not best_effort:
             raise
