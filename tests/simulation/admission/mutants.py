@@ -150,6 +150,13 @@ BUGS = (
         "if known is not None and not wish.digest:",
     ),
     Bug(
+        "I9",
+        "the last outcome of a lease counts",
+        f"{CORE}/leases.py",
+        "    if found.outcome is not None:\n",
+        "    if False:\n",
+    ),
+    Bug(
         "I10",
         "anybody may release",
         f"{CORE}/asking.py",
