@@ -62,7 +62,7 @@ class LeaseAsk(LeaseCase):
     def decide(self, facts: Facts, when: When) -> Changes:
         self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
         ask = self.ask.heard(self.until)
-        changes, self.lease = leases.ask(facts, when.moment, ask)
+        changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
         if not changes.leases:  # it was asked for before: to ask again is to be heard of
             changes, _ = leases.poll(facts, when.moment, self.lease, self.until)
         self.rows = []

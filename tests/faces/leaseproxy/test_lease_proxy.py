@@ -55,6 +55,30 @@ def release(there: Ground, *names: str) -> Answer:
     return there.call("POST", "/lease/release", json.dumps({"names": names}).encode())
 
 
+def test_growing_types(tmp_path: Path) -> None:
+    """A type that may have more slots makes them for whoever waits, through either door."""
+    config = """resources:
+- {type: None, min-count: 0, max-count: 3}
+- {type: Worked, state: dirty, min-count: 1, max-count: 2}
+"""
+    options = ("--lease-proxy-seconds-max", "1")
+    with ground(tmp_path, "safe", config, *options) as there:
+        names = acquire(there, "None", 2)
+        assert len(set(names)) == 2
+        third = acquire(there, "None")
+        assert there.call("POST", "/lease/acquire?type=None").status == 500
+        assert there.call("POST", "/lease/acquire?type=None&count=4").status == 500
+        assert release(there, *names, *third).status == 204
+        needs = {"needs": [{"pool": "None", "units": 3}], "key": "native"}
+        assert there.native("POST", "/v1/leases", needs)["state"] == "granted"
+        assert there.native("GET", "/v1/pools/None")["slots"] == {"leased": 3}
+        # What comes dirty must be cleaned first; nobody makes more than there may be.
+        assert there.call("POST", "/lease/acquire?type=Worked&count=2").status == 500
+        assert there.native("GET", "/v1/pools/Worked")["slots"] == {"dirty": 2}
+        changed = there.native("PUT", "/v1/pools/Worked", {"hold": 60, "pacing": None})
+        assert changed["hold"] == 60
+
+
 def waiting(there: Ground, kind: str) -> int:
     """How many wait for a type."""
     waits: int = there.native("GET", f"/v1/pools/{kind}")["waiting"]

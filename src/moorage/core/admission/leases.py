@@ -23,6 +23,7 @@ from moorage.core.admission.asking import (
 )
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.growing import grow
 from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
 from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.clock import Instant
@@ -47,13 +48,14 @@ __all__ = [
 Answer = tuple[Changes, LeaseId]
 
 
-def ask(facts: Facts, moment: Moment, wish: Ask) -> Answer:
+def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) -> Answer:
     """Let a ticket stand in its lines; whether it is granted at once says `admit`.
 
-    The same key and digest: the lease that there is, ended or not.
+    The same key and digest: the lease that there is, ended or not. `wall` is the wall clock's time,
+    for what is told of slots that are made for it; None: they do not matter.
     Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL.
     """
-    draft = Draft(facts, moment, moment.at)
+    draft = Draft(facts, moment, moment.at if wall is None else wall)
     return draft.changes, _ask(draft, wish)
 
 
@@ -254,6 +256,7 @@ def _ask(draft: Draft, wish: Ask, arrival: int | None = None) -> LeaseId:
     ticket = _ticket(draft, wish, draft.arrive() if arrival is None else arrival)
     draft.put(ticket)
     draft.wait(ticket)
+    grow(draft, ticket)
     return wish.id
 
 

@@ -43,7 +43,8 @@ def put(
     """
     before = facts.pools.get(name)
     _check_generation(name, before, generation)
-    _check_name(name)
+    if before is None:
+        _check_name(name)  # those that a configuration of Boskos has made may be called otherwise
     _check_kind(name, before, spec, slotted)
     check_spec(spec)
     if before is None:

@@ -9,10 +9,11 @@ from moorage.core.limits import RESTS_MAX
 
 
 def limit_of(facts: Facts, pool: Pool) -> int:
-    """Return the units of a pool: its limit, or how many slots it has."""
+    """Return the units of a pool: its limit, or how many slots it has, or may yet make."""
     if pool.spec.limit is not None:
         return pool.spec.limit
-    return len(facts.slots.get(pool.name, {}))
+    slots = len(facts.slots.get(pool.name, {}))
+    return slots if pool.growth is None else max(slots, pool.growth.most)
 
 
 def resting(pool: Pool, at: Instant) -> int:
