@@ -34,6 +34,8 @@ COLUMNS = [
     "p99",
 ]
 ACTUAL = "as it was"
+JOBS_MAX = 1_000_000
+"""About a gigabyte of memory, and minutes."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def _limit(text: str) -> int | None:
 
 @click.command()
 @administering
-@click.option("--jobs", type=click.IntRange(1), help="So many jobs, at once.")
+@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="So many jobs, at once.")
 @click.option("--spread", type=DurationType(), default=0.0, help="They come within so long.")
 @click.option("--trace", "trace_file", metavar="CSV", help="Jobs from a file.")
 @click.option("--replay", metavar="POOL", help="Jobs that this pool has had, asked of the server.")

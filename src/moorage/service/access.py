@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from moorage.core.admission.proxied import OWNER
+from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX, VOCABLE_LENGTH_MAX
@@ -74,12 +76,13 @@ class Access:
         """Make a token, as `by` asks. Returns its secret, which nobody can show again, and it.
 
         Raises `Error`: INVALID for an unknown role, an empty or too long name or project, a name
-        with a slash, or a role that needs a project without one.
+        that is another owner's, or a role that needs a project without one.
         """
-        if "/" in name:
+        if "/" in name or name.startswith(BOSKOS) or name == OWNER:
             raise Error(
                 Code.INVALID,
-                "A token's name has no '/': an owner of leases is told as PROJECT/NAME.",
+                "A token's name has no '/' (an owner of leases is told as PROJECT/NAME), does not"
+                f" begin with '{BOSKOS}' and is not '{OWNER}': clients of those hold leases so.",
             )
         token = Token(
             id=secrets.token_hex(ID_BYTES),

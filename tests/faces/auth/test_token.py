@@ -60,9 +60,10 @@ def test_a_name_cannot_pass_for_a_project_and_a_name(tmp_path: Path) -> None:
     """Who owns a lease is told by project and name: nobody else can be called so."""
 
     async def act(service: Service) -> None:
-        with pytest.raises(Error) as refused:
-            await service.access.create("p1/bob", "service", by=TESTER)
-        assert refused.value.code is Code.INVALID
+        for name in ("p1/bob", "boskos:janitor", "lease-proxy"):
+            with pytest.raises(Error) as refused:
+                await service.access.create(name, "service", by=TESTER)
+            assert refused.value.code is Code.INVALID
 
     with_service(tmp_path, act)
 

@@ -47,9 +47,9 @@ class Native:
         is_json = "json" in named.get("content-type", "")
         return Told(answer.status, json.loads(text) if is_json else text, named)
 
-    def token(self, role: str, project: str | None = None) -> str:
-        """Make a token; return its secret."""
-        wanted = {"name": role, "role": role, "project_id": project}
+    def token(self, role: str, project: str | None = None, name: str | None = None) -> str:
+        """Make a token, by default called after its role; return its secret."""
+        wanted = {"name": name or role, "role": role, "project_id": project}
         made = self.ask("POST", "/v1/tokens", wanted)
         assert made.status == 201, made
         secret: str = made.body["token"]

@@ -204,12 +204,16 @@ def test_what_is_forced_counts(native: Native, pool: str) -> None:
     assert ask(native, pool).status == 201
     user = native.token("user", "p")
     assert refused(ask(native, pool, token=user, force=True)) == (403, "forbidden")
-    forced = ask(native, pool, force=True)
+    operator = native.token("operator", name="once")
+    forced = ask(native, pool, force=True, token=operator)
     assert (forced.status, forced.body["forced"]) == (201, True)
     told = native.ask("GET", f"/v1/pools/{pool}").body
     assert (told["occupied"], told["free"], told["over"]) == (2, -1, True)
     newest = native.ask("GET", "/v1/audit?limit=1").body["entries"][0]
     assert (newest["action"], newest["target"]) == ("lease.force", forced.body["id"])
+    demoted = native.token("service", name="once")
+    again = act(native, forced.body["id"], "retry", key="again", token=demoted)
+    assert refused(again) == (403, "forbidden")
 
 
 def test_outcomes_are_reported(native: Native, pool: str) -> None:

@@ -86,11 +86,11 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
-    """Release and ask anew."""
-    wanted = request.body
-    view = await request.service.admission.retry(
-        _lease_id(request), _proof(request, wanted.token), wanted.key, by=request.actor
-    )
+    """Release and ask anew; what is to be forced anew needs an operator again."""
+    wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
+    if (await admission.lease(lease)).lease.forced:
+        _need_role(request, Role.OPERATOR, "the retry of what was forced")
+    view = await admission.retry(lease, _proof(request, wanted.token), wanted.key, by=request.actor)
     return Answer(STATUSES[view.lease.state], _told(request, view))
 
 
