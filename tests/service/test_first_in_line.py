@@ -1,11 +1,17 @@
 """Who is first in a pool's line, and what a pool tells of those who hold its units."""
 
+import asyncio
 from pathlib import Path
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Moment
 from moorage.service.admission import Admission
-from tests.service.pools import Scene, ask, play, spec
-from tests.service.running import TESTER
+from moorage.service.cases import When
+from moorage.service.standings import Standings
+from moorage.store.api import Engine, Plan
+from tests.service.pools import Scene, ask, by_hand, play, spec
+from tests.service.running import TESTER, Running, T, Watched
 
 
 def played(path: Path, scene: Scene) -> None:
@@ -84,3 +90,37 @@ def test_holders_are_counted_in_full(tmp_path: Path) -> None:
         assert "held by early (25), z (1), y (1) and 3 more" in first.standing.reason
 
     played(tmp_path, scene)
+
+
+class FirstLate(Watched):
+    """The first look aside has its answer only when a test lets it go."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.looking, self.go = asyncio.Event(), asyncio.Event()
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        late = not self.looking.is_set()
+        self.looking.set()
+        answer = await super().read_aside(plan)
+        if late:
+            await self.go.wait()
+        return answer
+
+
+def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
+    """Who asked before a change is answered, though the pass of those after it was done first."""
+
+    async def scene(one: Running) -> None:
+        pool = (await one.service.admission.pool_put("p", spec(1), None, TESTER)).pool
+        when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
+        engine = FirstLate(one.engine.engine)
+        standings = Standings(engine, lambda _: when)
+        before = asyncio.create_task(standings.first("p"))
+        await engine.looking.wait()
+        standings.note(Changes(pools={"p": pool}), when)
+        assert await standings.first("p") is None
+        engine.go.set()
+        assert await before is None
+
+    by_hand(tmp_path, scene)

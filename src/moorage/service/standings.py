@@ -95,7 +95,7 @@ class Standings:
         try:
             one = await self._engine.read_aside(pass_load(pool))
         finally:
-            newest = self._under_way[pool] is mine
+            newest = self._under_way.get(pool) is mine  # a later one may be done already
             if newest:
                 del self._under_way[pool]
         if newest:
