@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
+import psycopg
+
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import SECOND, Pacing
 from moorage.core.ids import LeaseId
@@ -91,3 +93,36 @@ def test_pacing_is_one() -> None:
         assert min(gaps) >= SECOND // 5
 
     play(scene)
+
+
+def test_what_was_missed_is_looked_at_anew() -> None:
+    """A process that missed changes wakes its waiters all the same, and its metrics are right."""
+
+    async def scene(one: Admission, other: Admission, url: str) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(one, "holder", "p")).lease
+        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 30.0))
+        await queued(one, "p")
+        with psycopg.connect(url, autocommit=True) as rows:
+            await one.pool_put("gone", spec(), None, TESTER)
+            async with asyncio.timeout(10):
+                while "gone" not in other.tally.pools:
+                    await one.pool("p")
+            await one.pool_delete("gone", TESTER)
+            await one.pool_put("new", spec(), None, TESTER)
+            await one.release(holder.id, Proof("me"))
+            # At once, in the same step: nobody else has read the change rows by now.
+            rows.execute("DELETE FROM change")
+            rows.execute("UPDATE clock SET compacted = revision")
+        async with asyncio.timeout(10):
+            assert (await waiting).lease.state == "granted"
+            while other.tally.pools.keys() != {"p", "new"}:
+                await one.pool("p")
+        assert other.tally.pools["p"].occupied == 1
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        async with opened(url) as one, opened(url) as other:
+            await scene(one.admission, other.admission, url)
+
+    asyncio.run(whole())

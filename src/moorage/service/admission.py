@@ -80,7 +80,7 @@ class Admission:
             self.tally.note,
             self.sweeper.note,
         )
-        self._others = Others(watch, self._lookout.now, followers)
+        self._others = Others(watch, self._lookout.now, followers, self._anew)
         for follower in (*followers, self.tally.count):
             transactor.follow(follower)
 
@@ -93,6 +93,14 @@ class Admission:
             self._others.start()
         self.sweeper.start()
         self._claimants.start()
+
+    async def _anew(self) -> Changes:
+        """Return all that those who follow should know, of whatever they have missed."""
+        pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
+        self._claimants.reload()
+        pools |= await pools_all(self._engine)
+        leases = await self._lookout.leases_of(self.waiting.expected)
+        return Changes(pools=pools, leases={lease.id: lease for lease in leases})
 
     def close(self) -> None:
         """Answer everybody who waits with what there is."""

@@ -31,6 +31,7 @@ class Claimants:
         self._bell = bell
         self._tickets: dict[LeaseId, frozenset[str]] = {}
         """The pools that each of them needs."""
+        self._loaded = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -42,6 +43,10 @@ class Claimants:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    def reload(self) -> None:
+        """Look anew who waits, before the next trial: changes were missed."""
+        self._loaded = False
 
     def note(self, changes: Changes, _when: When) -> None:
         """Follow the tickets."""
@@ -56,17 +61,17 @@ class Claimants:
                 self._tickets.pop(lease.id, None)
 
     async def _run(self) -> None:
-        loaded = False
         while True:
             ring = self._bell.listen()
             try:
-                if not loaded:
+                if not self._loaded:
+                    self._loaded = True
                     await self._load()
-                    loaded = True
                 pools = frozenset().union(*self._tickets.values())
                 if pools:
                     await self._transactor.submit_case(Sweep(pools=pools))
             except Exception:  # the database may be away; it is tried again
+                self._loaded = False
                 log.exception("trying those who wait for capacity failed")
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
@@ -76,6 +81,7 @@ class Claimants:
                 return
 
     async def _load(self) -> None:
+        self._tickets.clear()
         cursor = None
         while True:
             views, cursor = await self._lookout.leases(cursor, PAGE_MAX, None, "waiting", None)

@@ -1,5 +1,7 @@
 """Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from moorage.core.admission import leases, pacing
@@ -83,6 +85,15 @@ class Lookout:
             seen = await self._engine.read(reads.lease_load(lease))
         return seen is not None and seen.lease.state == "waiting"
 
+    async def leases_of(self, leases: Sequence[LeaseId]) -> list[Lease]:
+        """Return leases by their ids; those that are not there are left out."""
+        found = []
+        with faults.told():
+            for first in range(0, len(leases), PAGE_MAX):
+                page = leases[first : first + PAGE_MAX]
+                found += await self._engine.read(reads.leases_load(page))
+        return found
+
     async def leases(
         self,
         cursor: str | None,
@@ -118,7 +129,10 @@ class Lookout:
             return await self._engine.read_aside(reads.unheard_count(alive))
 
     async def report(self, pool: str) -> ReportView:
-        """Return what is known of a pool's last 24 hours. Raises POOL_NOT_FOUND."""
+        """Return what is known of a pool's last 24 hours, and all outcomes that are kept.
+
+        Raises POOL_NOT_FOUND.
+        """
         _, when = await self._pool_seen(pool)
         since = Instant(when.moment.at - DAY)
         with faults.told():

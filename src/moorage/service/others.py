@@ -27,15 +27,28 @@ class Others:
     """Reads the change rows of a shared database, our own included, and tells the followers."""
 
     def __init__(
-        self, watch: Watch, now: Callable[[], Awaitable[When]], followers: Sequence[Follower]
+        self,
+        watch: Watch,
+        now: Callable[[], Awaitable[When]],
+        followers: Sequence[Follower],
+        anew: Callable[[], Awaitable[Changes]],
     ) -> None:
+        """Take who follows.
+
+        Args:
+            watch: the change rows.
+            now: the time of the service.
+            followers: told what has changed.
+            anew: returns all that they should know, when changes were missed.
+        """
         self._watch = watch
         self._now = now
         self._followers = followers
+        self._anew = anew
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to follow, from now on."""
+        """Begin to follow: with what there is, then with what changes."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -45,30 +58,37 @@ class Others:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        cursor = None
+        cursor, missed = None, True
         while not self._watch.closed:
             try:
                 if cursor is None:
                     cursor = await self._watch.now()
+                if missed:
+                    self._tell(await self._anew(), await self._now())
+                    missed = False
                 window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
                 cursor = window.next
                 if window.changes:
-                    await self._tell(window.changes)
-            except ChangesGoneError as gone:
-                cursor = gone.oldest
+                    self._tell(changes_of(window.changes), await self._now())
+            except ChangesGoneError:  # this process was away for too long, or there was a restore
+                cursor, missed = None, True
             except Exception:  # those who wait look again at the end of their wait
                 log.exception("following the other processes failed; it is tried again")
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _tell(self, seen: list[Seen]) -> None:
-        changes = Changes()
-        for one in seen:
-            body = one.row.body
-            if one.row.kind == "pool":
-                changes.pools[one.row.key] = None if body is None else pool_from_body(body)
-            else:
-                lease = None if body is None else lease_from_change(body)
-                changes.leases[LeaseId(one.row.key)] = lease
-        when = await self._now()
+    def _tell(self, changes: Changes, when: When) -> None:
         for follower in self._followers:
             follower(changes, when)
+
+
+def changes_of(seen: list[Seen]) -> Changes:
+    """Read the change rows of pools and leases."""
+    changes = Changes()
+    for one in seen:
+        body = one.row.body
+        if one.row.kind == "pool":
+            changes.pools[one.row.key] = None if body is None else pool_from_body(body)
+        else:
+            lease = None if body is None else lease_from_change(body)
+            changes.leases[LeaseId(one.row.key)] = lease
+    return changes

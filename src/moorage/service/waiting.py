@@ -23,6 +23,11 @@ class Waiting:
         """How many leases somebody waits for."""
         return len(self._futures)
 
+    @property
+    def expected(self) -> list[LeaseId]:
+        """The leases that somebody waits for."""
+        return [*self._futures]
+
     def close(self) -> None:
         """Let go of everybody who waits, now and ever after: the service is ending."""
         self._closed = True

@@ -3,6 +3,7 @@
 Times of leases are the service's; the timeline that is loaded with them tells the wall clock's.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from moorage.core.admission.model import Lease, Pool, Slot, State, Timeline
@@ -17,6 +18,7 @@ from moorage.store.admission_rows import (
     slot_from_body,
 )
 from moorage.store.api import Plan, Query, Row
+from moorage.store.rows import key_set
 
 
 class PoolSeen(NamedTuple):
@@ -79,11 +81,11 @@ class End(NamedTuple):
 class OutcomeCount(NamedTuple):
     """Outcomes of starts at one limit, with so many units started in the same minute.
 
-    `starts` is 0 where the lease is forgotten.
+    `starts` is None where the lease is forgotten.
     """
 
     limit: int
-    starts: int
+    starts: int | None
     ok: int
     failed: int
     throttled: int
@@ -199,11 +201,8 @@ def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
 
 
 def report_load(pool: str, since: Instant) -> Plan[Report]:
-    """Load the ends and outcomes of a pool since some service time; it reads all of them: aside."""
-    ends, outcomes = yield [
-        Query("ends_load", (pool, since)),
-        Query("outcomes_count", (pool, since)),
-    ]
+    """Load a pool's ends since some service time, and all outcomes there are; run it aside."""
+    ends, outcomes = yield [Query("ends_load", (pool, since)), Query("outcomes_count", (pool,))]
     return Report([End(*row) for row in ends], [OutcomeCount(*row) for row in outcomes])
 
 
@@ -214,6 +213,12 @@ def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | N
         Query("lease_load_by_token", (pool, token)),
     ]
     return Timeline(*timeline), lease_from_row(rows[0]) if rows else None
+
+
+def leases_load(leases: Collection[LeaseId]) -> Plan[list[Lease]]:
+    """Load leases by their ids; those that are not there are left out."""
+    (rows,) = yield [Query("leases_load", (key_set(leases),))]
+    return leases_from_rows(rows)
 
 
 def slots_load(pool: str) -> Plan[list[Slot]]:

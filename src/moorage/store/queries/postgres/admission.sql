@@ -290,17 +290,16 @@ WITH minutes AS (
     SELECT granted_at / 60000000 AS minute, SUM(units)::bigint AS starts FROM lease_need
     WHERE pool = $1 AND granted_at IS NOT NULL GROUP BY 1
 ), told AS (
-    SELECT outcome.units, outcome.result, (
-        SELECT starts FROM minutes WHERE minute = lease_need.granted_at / 60000000
-    ) AS starts
+    SELECT outcome.units, outcome.result, minutes.starts
     FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
         LEFT JOIN lease_need ON lease_need.pool = outcome.pool
             AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
-    WHERE outcome.pool = $1 AND outcome.at >= $2
+        LEFT JOIN minutes ON minutes.minute = lease_need.granted_at / 60000000
+    WHERE outcome.pool = $1
 )
-SELECT units, COALESCE(starts, 0), COUNT(*) FILTER (WHERE result = 'ok'),
+SELECT units, starts, COUNT(*) FILTER (WHERE result = 'ok'),
     COUNT(*) FILTER (WHERE result = 'failed'), COUNT(*) FILTER (WHERE result = 'throttled')
-FROM told GROUP BY units, starts ORDER BY units, starts;
+FROM told GROUP BY units, starts ORDER BY units, starts NULLS FIRST;
 
 -- name: lease_load_by_token --
 SELECT lease.body, lease_due.heard_until
