@@ -39,10 +39,13 @@ class PoolView(Struct, frozen=True):
 
 
 class OutcomeCount(Struct, frozen=True):
-    """Outcomes of the starts at one limit and one number of starts within the minute before."""
+    """Outcomes of the starts at one limit and one number of starts within the same minute.
+
+    None: their leases are forgotten, so nobody knows how many started beside them.
+    """
 
     limit: int
-    starts_per_minute: int
+    starts_per_minute: int | None
     ok: int
     failed: int
     throttled: int

@@ -257,10 +257,13 @@ class Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeLine:
-    """Outcomes of starts at one limit (or at one rate of starts per minute)."""
+    """Outcomes of starts at one limit and with so many starts in the same minute.
+
+    `starts_per_minute` is known of leases that are remembered: for 24 hours after their end.
+    """
 
     limit: int
-    starts_per_minute: int
+    starts_per_minute: int | None
     ok: int
     failed: int
     throttled: int
@@ -270,8 +273,8 @@ class OutcomeLine:
 class PoolReport:
     """What is known for choosing a pool's limit: outcomes, and how long it was waited and held.
 
-    Each list of seconds has the median, the 90th and the 99th percentile of the leases that ended
-    within the last 24 hours; null: there were none.
+    Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
+    99th percentile of the leases that ended within the last 24 hours; null: there were none.
     """
 
     pool: str
