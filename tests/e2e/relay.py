@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -67,10 +68,11 @@ class Relay:
                         while answer:
                             client.sendall(answer)
                             answer = server.recv(CHUNK)
-                    client.shutdown(socket.SHUT_RDWR)
-                    ends.join()
             except OSError:
-                return
+                pass  # the server is gone
+            # Its other thread may be blocked in a read, which keeps a closed connection open.
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
     def _upwards(self, client: socket.socket, server: socket.socket) -> None:
         """Hand on what the client says; when it goes away, so does the server's side."""
