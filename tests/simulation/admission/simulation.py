@@ -1,9 +1,10 @@
 """One seed: a world in virtual time, in which everything that can go wrong does.
 
-Calls are lost, doubled and late, answers too; processes crash before or after a commit, stay away
-and come back; the wall clock is set forth and back; operators change limits, pause and revoke. All
-dice are the seed's, so a seed repeats. In liveness mode the faults stop at some time: then
-everybody must get what it asks for, in bounded time.
+Calls are lost, doubled and late, answers too; processes crash before or after a commit, as they do
+when a sync fails, stay away and come back; the disk is full for a while; the wall clock is set
+forth and back; operators change limits, pause and revoke. All dice are the seed's, so a seed
+repeats. In liveness mode the faults stop at some time: then everybody must get what it asks for, in
+bounded time.
 """
 
 import heapq
@@ -64,6 +65,8 @@ class Simulation:
         self.jump_unseen = False
         """The wall clock was set, and no process that knew better has committed since."""
         self.batches = 0
+        self.full_until = 0
+        """True time until which the disk is full."""
 
     # The world that clients see.
 
@@ -200,6 +203,11 @@ class Simulation:
     def _carry_out(self, taken: list[tuple[do.Call, Callable[[Any], None]]]) -> None:
         server = self.random.choice(self.servers)
         batch = server.decide([call for call, _ in taken], self.now + self.wall_ahead, self.now)
+        if self._is_full():
+            self.log.append((self.now, "the disk is full; nothing is kept of", batch.calls))
+            for _, reply in taken:
+                reply(LOST)
+            return
         if self._chance(0.01):
             self.log.append((self.now, "crashes before the commit of", batch.calls))
             self._crash(server)
@@ -223,6 +231,17 @@ class Simulation:
         for key, lease in changes.leases.items():
             if lease is not None:
                 self.log.append((self.now, "   ", key[:6], lease.state, lease.cause or ""))
+
+    def _is_full(self) -> bool:
+        """Return whether nothing can be written now; the process goes on, and so does time."""
+        if self.now >= self.full_until and self._chance(0.01):
+            self.full_until = self.now + self.random.randrange(30 * SECOND)
+            self._later(self.full_until - self.now, self._has_room)
+        return self.faulty and self.now < self.full_until
+
+    def _has_room(self) -> None:
+        self.auditor.restarted()
+        self._sweep(self.memory.wanting())  # what the failed batches would have tried
 
     def _crash(self, server: Any) -> None:
         """End a process; what it had not answered is lost, and time goes on without it."""
@@ -338,7 +357,7 @@ class Simulation:
         self.faulty = False
         if not self.servers:
             self._start_server()
-            self.auditor.restarted()
+        self.auditor.restarted()
         self._sweep(self.memory.wanting())
         self._later(LIVENESS_MAX, self._too_late)
 
