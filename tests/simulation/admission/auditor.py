@@ -332,10 +332,12 @@ class Auditor:
         )
 
     def _pay_in_place(self, granted: list[Lease]) -> None:
+        put = {one.call.name for one in self.told if isinstance(one.call, do.PoolPut)}
         for lease in granted:
             if self._in_place(lease) is not None:
                 for need in lease.needs:
-                    self.books.pools[need.pool].pay(self.at, need.units)
+                    book = self.books.pools[need.pool]
+                    (book.pay_perhaps if need.pool in put else book.pay)(self.at, need.units)
 
     def _in_order(self, changes: Changes, granted: list[Lease]) -> None:
         """I8, I11, I12, I18: who was granted, and who should have been."""

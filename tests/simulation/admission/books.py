@@ -60,6 +60,14 @@ class PoolBook:
             self.earliest = max(at, self.earliest) + units * pacing.interval
             self.latest = max(at, self.latest) + units * (pacing.interval + pacing.jitter)
 
+    def pay_perhaps(self, at: int, units: int) -> None:
+        """Note a grant, of which nobody knows whether it came before this pacing or after."""
+        pacing, earliest = self.spec.pacing, self.earliest
+        if pacing is not None:
+            self.pay(at, units)
+            self.earliest = earliest
+            self.latest = max(self.latest, at + pacing.burst * pacing.interval)
+
 
 @dataclass
 class LeaseBook:

@@ -254,6 +254,9 @@ class Simulation:
             self._set_clock()
 
         def back() -> None:
+            if self.servers and self.jump_unseen:  # it could not know better; they can, and soon
+                self._later(SECOND, back)
+                return
             if self.shared or not self.servers:
                 self._start_server()
             self.auditor.restarted()
@@ -262,6 +265,8 @@ class Simulation:
         self._later(self.random.randrange(1, away), back)
 
     def _set_clock(self) -> None:
+        if len(self.servers) > 1 and not self._all_know():
+            return  # one could not know better, and another would put it right a moment later
         ahead = self.random.randrange(20, 5_000) * SECOND * self.random.choice([1, -1])
         self.log.append((self.now, "the wall clock is set by", ahead / SECOND))
         self.wall_ahead += ahead

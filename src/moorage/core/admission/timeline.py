@@ -2,7 +2,8 @@
 
 Service time runs on through jumps of the wall clock; alive time stands still during outages, too.
 A jump while no process ran cannot be told from time that passed: forwards it counts as an outage,
-backwards the time stands still at the last that was stored.
+backwards the time stands still at the last that was stored. So it does with a process that begins
+between a jump back and the next batch of any other; that one then puts the time right at once.
 """
 
 from msgspec import structs
