@@ -43,8 +43,8 @@ quota = "none"
 def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
     """Return a pool as it would be."""
     told: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
-    counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "slots": {}}
-    rest = {"paused": False, "next_grant_at": None, "first": None}
+    counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "unheard": 0}
+    rest = {"paused": False, "slots": {}, "next_grant_at": None, "first": None}
     return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
 
 

@@ -19,6 +19,7 @@ from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
+from tests.e2e.carried import eventually
 from tests.e2e.server import serve
 
 
@@ -255,6 +256,19 @@ def test_top_once(cli: Cli) -> None:
     assert (shown["first"], shown["why"]) == (row[4], row[6])
     for lease in (high, low):
         cli.admission.release(lease)
+
+
+def test_top_tells_of_the_silent(cli: Cli) -> None:
+    """Units of a pool that is kept stay in use when nobody is heard of: that is to be seen."""
+    cli.answer("pool", "create", "silent", "--limit", "1", "--expire", "keep", "--ttl", "1s")
+    lease = cli.ask("silent")
+
+    def state() -> str | None:
+        (row,) = (line for line in cli.lines("top") if line.startswith("silent\t"))
+        return told if "unheard" in (told := row.split("\t")[3]) else None
+
+    assert eventually(state) == "full, 1 unheard"
+    cli.admission.revoke(lease)
 
 
 @pytest.mark.parametrize("end", ["q", "interrupt"])

@@ -147,8 +147,12 @@ def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> N
         admission = one.service.admission
         await admission.pool_put("p", spec(expire="keep"), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
-        await later(one, 120 * SECOND)
+        await later(one, 56 * SECOND)
+        assert (await admission.pool("p")).unheard == 0
+        await later(one, 64 * SECOND)
         assert (await admission.lease(lease.id)).unheard
+        assert (await admission.pool("p")).unheard == 1
+        assert [view.unheard for view in (await admission.pools(None, 10))[0]] == [1]
         await admission.pool_put("q", spec(), None, TESTER)
         assert (await admission.lease(lease.id)).unheard
         assert (await admission.pool("p")).pool.occupied == 1

@@ -261,10 +261,11 @@ def summary(pool: Pool) -> str:
 
 
 def state_of(pool: Pool) -> str:
-    """Say in one word how a pool is."""
+    """Say in a word how a pool is, and how many hold units of it without a sign of life."""
+    word = "over" if pool.over else "full" if pool.free <= 0 else "open"
     if pool.paused:
-        return "paused"
-    return "over" if pool.over else "full" if pool.free <= 0 else "open"
+        word = "paused"
+    return f"{word}, {pool.unheard} unheard" if pool.unheard else word
 
 
 def plain_text(value: Any) -> str:

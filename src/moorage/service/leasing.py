@@ -225,17 +225,19 @@ class LeaseOutcome(LeaseCase):
 class Sweep(AdmissionCase[None]):
     """End what is over at `due` (service time as far as known), and see who may start.
 
-    That is in the pools that are to be woken at that time, and in `pools`.
+    That is in the pools that are to be woken at that time, and in `pools`. `leases` are looked at
+    whenever they are due.
     """
 
     due: Instant | None = None
     pools: frozenset[str] = frozenset()
+    leases: frozenset[LeaseId] = frozenset()
 
     def keys(self) -> Keys:
-        return Keys(due=self.due, pools=set(self.pools))
+        return Keys(due=self.due, pools=set(self.pools), leases=set(self.leases))
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        return ending.sweep(facts, when.moment, when.wall)[0]
+        return ending.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])[0]
 
     def conclude(self, facts: Facts, when: When) -> None:
         """There is nothing to tell."""

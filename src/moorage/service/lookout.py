@@ -1,13 +1,13 @@
 """Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from moorage.core.admission import leases, pacing
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing
-from moorage.core.admission.model import FREE, Lease, Pool, State, Timeline
+from moorage.core.admission.model import FREE, SECOND, Lease, Pool, State, Timeline
 from moorage.core.admission.units import free_units, resting
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -42,6 +42,9 @@ class Lookout:
         self._engine = engine
         self._chronometer = chronometer
         self._standings = Standings(engine, self._when)
+        self._unheard: dict[str, int] = {}
+        self._unheard_next: Instant | None = None
+        """From which service time on it is counted anew."""
 
     async def now(self) -> When:
         """Return the time."""
@@ -57,10 +60,15 @@ class Lookout:
         late = (lives or due is not None) and self._chronometer.is_late(timeline, when)
         return NextDue(when, due, late)
 
+    async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
+        """Return the ids of what is due at a service time, and the pools that are to be woken."""
+        with faults.told():
+            return await self._engine.read(reads.all_due_load(at))
+
     async def pool(self, name: str) -> PoolView:
         """Return one pool. Raises POOL_NOT_FOUND."""
         pool, when = await self._pool_seen(name)
-        return await self._pool_view(pool, when)
+        return await self._pool_view(pool, when, await self._unheard_at(when))
 
     async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
         """Return pools after a name, in order, and the next cursor. Raises INVALID."""
@@ -68,7 +76,8 @@ class Lookout:
         with faults.told():
             seen = await self._engine.read(reads.pools_window(cursor or "", limit + 1))
         when = self._when(seen.timeline)
-        views = [await self._pool_view(one, when) for one in seen.pools[:limit]]
+        unheard = await self._unheard_at(when)
+        views = [await self._pool_view(one, when, unheard) for one in seen.pools[:limit]]
         return views, views[-1].pool.name if len(seen.pools) > limit else None
 
     async def lease(self, lease: LeaseId) -> LeaseView:
@@ -124,9 +133,17 @@ class Lookout:
 
     async def unheard(self) -> dict[str, int]:
         """Count, by pool, the leases that go on to occupy though nobody has renewed them."""
-        alive = (await self.now()).moment.alive
+        moment = (await self.now()).moment
         with faults.told():
-            return await self._engine.read_aside(reads.unheard_count(alive))
+            self._unheard = await self._engine.read_aside(reads.unheard_count(moment.alive))
+        self._unheard_next = Instant(moment.at + SECOND)
+        return self._unheard
+
+    async def _unheard_at(self, when: When) -> dict[str, int]:
+        """Return what was counted at most a second ago: all deadlines are read for it."""
+        if self._unheard_next is None or when.moment.at >= self._unheard_next:
+            return await self.unheard()
+        return self._unheard
 
     async def report(self, pool: str) -> ReportView:
         """Return what is known of a pool's last 24 hours, and all outcomes that are kept.
@@ -172,7 +189,7 @@ class Lookout:
             raise Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
         return seen.pools[0], self._when(seen.timeline)
 
-    async def _pool_view(self, seen: PoolSeen, when: When) -> PoolView:
+    async def _pool_view(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
         pool, at = seen.pool, when.moment.at
         opens = pacing.opens_at(pool)
         back = when.wall - at
@@ -182,6 +199,7 @@ class Lookout:
             pool=pool,
             slots=seen.slots,
             free=_free(pool, seen.slots, at),
+            unheard=unheard.get(pool.name, 0),
             next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
             first=None if first is None else lease_view(first[0], when, first[1]),
         )

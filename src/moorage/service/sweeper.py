@@ -10,6 +10,7 @@ import logging
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import due_of
 from moorage.core.clock import Instant
+from moorage.core.errors import Error
 from moorage.service.cases import When
 from moorage.service.leasing import Sweep
 from moorage.service.lookout import Lookout, NextDue
@@ -26,7 +27,18 @@ GRAIN_SECONDS = 0.02
 
 RETRY_SECONDS = 1.0
 
+FAULTY_TOLD = 20
+"""Leases and pools that one line of the log names."""
+
 log = logging.getLogger("moorage.sweeper")
+
+
+class FaultyError(Exception):
+    """What is due, and cannot be ended or woken: leases and pools."""
+
+    def __init__(self, faulty: list[str]) -> None:
+        named = ", ".join(faulty[:FAULTY_TOLD])
+        super().__init__(f"{len(faulty)} leases and pools cannot be swept: {named}")
 
 
 class Sweeper:
@@ -70,16 +82,45 @@ class Sweeper:
         """Sweep if something is due; return what is due then."""
         found = await self._lookout.next_due()
         if found.late or _is_over(found):
-            await self._transactor.submit_case(Sweep(found.when.moment.at))
+            await self._end(found.when.moment.at)
             found = await self._lookout.next_due()
         self._due = found.due
         return found
+
+    async def _end(self, at: Instant) -> None:
+        """Sweep what is due, together; if that fails, one by one, so that only the faulty stays."""
+        try:
+            await self._transactor.submit_case(Sweep(at))
+            return
+        except Error:  # the database is away, and nobody's fault
+            raise
+        except Exception:
+            log.exception("a sweep failed; what is due is looked at one by one")
+        leases, pools = await self._lookout.all_due(at)
+        single: list[tuple[str, Sweep]] = []
+        single += [(lease, Sweep(leases=frozenset({lease}))) for lease in leases]
+        single += [(pool, Sweep(pools=frozenset({pool}))) for pool in pools]
+        faulty = [what for what, sweep in single if not await self._is_done(sweep)]
+        if faulty:
+            raise FaultyError(faulty)
+
+    async def _is_done(self, sweep: Sweep) -> bool:
+        try:
+            await self._transactor.submit_case(sweep)
+        except Error:
+            raise
+        except Exception:  # the transactor has logged it
+            return False
+        return True
 
     async def _run(self) -> None:
         while True:
             self._sooner.clear()
             try:
                 pause = self._pause_after(await self._swept())
+            except FaultyError as faulty:
+                log.error("%s; `moorage db check` may tell why", faulty)
+                pause = RETRY_SECONDS
             except Exception:  # the database may be away; the requests say so, too
                 log.exception("a sweep failed; it is tried again")
                 pause = RETRY_SECONDS

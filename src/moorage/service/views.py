@@ -32,6 +32,8 @@ class PoolView(Struct, frozen=True):
     """How many of its slots are in which state; empty: it has none."""
     free: int
     """Units that could be granted if nobody were before; negative: over the limit."""
+    unheard: int
+    """Leases that occupy though nobody has renewed them in time, as of at most a second ago."""
     next_grant_at: Instant | None
     """When pacing permits the next grant, by the wall clock; None: now."""
     first: LeaseView | None

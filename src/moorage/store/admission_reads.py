@@ -9,6 +9,7 @@ from typing import NamedTuple
 from moorage.core.admission.model import Lease, Pool, Slot, State, Timeline
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.limits import DUE_MAX
 from moorage.store.admission_rows import (
     RANK_LEAST,
     counts_from_text,
@@ -240,6 +241,15 @@ def next_due_load() -> Plan[tuple[Instant | None, bool]]:
     """
     (((due, wake_at, lives),),) = yield [Query("due_next")]
     return min((at for at in (due, wake_at) if at is not None), default=None), bool(lives)
+
+
+def all_due_load(at: Instant) -> Plan[tuple[list[LeaseId], list[str]]]:
+    """Return the leases and tickets due at a service time, and the pools to be woken: names only.
+
+    The first `DUE_MAX` of each.
+    """
+    leases, pools = yield [Query("leases_due", (at, DUE_MAX)), Query("pools_due", (at, DUE_MAX))]
+    return [LeaseId(lease) for (lease,) in leases], [name for (name,) in pools]
 
 
 def _pool_seen(row: Row) -> PoolSeen:

@@ -73,6 +73,8 @@ class Pool:
     waiting: int
     free: int
     over: bool
+    unheard: int
+    """Leases that go on to occupy though nobody has renewed them in time (`expire: keep`)."""
     slots: dict[str, int]
     """How many slots are in which state; empty: it has none."""
     next_grant_at: datetime | None

@@ -156,7 +156,7 @@ class World:
         timeline = self.facts.timeline
         dues = {key: due_of(lease, timeline) for key, lease in self.facts.leases.items()}
         self.facts.due = [key for key, due in dues.items() if due is not None and due <= self.now]
-        return self.do(ending.sweep(self.facts, self.moment, self.wall))
+        return self.do(ending.sweep(self.facts, self.moment, self.wall, self.facts.due))
 
     def due(self) -> int | None:
         """Return when time itself will change something."""

@@ -137,7 +137,7 @@ def test_what_is_due_too_early_is_put_off(world: World) -> None:
     world.ask("a")
     outage(world, 600)
     world.facts.due = list(world.facts.leases)
-    made, ended = ending.sweep(world.facts, world.moment, world.wall)
+    made, ended = ending.sweep(world.facts, world.moment, world.wall, world.facts.due)
     assert (made.postponed, ended, made.told, bool(made)) == ({"a"}, [], False, True)
 
 

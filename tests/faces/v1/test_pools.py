@@ -42,6 +42,7 @@ def test_a_pool_is_as_described(native: Native) -> None:
         "waiting": 0,
         "free": 50,
         "over": False,
+        "unheard": 0,
         "slots": {},
         "next_grant_at": None,
         "first": None,

@@ -148,7 +148,7 @@ class Server:
             case do.PoolDelete(name):
                 return pools.delete(facts, moment, name)
             case do.Sweep():
-                return ending.sweep(facts, moment, wall)
+                return ending.sweep(facts, moment, wall, facts.due)
         raise AssertionError(call)
 
     def _ask(self, ask: do.Ask, moment: Moment) -> Ask:

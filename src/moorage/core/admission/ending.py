@@ -1,5 +1,7 @@
 """What ends by itself: tickets that nobody asks for any more, leases whose time is over."""
 
+from collections.abc import Iterable
+
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Cause, Lease, Moment, due_of
@@ -7,15 +9,17 @@ from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 
 
-def sweep(facts: Facts, moment: Moment, wall: Instant) -> tuple[Changes, list[LeaseId]]:
-    """End what is over of `facts.due`; return the ended ones.
+def sweep(
+    facts: Facts, moment: Moment, wall: Instant, leases: Iterable[LeaseId]
+) -> tuple[Changes, list[LeaseId]]:
+    """End what is over of these, `facts.due` as a rule; return the ended ones.
 
     Pools that are due need nothing done here: `admit` looks at every pool that was loaded. What is
     not over yet, because an outage has postponed it since it was stored, is `postponed`.
     """
     draft = Draft(facts, moment, wall)
     ended = []
-    for key in facts.due:
+    for key in leases:
         lease = facts.leases.get(key)
         if lease is None or lease.state == "ended":
             continue

@@ -198,7 +198,7 @@ class _Stage:
             facts.apply(made)
             changes.update(made)
 
-        take(ending.sweep(facts, moment, wall)[0])
+        take(ending.sweep(facts, moment, wall, facts.due)[0])
         for key in over:
             take(leases.release(facts, moment, wall, key, Proof())[0])
         for n in coming:

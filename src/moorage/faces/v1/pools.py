@@ -180,6 +180,7 @@ def shown(view: PoolView) -> wire.Pool:
         waiting=pool.waiting,
         free=view.free,
         over=spec.limit is not None and pool.occupied > spec.limit,
+        unheard=view.unheard,
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
         first=None if view.first is None else lease_words.shown(view.first, token=False),

@@ -318,6 +318,12 @@ SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
     (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
     EXISTS (SELECT 1 FROM lease_due);
 
+-- name: leases_due --
+SELECT lease FROM lease_due WHERE due <= $1 ORDER BY due LIMIT $2;
+
+-- name: pools_due --
+SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
+
 -- What the check compares: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
 SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
