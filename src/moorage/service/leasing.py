@@ -46,7 +46,7 @@ class LeaseAsk(LeaseCase):
     wait: int = 0
     by: Actor | None = None
     """Who forces it; leaves an audit row."""
-    until: Instant = field(init=False)
+    until: Instant = field(init=False, repr=False)
     """Alive time until which its ticket is heard of, once it is decided."""
 
     def keys(self) -> Keys:
@@ -76,7 +76,7 @@ class LeasePoll(LeaseCase):
     """A waiting client is there, and will be for `wait` microseconds; it may then be silent."""
 
     wait: int = 0
-    until: Instant = field(init=False)
+    until: Instant = field(init=False, repr=False)
     """Alive time until which the ticket is heard of, once it is decided."""
 
     def decide(self, facts: Facts, when: When) -> Changes:

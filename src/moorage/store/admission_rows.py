@@ -145,7 +145,6 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.id,
             -lease.priority,
             units,
-            len(pools) > 1,
             lease.pull,
             lease.forced,
             lease.owner,

@@ -161,14 +161,14 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, forced, owner, state,
-    token, asked_at, granted_at, ended_at, cause)
+INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
+    asked_at, granted_at, ended_at, cause)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
-    $6::boolean[], $7::boolean[], $8::boolean[], $9::text[], $10::text[], $11::text[],
-    $12::bigint[], $13::bigint[], $14::bigint[], $15::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, gang = excluded.gang,
-    state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
-    ended_at = excluded.ended_at, cause = excluded.cause;
+    $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
+    $12::bigint[], $13::bigint[], $14::text[])
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
+    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
+    cause = excluded.cause;
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --
@@ -344,9 +344,8 @@ WHERE NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = lease_due.lease) ORDER BY
 -- Those with some (pool, arrival, lease).
 -- name: lease_needs_snapshot --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.units,
-    lease_need.gang, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state,
-    lease_need.token, lease_need.asked_at, lease_need.granted_at, lease_need.ended_at,
-    lease_need.cause
+    lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
+    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
 FROM json_array_elements($1) AS one(value) JOIN lease_need
     ON lease_need.pool = one.value ->> 0 AND lease_need.arrival = (one.value ->> 1)::bigint
     AND lease_need.lease = one.value ->> 2;

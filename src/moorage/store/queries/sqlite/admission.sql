@@ -137,12 +137,12 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due WHERE lease = ?;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, units, gang, pull, forced, owner, state,
-    token, asked_at, granted_at, ended_at, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, gang = excluded.gang,
-    state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
-    ended_at = excluded.ended_at, cause = excluded.cause;
+INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
+    asked_at, granted_at, ended_at, cause)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state = excluded.state,
+    token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
+    cause = excluded.cause;
 
 -- While the lease is still there: it tells which pools to look in.
 -- name: lease_need_delete --
@@ -312,9 +312,8 @@ WHERE NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = lease_due.lease) ORDER BY
 -- Those with some (pool, arrival, lease).
 -- name: lease_needs_snapshot --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.units,
-    lease_need.gang, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state,
-    lease_need.token, lease_need.asked_at, lease_need.granted_at, lease_need.ended_at,
-    lease_need.cause
+    lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
+    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
 FROM json_each(?1) AS one JOIN lease_need ON lease_need.pool = one.value ->> 0
     AND lease_need.arrival = one.value ->> 1 AND lease_need.lease = one.value ->> 2;
 

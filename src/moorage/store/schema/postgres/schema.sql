@@ -204,7 +204,6 @@ CREATE TABLE lease_need (
     lease TEXT COLLATE "C" NOT NULL,
     rank BIGINT NOT NULL,
     units BIGINT NOT NULL,
-    gang BOOLEAN NOT NULL,
     pull BOOLEAN NOT NULL,
     forced BOOLEAN NOT NULL,
     owner TEXT COLLATE "C" NOT NULL,

@@ -192,7 +192,6 @@ CREATE TABLE lease_need (
     lease TEXT NOT NULL,
     rank INTEGER NOT NULL,
     units INTEGER NOT NULL,
-    gang INTEGER NOT NULL,
     pull INTEGER NOT NULL,
     forced INTEGER NOT NULL,
     owner TEXT NOT NULL,
