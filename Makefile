@@ -54,8 +54,9 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 		echo "bench: goes on without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
-soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) tests/simulation tests/e2e/test_postgres.py tests/e2e/test_failover.py $(ARGS)
+soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
+	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) \
+		tests/simulation $$(grep -l SOAK tests/e2e/test_*.py) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
 	$(BIN)/python -m tests.simulation.admission.mutants
