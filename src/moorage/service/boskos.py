@@ -185,10 +185,13 @@ class Boskos:
             await asyncio.sleep(0.1)  # what comes free at the same time is looked at together
 
     def _is_changed(self, path: str) -> bool:
-        """Look at the file, once per change; one that is away for a moment has not changed."""
+        """Look at the file, once per change; one that is away has not changed."""
         try:
             seen = _seen(path)
-        except OSError:
+        except OSError as error:
+            if self._seen is not None:
+                log.warning("%s: %s; what it said stays in force", path, error.strerror)
+            self._seen = None
             return False
         before, self._seen = self._seen, seen
         return seen != before

@@ -200,7 +200,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
 
 
 def test_configuration_is_followed(tmp_path: Path) -> None:
-    """A changed file is applied; one that cannot be used changes nothing, and is logged."""
+    """A changed file is applied; one that is of no use, or away, changes nothing, and is logged."""
     file = tmp_path / "boskos.yaml"
 
     def states(there: Ground, kind: str) -> dict[str, int]:
@@ -219,6 +219,12 @@ def test_configuration_is_followed(tmp_path: Path) -> None:
         there.release("one")
         until(lambda: states(there, "a") == {})
         assert there.post("/acquire", type="a", state="free", dest="d", owner="o").status == 404
+        file.unlink()
+        until(lambda: any("stays in force" in line for line in there.server.said))
+        assert states(there, "b") == {"free": 2}
+        file.write_text("resources:\n- {type: b, names: [two, three, four]}\n")
+        until(lambda: states(there, "b") == {"free": 3})
+        assert sum("stays in force" in line for line in there.server.said) == 1
 
 
 def test_bad_configuration_at_the_start(tmp_path: Path) -> None:
