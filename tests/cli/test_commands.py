@@ -20,6 +20,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     database = tmp_path / "moorage.sqlite"
     (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
     if request.param == "no server":
+        answer("db", "migrate", directory=tmp_path)
         yield tmp_path
     else:
         with serve(database):
@@ -62,6 +63,27 @@ def test_check_and_backup(folder: Path) -> None:
     copy = folder / "copy.sqlite"
     assert answer("db", "backup", "copy.sqlite", directory=folder) == {"path": str(copy)}
     assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("db", "check"),
+        ("db", "backup", "copy.sqlite"),
+        ("token", "list"),
+        ("token", "create", "--name", "bob", "--role", "admin"),
+        ("token", "revoke", "1"),
+        ("audit",),
+    ],
+    ids=" ".join,
+)
+def test_no_database_is_made_where_there_is_none(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """In a wrong folder nothing succeeds, and no empty ledger is left there."""
+    assert refusal(2, *command, directory=tmp_path) == (
+        f"there is no database at {tmp_path}/moorage.sqlite;"
+        " name it with --database, or go to its folder"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_differences_are_told_with_exit_code_1(tmp_path: Path) -> None:
@@ -184,6 +206,7 @@ def test_audit(folder: Path) -> None:
 def test_a_restore_is_written_down(tmp_path: Path) -> None:
     """The restored database itself tells of it, and where the old one is kept."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
+    answer("db", "migrate", *where)
     answer("db", "backup", str(tmp_path / "copy"), *where)
     kept = answer("db", "restore", str(tmp_path / "copy"), *where)["kept"]
     (newest,) = answer("audit", "--limit", "1", *where)

@@ -24,6 +24,7 @@ from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
+from moorage.store.open import is_postgres, sqlite_path
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ def refusals_told() -> Iterator[None]:
 
 
 class InDatabase:
-    """Opens the database itself, as no server has it."""
+    """Opens the database itself, as no server has it; a file that is not there is never made."""
 
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
@@ -136,6 +137,7 @@ class InDatabase:
         )
 
     def _run(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        self._check_there()
         try:
             return asyncio.run(self._with_service(act))
         except Locked as error:
@@ -145,6 +147,17 @@ class InDatabase:
             raise Failure(code, error.message) from None
         except StoreError as error:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
+
+    def _check_there(self) -> None:
+        """Raise Failure, 2, if there is no file: an empty ledger would answer in its place."""
+        if is_postgres(self._database_url):
+            return
+        path = sqlite_path(self._database_url)
+        if not os.path.exists(path):
+            raise Failure(
+                USAGE,
+                f"there is no database at {path}; name it with --database, or go to its folder",
+            )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
         service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
