@@ -8,7 +8,7 @@ from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Moment
 from moorage.service.admission import Admission
 from moorage.service.cases import When
-from moorage.service.standings import Standings
+from moorage.service.standings import SHORT, Standings
 from moorage.store.api import Engine, Plan
 from tests.service.pools import Scene, ask, by_hand, play, spec
 from tests.service.running import TESTER, Running, T, Watched
@@ -122,5 +122,48 @@ def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
         assert await standings.first("p") is None
         engine.go.set()
         assert await before is None
+
+    by_hand(tmp_path, scene)
+
+
+class Slow(Watched):
+    """Looks aside have their answers only when a test lets them go."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.looks = 0
+        self.go = asyncio.Event()
+
+    async def read_aside(self, plan: Plan[T]) -> T:
+        self.looks += 1
+        answer = await super().read_aside(plan)
+        await self.go.wait()
+        return answer
+
+
+def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
+    """However much changes and however many ask, one is under way, and it is kept for all."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        pool = (await admission.pool_put("p", spec(1), None, TESTER)).pool
+        await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
+        when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
+        engine = Slow(one.engine.engine)
+        standings = Standings(engine, lambda _: when)
+        engine.go.set()
+        assert await standings.first("p") is not None
+        engine.go.clear()
+        engine.looks = 0
+        standings._passes["p"] = (0.0, standings._passes["p"][1])  # it is old by now
+        asking = []
+        for _ in range(10):
+            standings.note(Changes(pools={"p": pool}), when)
+            asking.append(asyncio.create_task(standings.first("p")))
+            assert await admission.leases(None, 1, "p", None)
+        engine.go.set()
+        assert None not in await asyncio.gather(*asking)
+        assert await standings.first("p") is not None
+        assert engine.looks == 1
 
     by_hand(tmp_path, scene)

@@ -77,28 +77,28 @@ class Standings:
     async def _pass(self, pool: str) -> Pass:
         loop = asyncio.get_running_loop()
         known = self._passes.get(pool)
-        if known is not None:
-            at, one = known
-            stale = pool in self._changed and len(one.places) <= SHORT
-            if not stale and loop.time() - at < PASS_SECONDS:
-                return one
+        is_short = known is None or len(known[1].places) <= SHORT
+        stale = is_short and pool in self._changed
+        if known is not None and not stale and loop.time() - known[0] < PASS_SECONDS:
+            return known[1]
         task = self._under_way.get(pool)
-        if task is None or pool in self._changed:
+        # Of a long line one pass is under way at a time: they would pile up where much happens.
+        if task is None or stale:
             self._changed.discard(pool)
             task = self._under_way[pool] = loop.create_task(self._read(pool))
         return await asyncio.shield(task)
 
     async def _read(self, pool: str) -> Pass:
-        """Pass over a pool's line; keep the pass, unless a newer one is under way already."""
+        """Pass over a pool's line; keep the pass, unless one that began later is kept already."""
         at = asyncio.get_running_loop().time()
         mine = asyncio.current_task()
         try:
             one = await self._engine.read_aside(pass_load(pool))
         finally:
-            newest = self._under_way.get(pool) is mine  # a later one may be done already
-            if newest:
+            if self._under_way.get(pool) is mine:  # a later one may be done already
                 del self._under_way[pool]
-        if newest:
+        kept = self._passes.get(pool)
+        if kept is None or kept[0] < at:
             self._keep(pool, at, one)
         return one
 
