@@ -8,8 +8,10 @@ import psycopg
 
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import SECOND, Pacing
+from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.admission import Admission
+from moorage.service.cases import When
 from tests import cluster
 from tests.service.pools import MINUTE, ask, opened, queued, spec, wish
 from tests.service.running import TESTER
@@ -126,3 +128,30 @@ def test_what_was_missed_is_looked_at_anew() -> None:
             await scene(one.admission, other.admission, url)
 
     asyncio.run(whole())
+
+
+def test_what_was_read_is_told_although_the_database_fails() -> None:
+    """It fails between the reading of changes and the telling: who waits hears of it all the same.
+
+    That is long before the end of its wait.
+    """
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(one, "holder", "p")).lease
+        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
+        await queued(one, "p")
+        now, failed = other._others._now, asyncio.Event()
+
+        async def failing() -> When:
+            other._others._now = now
+            failed.set()
+            raise Error(Code.UNAVAILABLE, "The database is away for a moment.")
+
+        other._others._now = failing
+        await one.release(holder.id, Proof("me"))
+        async with asyncio.timeout(20):
+            await failed.wait()
+            assert (await waiting).lease.state == "granted"
+
+    play(scene)

@@ -67,13 +67,14 @@ class Others:
                     self._tell(await self._anew(), await self._now())
                     missed = False
                 window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
-                cursor = window.next
                 if window.changes:
                     self._tell(changes_of(window.changes), await self._now())
+                cursor = window.next
             except ChangesGoneError:  # this process was away for too long, or there was a restore
                 cursor, missed = None, True
-            except Exception:  # those who wait look again at the end of their wait
+            except Exception:  # what was read may not have been told: it is all told anew
                 log.exception("following the other processes failed; it is tried again")
+                cursor, missed = None, True
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _tell(self, changes: Changes, when: When) -> None:
