@@ -12,7 +12,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service import ledger as do
 from moorage.service.app import Service
-from moorage.service.granting import Holding
+from moorage.service.granting import CLAIMS_MAX, Holding
 from moorage.service.views import LeaseView
 from tests import cluster
 from tests.service.pools import MINUTE, ask, opened, spec
@@ -21,6 +21,7 @@ from tests.service.running import TESTER, consumer_id, provider_id
 HOST, SIBLING = provider_id(1), provider_id(2)
 OTHER = consumer_id(999)
 WAITING = 40
+GOING = ("waiting", "granted")
 PATIENCE = 60 * MINUTE
 
 
@@ -64,6 +65,72 @@ async def crowded(service: Service, host: ProviderId) -> None:
     for n in range(WAITING):
         assert (await wanting(service, n, host)).lease.state == "waiting"
     assert (await ask(service.admission, "plain", "p")).lease.state == "granted"
+
+
+def test_more_wait_than_one_batch_can_try(url: str) -> None:
+    """After a restart nobody knows why they wait: they are tried in turn, and nobody fails."""
+
+    async def fill(service: Service) -> None:
+        names = [f"{n}" for n in range(2 * CLAIMS_MAX + 9)]
+        held = [
+            Holding(consumer_id(n), {HOST: {"VCPU": 1}}, "project", "user", "INSTANCE")
+            for n in range(len(names))
+        ]
+        tickets = await asyncio.gather(
+            *(
+                ask(service.admission, name, "p", allocations=one, patience=PATIENCE)
+                for name, one in zip(names, held, strict=True)
+            )
+        )
+        assert {ticket.lease.state for ticket in tickets} == {"waiting"}
+
+    async def after() -> None:
+        async with opened(url) as service:
+            assert (await ask(service.admission, "plain", "p")).lease.state in GOING
+            await granted_at_last(service, "plain")
+            await service.transactor.submit(do.AllocationsDelete(OTHER))
+            await granted_at_last(service, "0", "1", "2", "3", "plain")
+
+    play(url, fill)
+    asyncio.run(after())
+
+
+def test_what_was_never_there_is_in_the_way_of_nobody(url: str) -> None:
+    """Many want a host that nobody has made yet, or a consumer that is there already."""
+
+    async def scene(service: Service) -> None:
+        unknown = provider_id(3)
+        for n in range(WAITING):
+            assert (await wanting(service, n, unknown)).lease.state == "waiting"
+        await take(service, consumer_id(998), SIBLING, 1)
+        assert (await wanting(service, 998, SIBLING)).lease.state == "waiting"
+        assert (await ask(service.admission, "plain", "p")).lease.state == "granted"
+        await service.transactor.submit(do.ProviderCreate(unknown, unknown))
+        await service.transactor.submit(do.InventoryCreate(unknown, "VCPU", InventorySpec(2)))
+        await granted_at_last(service, "0", "1", "plain")
+        await service.transactor.submit(do.AllocationsDelete(consumer_id(998)))
+        await granted_at_last(service, "0", "1", "998", "plain")
+
+    play(url, scene)
+
+
+def test_what_others_end_is_forgotten() -> None:
+    """A process remembers no ticket that is gone, whoever has ended it."""
+
+    async def scene() -> None:
+        url = cluster.fresh()
+        async with opened(url) as one, opened(url) as other:
+            await one.transactor.submit(do.ProviderCreate(HOST, HOST))
+            await one.admission.pool_put("p", spec(9), None, TESTER)
+            ticket = (await wanting(one, 1, HOST)).lease.id
+            known = one.transactor.obstacles
+            assert len(known) == 1
+            await other.admission.release(ticket, Proof("me"))
+            async with asyncio.timeout(20):
+                while len(known):
+                    await one.admission.pool("p")
+
+    asyncio.run(scene())
 
 
 async def granted(service: Service) -> list[str]:

@@ -100,8 +100,13 @@ async def wrote(engine: Engine, write: Write) -> None:
 
 async def line_of(engine: Engine, facts: Facts, stuck: str = "[]") -> list[int]:
     """Return the arrivals in the line of pool `a`, as far as it is read."""
+
+    def stuck_in(name: str) -> str:
+        assert name == "a"
+        return stuck
+
     async with engine.transaction() as transaction:
-        await transaction.run(admission.lines_load(facts, {"a": 100}, stuck))
+        await transaction.run(admission.lines_load(facts, {"a": 100}, stuck_in))
     assert facts.lines["a"].whole
     return [facts.leases[one].arrival for one in facts.lines["a"].tickets]
 
@@ -143,7 +148,9 @@ def test_a_line_without_those_who_do_not_fit(engine: Engine) -> None:
         held = encode({"VCPU": {"total": 4, "used": 3, "updated_at": 50}})
         provider = ("host", 1, None, uuid, AT, AT, held, uuid)
         await wrote(engine, Write("provider_insert", [provider]))
-        await saved(engine, pool("a"), *(ticket(n, "a") for n in range(1, 8)))
+        consumer = str(lease_id(79))
+        await wrote(engine, Write("consumer_insert", [(1, "p", "u", None, AT, AT, "{}", consumer)]))
+        await saved(engine, pool("a"), *(ticket(n, "a") for n in range(1, 14)))
         cases = [
             (uuid, "VCPU", 50, 3),
             (uuid, "VCPU", 50, 2),
@@ -152,10 +159,18 @@ def test_a_line_without_those_who_do_not_fit(engine: Engine) -> None:
             (uuid, "DISK_GB", 50, 0),
             (str(lease_id(78)), "VCPU", 50, 0),
             (None, "VCPU", 0, 0),
+            (uuid, "VCPU", None, 0),
+            (uuid, "DISK_GB", None, 0),
+            (str(lease_id(78)), "VCPU", None, 0),
+            (consumer, "", None, 0),
+            (str(lease_id(80)), "", None, 0),
         ]
-        stuck = encode([(lease_id(n), *case) for n, case in enumerate(cases, start=1)])
+        stuck = encode([(*case, [lease_id(n)]) for n, case in enumerate(cases, start=1)])
         facts = await facts_of(engine, Keys(pools={"a"}))
-        assert await line_of(engine, facts, stuck) == [3, 4, 5, 6]
+        assert await line_of(engine, facts, stuck) == [3, 4, 5, 6, 8, 12, 13]
+        many = encode([(uuid, "VCPU", 50, 3, [lease_id(n) for n in range(2, 13)])])
+        facts = await facts_of(engine, Keys(pools={"a"}))
+        assert await line_of(engine, facts, many) == [1, 13]
 
     asyncio.run(scenario())
 

@@ -22,6 +22,7 @@ from moorage.service.ids import lease_id_new
 from moorage.service.index import Index
 from moorage.service.leasing import Known
 from moorage.service.lookout import Lookout, pools_all
+from moorage.service.obstacles import Obstacles
 from moorage.service.others import Others
 from moorage.service.sweeper import Sweeper
 from moorage.service.tally import Tally
@@ -64,6 +65,7 @@ class Admission:
         index: Index,
         watch: Watch,
         chronometer: Chronometer,
+        obstacles: Obstacles,
     ) -> None:
         self._engine = engine
         self._chronometer = chronometer
@@ -74,6 +76,7 @@ class Admission:
         self.tally = Tally()
         self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
         followers = (
+            obstacles.follow,
             self._lookout.note,
             self._claimants.note,
             self.waiting.note,

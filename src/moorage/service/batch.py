@@ -18,7 +18,7 @@ from moorage.core.ledger.claims import SearchAgain
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.service.cases import AdmissionCase
 from moorage.service.chronometer import Chronometer
-from moorage.service.granting import Granting, LedgerShare, NeedsLedgerError
+from moorage.service.granting import Extra, Granting, LedgerShare, NeedsLedgerError
 from moorage.service.ledger import UseCase
 from moorage.service.obstacles import Obstacles
 from moorage.store import admission as admission_store
@@ -104,24 +104,24 @@ class Batches:
         self._classes = standard_classes
         self._traits = standard_traits
         self._chronometer = chronometer
-        self._obstacles = Obstacles()
+        self.obstacles = Obstacles()
         self._last = Instant(0)
 
-    async def run(self, items: list[Item], extra: Keys, transaction: Transaction) -> Made:
+    async def run(self, items: list[Item], extra: Extra, transaction: Transaction) -> Made:
         """Load, decide and save; commit is the caller's.
 
-        Raises StoreError, NeedsLedgerError: to be run anew with those keys in `extra`, too.
+        Raises StoreError, NeedsLedgerError: to be run anew with that in `extra`, too.
         """
-        keys = _union(items, extra)
+        keys = _union(items, extra.keys)
         facts = await transaction.run(ledger_store.facts_load(keys, self._classes, self._traits))
         before = ledger_store.before_of(facts)
         changes = Changes()
         now = self._now(transaction.now)
-        granting = await self._granting(items, facts, keys, now, transaction)
+        granting = await self._granting(items, facts, keys, extra, now, transaction)
         for item in items:
             _decide(item, facts, changes, now, granting)
         if granting is not None:
-            await transaction.run(granting.grant())
+            await transaction.run(granting.grant(extra.lines))
             granting.finish()
             changes.update(granting.ledger.fetched())
         made = await self._save(items, before, changes, granting, now, transaction)
@@ -154,6 +154,7 @@ class Batches:
         items: list[Item],
         facts: Facts,
         keys: Keys,
+        extra: Extra,
         now: Instant,
         transaction: Transaction,
     ) -> Granting | None:
@@ -166,7 +167,7 @@ class Batches:
         began = self._chronometer.monotonic()
         loaded = await transaction.run(admission_store.facts_load(asked))
         wall = self._clock.now() if transaction.now is None else transaction.now
-        share = LedgerShare(facts, keys, loaded.leases, now, self._obstacles)
+        share = LedgerShare(facts, keys, extra, loaded, now, self.obstacles)
         return Granting.begun(loaded, self._chronometer, wall, began, share)
 
     def _now(self, told: Instant | None) -> Instant:

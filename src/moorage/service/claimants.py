@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease
+from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import PAGE_MAX
 from moorage.service.cases import When
@@ -16,6 +15,9 @@ from moorage.service.wakeups import Bell
 
 GATHER_SECONDS = 0.05
 """How long to wait after a change of the ledger, so that one trial answers for many."""
+
+MORE_SECONDS = 0.005
+"""How long to let others have their turn before the rest of a long line is tried."""
 
 RETRY_SECONDS = 1.0
 
@@ -31,7 +33,11 @@ class Claimants:
         self._bell = bell
         self._tickets: dict[LeaseId, frozenset[str]] = {}
         """The pools that each of them needs."""
+        self._settled: set[LeaseId] | None = None
+        """Who has changed since `_load` has begun to read; None: it does not read now."""
         self._loaded = False
+        self._more = asyncio.Event()
+        """Not everybody could be tried at once."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -49,42 +55,76 @@ class Claimants:
         self._loaded = False
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Follow the tickets."""
-        self._remember(lease for lease in changes.leases.values() if lease is not None)
-
-    def _remember(self, leases: Iterable[Lease]) -> None:
-        """Remember who waits with a wish for the ledger, and who does not any more."""
-        for lease in leases:
-            if lease.allocations is not None and lease.state == "waiting":
-                self._tickets[lease.id] = frozenset(need.pool for need in lease.needs)
+        """Follow the tickets: who waits with a wish for the ledger, and who does not any more."""
+        for key, lease in changes.leases.items():
+            if self._settled is not None:
+                self._settled.add(key)
+            if lease is not None and lease.allocations is not None and lease.state == "waiting":
+                self._tickets[key] = frozenset(need.pool for need in lease.needs)
             else:
-                self._tickets.pop(lease.id, None)
+                self._tickets.pop(key, None)
+        if changes.unfinished:
+            self._more.set()
 
     async def _run(self) -> None:
-        while True:
+        while not self._bell.closed:
             ring = self._bell.listen()
+            self._more.clear()
             try:
                 if not self._loaded:
                     self._loaded = True
                     await self._load()
-                pools = frozenset().union(*self._tickets.values())
-                if pools:
-                    await self._transactor.submit_case(Sweep(pools=pools))
+                await self._try()
             except Exception:  # the database may be away; it is tried again
                 self._loaded = False
                 log.exception("trying those who wait for capacity failed")
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            await ring.wait()
-            await asyncio.sleep(GATHER_SECONDS)
-            if self._bell.closed:
-                return
+            await self._woken(ring)
+            await asyncio.sleep(MORE_SECONDS if self._more.is_set() else GATHER_SECONDS)
+
+    async def _woken(self, ring: asyncio.Event) -> None:
+        """Return when the ledger has changed, or when there is more to try as it is."""
+        waits = [asyncio.ensure_future(one.wait()) for one in (ring, self._more)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+    async def _try(self) -> None:
+        """Try all their pools together; if that fails, one by one, so that only the faulty stays.
+
+        Raises `Error`: UNAVAILABLE.
+        """
+        pools = frozenset().union(*self._tickets.values())
+        if not pools:
+            return
+        try:
+            await self._transactor.submit_case(Sweep(pools=pools))
+        except Error:  # the database is away, and nobody's fault
+            raise
+        except Exception:
+            log.exception("trying all who wait for capacity failed; it is done pool by pool")
+            for pool in sorted(pools):
+                try:
+                    await self._transactor.submit_case(Sweep(pools=frozenset({pool})))
+                except Error:
+                    raise
+                except Exception:
+                    log.exception("pool %s cannot be tried; `moorage db check` may tell why", pool)
 
     async def _load(self) -> None:
+        """Look who waits. Whoever changes meanwhile is known already, from `note`."""
         self._tickets.clear()
-        cursor = None
-        while True:
-            views, cursor = await self._lookout.leases(cursor, PAGE_MAX, None, "waiting", None)
-            self._remember(view.lease for view in views)
-            if cursor is None:
-                return
+        self._settled = set()
+        after: tuple[int, str] | None = (0, "")
+        while after is not None:
+            page = await self._lookout.tickets(after, PAGE_MAX)
+            for one in page:
+                if one.claims is None:
+                    log.error("ticket %s cannot be read; see `moorage db check`", one.id)
+                elif one.claims and one.id not in self._settled:
+                    self._tickets[one.id] = one.pools
+            after = (page[-1].arrival, page[-1].id) if len(page) == PAGE_MAX else None
+        self._settled = None

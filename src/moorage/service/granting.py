@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import structs
 
-from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.admit import ClaimLaterError, LineShort, admit
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
@@ -20,17 +20,44 @@ from moorage.core.ledger.model import Allocations
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.chronometer import Chronometer
 from moorage.service.ledger import allocation_keys
-from moorage.service.obstacles import Obstacles
+from moorage.service.obstacles import CONSUMER, Obstacle, Obstacles, obstacle_of
 from moorage.store import admission as admission_store
 from moorage.store.api import Plan
 
+CLAIMS_MAX = 256
+"""Tickets that one batch reads more of the ledger for, to try them; the next one goes on."""
+
 
 class NeedsLedgerError(Exception):
-    """A lease is to be granted or ended that holds something in the ledger: load that, too."""
+    """A lease is to be granted or ended that holds something in the ledger: load that, too.
 
-    def __init__(self, keys: LedgerKeys) -> None:
+    `lines`: how long the lines of the pools were then: the next run begins with longer ones.
+    """
+
+    def __init__(self, keys: LedgerKeys, lines: dict[str, int]) -> None:
         super().__init__("more of the ledger is needed")
         self.keys = keys
+        self.lines = lines
+
+
+class Extra:
+    """What a batch turned out to need beyond what its requests name."""
+
+    def __init__(self) -> None:
+        self.keys = LedgerKeys()
+        self.lines: dict[str, int] = {}
+        """Tickets to load of each line before anybody is tried."""
+
+    def add(self, needed: NeedsLedgerError) -> None:
+        """Take what one more run has found."""
+        self.keys.update(needed.keys)
+        for pool, known in needed.lines.items():
+            self.lines[pool] = min(4 * known, CLAIMS_MAX)
+
+    @property
+    def is_enough(self) -> bool:
+        """Has the batch been run anew for as many tickets as it may?"""
+        return len(self.keys.consumers) >= CLAIMS_MAX
 
 
 class LedgerShare:
@@ -40,13 +67,15 @@ class LedgerShare:
         self,
         facts: LedgerFacts,
         loaded: LedgerKeys,
-        leases: Mapping[LeaseId, Lease],
+        extra: Extra,
+        admission: Facts,
         now: Instant,
         obstacles: Obstacles,
     ) -> None:
         self._facts = facts
         self._loaded = loaded
-        self._leases = leases
+        self._extra = extra
+        self._admission = admission
         """All that the batch has loaded so far."""
         self._now = now
         self._obstacles = obstacles
@@ -56,18 +85,26 @@ class LedgerShare:
         """(made, before) of each claim that may yet be taken back."""
 
     def claim(self, lease: Lease) -> str | None:
-        """Let a lease hold what it asks for; return why it cannot, None if it does."""
+        """Let a lease hold what it asks for; return why it cannot, None if it does.
+
+        Raises NeedsLedgerError, ClaimLaterError.
+        """
         request = request_of(lease)
         if request is None:
             return None
-        self._need(allocation_keys([request]))
+        keys = allocation_keys([request])
+        if self._extra.is_enough and not self._has(keys):
+            raise ClaimLaterError
+        self._need(keys)
         try:
             made = allocations.replace_for(self._facts, self._now, [request])
         except MisfitError as refusal:
-            inventory = self._facts.inventories_of(refusal.provider)[refusal.resource_class]
-            self._obstacles.note(lease.id, refusal.provider, refusal.resource_class, inventory)
+            inventory = self._facts.inventories_of(refusal.provider).get(refusal.resource_class)
+            obstacle = obstacle_of(refusal.provider, refusal.resource_class, inventory)
+            self._obstacles.note(lease, obstacle)
             return refusal.message
-        except Error as refusal:
+        except Error as refusal:  # somebody else has a consumer of that name
+            self._obstacles.note(lease, Obstacle(request.consumer, CONSUMER, None, 0))
             return refusal.message
         self._claims.append((made, self._facts.before(made)))
         self._facts.apply(made)
@@ -107,15 +144,9 @@ class LedgerShare:
         held = structs.replace(_holdings.decode(lease.allocations), since=self._now)
         return structs.replace(lease, allocations=text_of(held))
 
-    def stuck(self) -> str:
-        """Return the tickets that need not be tried, for `lines_load`."""
-        return self._obstacles.stuck(self._facts)
-
-    def forget(self, leases: Mapping[LeaseId, Lease | None]) -> None:
-        """Remember no obstacle of those that do not wait any more."""
-        for key, lease in leases.items():
-            if lease is None or lease.state != "waiting":
-                self._obstacles.forget(key)
+    def stuck(self, pool: str) -> str:
+        """Return the tickets of a pool that need not be tried, for `lines_load`."""
+        return self._obstacles.stuck(self._facts, pool)
 
     def fetched(self) -> LedgerChanges:
         """Return what stands since this was last called."""
@@ -127,14 +158,9 @@ class LedgerShare:
 
         One by one, a batch would have to be run anew for each of them.
         """
-        loaded = self._loaded
-        if (
-            keys.consumers <= loaded.consumers
-            and keys.providers <= loaded.providers
-            and keys.classes <= loaded.classes
-        ):
+        if self._has(keys):
             return
-        for lease in self._leases.values():
+        for lease in self._admission.leases.values():
             request = request_of(lease)
             if request is None or lease.state == "ended":
                 continue
@@ -142,7 +168,16 @@ class LedgerShare:
                 keys.consumers.add(request.consumer)
             else:
                 keys.update(allocation_keys([request]))
-        raise NeedsLedgerError(keys)
+        lines = {pool: len(line.tickets) for pool, line in self._admission.lines.items()}
+        raise NeedsLedgerError(keys, lines)
+
+    def _has(self, keys: LedgerKeys) -> bool:
+        loaded = self._loaded
+        return (
+            keys.consumers <= loaded.consumers
+            and keys.providers <= loaded.providers
+            and keys.classes <= loaded.classes
+        )
 
 
 class Granting:
@@ -180,9 +215,16 @@ class Granting:
         self.changes.update(made)
         self._polled |= case.polled()
 
-    def grant(self) -> Plan[None]:
-        """Grant whoever may start. Raises NeedsLedgerError."""
+    def grant(self, lines: Mapping[str, int]) -> Plan[None]:
+        """Grant whoever may start. Raises NeedsLedgerError.
+
+        Args:
+            lines: tickets to load of some lines at first.
+        """
         polled = frozenset(self._polled)
+        wanted = {name: count for name, count in lines.items() if name in self.facts.pools}
+        if wanted:
+            yield from admission_store.lines_load(self.facts, wanted, self.ledger.stuck)
         while True:
             try:
                 made = admit(
@@ -194,7 +236,7 @@ class Granting:
                 )
             except LineShort as short:
                 self.ledger.take_back()
-                yield from admission_store.lines_load(self.facts, short.wanted, self.ledger.stuck())
+                yield from admission_store.lines_load(self.facts, short.wanted, self.ledger.stuck)
                 continue
             self.ledger.kept()
             for key, lease in made.leases.items():
@@ -206,7 +248,6 @@ class Granting:
 
     def finish(self) -> None:
         """Let the timeline be saved if anything is, or if it was not saved for long."""
-        self.ledger.forget(self.changes.leases)
         if self.changes or self._late:
             self.changes.timeline = self.facts.timeline
 

@@ -222,25 +222,28 @@ class LeaseOutcome(LeaseCase):
 
 
 @dataclass(slots=True)
-class Sweep(AdmissionCase[None]):
+class Sweep(AdmissionCase[bool]):
     """End what is over at `due` (service time as far as known), and see who may start.
 
     That is in the pools that are to be woken at that time, and in `pools`. `leases` are looked at
-    whenever they are due.
+    whenever they are due. The answer: was anything of all that was due?
     """
 
     due: Instant | None = None
     pools: frozenset[str] = frozenset()
     leases: frozenset[LeaseId] = frozenset()
+    found: bool = False
 
     def keys(self) -> Keys:
         return Keys(due=self.due, pools=set(self.pools), leases=set(self.leases))
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        return ending.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])[0]
+        made, _ = ending.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
+        self.found = bool(made)
+        return made
 
-    def conclude(self, facts: Facts, when: When) -> None:
-        """There is nothing to tell."""
+    def conclude(self, facts: Facts, when: When) -> bool:
+        return self.found
 
 
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:

@@ -20,7 +20,7 @@ from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.service.standings import Standings
 from moorage.service.views import LeaseView, OutcomeCount, PoolView, ReportView, lease_view
 from moorage.store import admission_reads as reads
-from moorage.store.admission_reads import PoolSeen
+from moorage.store.admission_reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
 
 DAY = 24 * 3600 * 1_000_000
@@ -102,6 +102,11 @@ class Lookout:
                 page = leases[first : first + PAGE_MAX]
                 found += await self._engine.read(reads.leases_load(page))
         return found
+
+    async def tickets(self, after: tuple[int, str], limit: int) -> list[TicketSeen]:
+        """Return who waits in any pool, in the order of asking, after (arrival, id)."""
+        with faults.told():
+            return await self._engine.read_aside(reads.tickets_window(after, limit))
 
     async def leases(
         self,

@@ -37,8 +37,8 @@ class FaultyError(Exception):
     """What is due, and cannot be ended or woken: leases and pools."""
 
     def __init__(self, faulty: list[str]) -> None:
-        named = ", ".join(faulty[:FAULTY_TOLD])
-        super().__init__(f"{len(faulty)} leases and pools cannot be swept: {named}")
+        more = f" and {len(faulty) - FAULTY_TOLD} more" if len(faulty) > FAULTY_TOLD else ""
+        super().__init__(f"{', '.join(faulty[:FAULTY_TOLD])}{more} cannot be swept")
 
 
 class Sweeper:
@@ -82,16 +82,21 @@ class Sweeper:
         """Sweep if something is due; return what is due then."""
         found = await self._lookout.next_due()
         if found.late or _is_over(found):
-            await self._end(found.when.moment.at)
+            before = found.due
+            moved = await self._end(found.when.moment.at)
             found = await self._lookout.next_due()
+            if _is_over(found) and found.due == before and not moved:
+                raise FaultyError([f"something due at {before}"])
         self._due = found.due
         return found
 
-    async def _end(self, at: Instant) -> None:
-        """Sweep what is due, together; if that fails, one by one, so that only the faulty stays."""
+    async def _end(self, at: Instant) -> bool:
+        """Sweep what is due, together; if that fails, one by one, so that only the faulty stays.
+
+        Returns whether anything was due.
+        """
         try:
-            await self._transactor.submit_case(Sweep(at))
-            return
+            return await self._transactor.submit_case(Sweep(at))
         except Error:  # the database is away, and nobody's fault
             raise
         except Exception:
@@ -103,6 +108,7 @@ class Sweeper:
         faulty = [what for what, sweep in single if not await self._is_done(sweep)]
         if faulty:
             raise FaultyError(faulty)
+        return True
 
     async def _is_done(self, sweep: Sweep) -> bool:
         try:

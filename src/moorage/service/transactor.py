@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.facts import Keys
 from moorage.service.batch import BATCH_MAX, Batches, Item, Made
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.claims import Claim, offers_make
-from moorage.service.granting import NeedsLedgerError
+from moorage.service.granting import Extra, NeedsLedgerError
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
+from moorage.service.obstacles import Obstacles
 from moorage.service.turns import Turns
 from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Unavailable
 
@@ -94,6 +94,11 @@ class Transactor:
     def waiting(self) -> int:
         """Requests in the queue."""
         return len(self._queue)
+
+    @property
+    def obstacles(self) -> Obstacles:
+        """What is known of tickets that did not fit into the ledger."""
+        return self._batches.obstacles
 
     def start(self) -> None:
         """Begin to work; needs a running event loop."""
@@ -230,16 +235,16 @@ class Transactor:
 
     async def _attempt(self, batch: list[Item]) -> None:
         """Run a batch, and again as long as it finds that it needs more of the ledger."""
-        extra = Keys()
+        extra = Extra()
         for _ in range(NEEDS_MAX):
             try:
                 await self._run(batch, extra)
                 return
             except NeedsLedgerError as needed:
-                extra.update(needed.keys)
+                extra.add(needed)
         raise _Fault from RuntimeError(f"more of the ledger was needed {NEEDS_MAX} times")
 
-    async def _run(self, batch: list[Item], extra: Keys) -> None:
+    async def _run(self, batch: list[Item], extra: Extra) -> None:
         try:
             await self._search(batch)
         except StoreError:
@@ -276,10 +281,11 @@ class Transactor:
             except Exception:
                 log.exception("the index cannot follow revision %d; it is read anew", made.revision)
                 await self._index_anew()
-        if made.written and made.granting is not None:
+        granting = made.granting
+        if granting is not None and (made.written or granting.changes.unfinished):
             for follower in self._followers:
                 try:
-                    follower(made.granting.changes, made.granting.when)
+                    follower(granting.changes, granting.when)
                 except Exception:
                     log.exception("%r failed at what was committed", follower)
 

@@ -4,7 +4,7 @@ The lock is the row of the `Timeline`. It is taken after the ledger's rows and b
 is raised; whoever has it reads what is committed, and nobody else decides until it commits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, Timeline
@@ -38,7 +38,9 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     return facts
 
 
-def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[None]:
+def lines_load(
+    facts: Facts, wanted: dict[str, int], stuck: Callable[[str], str] = lambda _: "[]"
+) -> Plan[None]:
     """Let the lines of some pools be at least so long, as they are stored, or whole.
 
     Without those who are passed over for sure, whom `admit` would read in vain. Tickets that are
@@ -47,8 +49,8 @@ def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[
     Args:
         facts: to which the tickets are added.
         wanted: how many tickets of which pool.
-        stuck: tickets that do not fit into the ledger as long as it stands as they saw it, see
-            `Obstacles`.
+        stuck: returns the tickets of a pool that do not fit into the ledger as long as it stands as
+            they saw it, see `Obstacles.stuck`.
     """
     queries = []
     for pool, tickets in wanted.items():
@@ -60,7 +62,8 @@ def lines_load(facts: Facts, wanted: dict[str, int], stuck: str = "[]") -> Plan[
         # One more than is wanted tells whether there are more.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
-        queries.append(Query("line_load", (pool, *after, missing, most, encode(owners), stuck)))
+        room = (most, encode(owners), stuck(pool))
+        queries.append(Query("line_load", (pool, *after, missing, *room)))
     results = yield queries
     found: list[Lease] = []
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):

@@ -12,9 +12,11 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
 from moorage.store.admission_rows import (
     RANK_LEAST,
+    claims_of,
     counts_from_text,
     lease_from_row,
     leases_from_rows,
+    names_of,
     pool_from_body,
     slot_from_body,
 )
@@ -68,6 +70,16 @@ class Past(NamedTuple):
     asked_at: Instant
     granted_at: Instant
     ended_at: Instant
+
+
+class TicketSeen(NamedTuple):
+    """Who waits, whether or not the ticket itself can be read."""
+
+    arrival: int
+    id: LeaseId
+    pools: frozenset[str]
+    claims: bool | None
+    """Does it want to hold something in the ledger? None: it cannot be read."""
 
 
 class End(NamedTuple):
@@ -168,6 +180,14 @@ def _leases_query(
     if owner is not None:
         return Query("leases_window_by_owner", (owner, *after, state, rows_max))
     return Query("leases_window", (*after, state, rows_max))
+
+
+def tickets_window(after: tuple[int, str], rows_max: int) -> Plan[list[TicketSeen]]:
+    """Load who waits in any pool after (arrival, id), in that order."""
+    (rows,) = yield [Query("tickets_window", (*after, rows_max))]
+    return [
+        TicketSeen(row[0], LeaseId(row[1]), names_of(row[2]), claims_of(row[3])) for row in rows
+    ]
 
 
 def line_window(pool: str, after: tuple[int, int] | None, rows_max: int) -> Plan[list[Ticket]]:

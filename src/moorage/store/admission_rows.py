@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from msgspec import json, structs
+from msgspec import MsgspecError, json, structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Timeline
@@ -25,6 +25,7 @@ _slot = json.Decoder(Slot)
 _slots = json.Decoder(list[Slot])
 _counts = json.Decoder(dict[str, int])
 _lease = json.Decoder(Lease)
+_names = json.Decoder(frozenset[str])
 _pool = json.Decoder(Pool)
 
 
@@ -104,6 +105,19 @@ def lease_from_row(row: Row) -> Lease:
 def leases_from_rows(rows: Iterable[Row]) -> list[Lease]:
     """Read rows of (body, heard_until), in their order."""
     return [lease_from_row(row) for row in rows]
+
+
+def claims_of(body: str) -> bool | None:
+    """Return whether a lease wants something of the ledger; None: its body cannot be read."""
+    try:
+        return _lease.decode(body).allocations is not None
+    except MsgspecError:
+        return None
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Read the pools of a lease."""
+    return _names.decode(text)
 
 
 @lru_cache(maxsize=10_000)

@@ -89,8 +89,10 @@ class Scan:
             claim(fits, "I1", ticket.id, "does not fit in the ledger")
             self._take(ticket)
             return
-        if not short and False not in paced and self._may_now(ticket) and not fits:
-            if None in paced:  # if pacing kept it, its needs are set aside, else not
+        if not fits:
+            # Its needs are set aside if something else keeps it; unless it was tried before, and
+            # the service knows that it is no use.
+            if short or not all(paced) or not self._may_now(ticket):
                 self.doubtful |= {need.pool for need in ticket.needs}
             return
         doubt = any(need.pool in self.doubtful for need in ticket.needs)

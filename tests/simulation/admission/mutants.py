@@ -269,8 +269,8 @@ BUGS = (
         "I20",
         "who did not fit is not read again when there is room",
         "src/moorage/store/queries/sqlite/admission.sql",
-        "->> 'used' >= one.value ->> 4",
-        "->> 'used' >= 0",
+        "            >= one.value ->> 3\n",
+        "            >= 0\n",
         SERVICE,
     ),
     Bug(

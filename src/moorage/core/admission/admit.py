@@ -33,9 +33,16 @@ PAGE = 16
 """Tickets that are asked for at first, of a line of which none are loaded."""
 
 TryClaim = Callable[[Lease], str | None]
-"""Takes what a ticket wants to hold in the ledger; or says why it does not fit."""
+"""Takes what a ticket wants to hold in the ledger; or says why it does not fit.
+
+Raises ClaimLaterError: it cannot tell in this batch; nobody behind that ticket is granted, either.
+"""
 
 Order = tuple[int, int]
+
+
+class ClaimLaterError(Exception):
+    """Enough was tried for one batch."""
 
 
 class LineShort(Exception):
@@ -214,7 +221,11 @@ class _Scan:
         if lacks or unasked or self.short:
             self._set_aside(ticket)
             return
-        refusal = self._claim(ticket)
+        try:
+            refusal = self._claim(ticket)
+        except ClaimLaterError:
+            self._stop(ticket)
+            return
         if refusal is None:
             self._grant(ticket)
         elif refusal != ticket.detail:
@@ -247,6 +258,13 @@ class _Scan:
         if self.try_claim is None:
             raise ValueError(f"ticket {ticket.id} has allocations: there must be a way to claim")
         return self.try_claim(ticket)
+
+    def _stop(self, ticket: Lease) -> None:
+        """End the scan of a ticket's pools: whoever comes behind it is tried in a later batch."""
+        for need in ticket.needs:
+            self.left[need.pool] = {}
+            self.opened.discard(need.pool)
+            self.draft.changes.unfinished.add(need.pool)
 
     def _set_aside(self, ticket: Lease) -> None:
         silent_at = None

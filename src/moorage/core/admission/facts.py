@@ -79,6 +79,8 @@ class Changes:
     timeline is right): to be stored anew, likewise without change rows."""
     timeline: Timeline | None = None
     """Likewise without change rows and revision."""
+    unfinished: set[str] = field(default_factory=set)
+    """Pools in whose lines not everybody could be tried; to be looked at again. Not stored."""
 
     def update(self, other: "Changes") -> None:
         """Let the after-images of a later decision override those here."""
@@ -96,6 +98,7 @@ class Changes:
                 self.leases[lease] = structs.replace(changed, heard_until=until)
         self.postponed |= other.postponed
         self.timeline = other.timeline or self.timeline
+        self.unfinished |= other.unfinished
 
     def __bool__(self) -> bool:
         return self.told or bool(self.heard or self.postponed) or self.timeline is not None

@@ -67,7 +67,7 @@ class Shift:
 
 
 class MisfitError(Error):
-    """An inventory does not admit what is asked of it.
+    """An inventory does not admit what is asked of it, or is not there at all.
 
     So it stays as long as the inventory is the same and no less of it is used.
     """
@@ -132,13 +132,17 @@ def check_known(facts: Facts, requests: list[ConsumerRequest]) -> None:
     for request in requests:
         for uuid, amounts in request.allocations.items():
             if uuid not in facts.providers:
-                raise Error(
+                raise MisfitError(
                     Code.PROVIDER_UNKNOWN,
                     f"Allocation for resource provider '{uuid}' that does not exist.",
+                    uuid,
+                    next(iter(amounts), "none"),
                 )
             for name in amounts:
                 if not facts.has_class(name):
-                    raise Error(Code.CLASS_UNKNOWN, f"No such resource class {name}.")
+                    raise MisfitError(
+                        Code.CLASS_UNKNOWN, f"No such resource class {name}.", uuid, name
+                    )
 
 
 def shift_of(facts: Facts, requests: list[ConsumerRequest]) -> Shift:
@@ -173,10 +177,12 @@ def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
             for name, amount in amounts.items():
                 inventory = stock.get((uuid, name))
                 if inventory is None:
-                    raise Error(
+                    raise MisfitError(
                         Code.INVENTORY_MISSING,
                         f"Unable to allocate inventory: Inventory for '{name}' on "
                         f"resource provider '{uuid}' invalid.",
+                        uuid,
+                        name,
                     )
                 if not admits(inventory, amount):
                     raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")

@@ -94,22 +94,26 @@ WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 
 -- A pool's tickets after (rank, arrival), in the order of the line. Not those who are passed over
 -- for sure: who wants more than $5 units, or than $6 leaves to its owner (neither holds for what is
--- forced), and who does not fit into the ledger, which on the provider that $7 names has not
--- changed since in what matters (without a provider: the caller has looked). Empty sets are told
+-- X Empty sets are told
 -- apart, because then neither need be worked out.
 -- name: line_load --
 WITH room (owner, units) AS MATERIALIZED (
     SELECT key, value::bigint FROM json_each_text($6::text::json)
 ), stuck (lease) AS MATERIALIZED (
-    SELECT one.value ->> 0
+    SELECT ticket.value
     FROM json_array_elements($7::text::json) AS one LEFT JOIN provider
-        ON provider.uuid = one.value ->> 1
-    WHERE one.value ->> 1 IS NULL OR (
-        (provider.inventories::json -> (one.value ->> 2) ->> 'updated_at')::bigint
-            = (one.value ->> 3)::bigint
-        AND (provider.inventories::json -> (one.value ->> 2) ->> 'used')::bigint
-            >= (one.value ->> 4)::bigint
-    )
+        ON provider.uuid = one.value ->> 0,
+        json_array_elements_text(one.value -> 4) AS ticket(value)
+    WHERE one.value ->> 0 IS NULL OR CASE
+        WHEN one.value ->> 1 = '' THEN EXISTS (
+            SELECT 1 FROM consumer WHERE consumer.uuid = one.value ->> 0
+        )
+        WHEN one.value ->> 2 IS NULL THEN provider.inventories::json -> (one.value ->> 1) IS NULL
+        ELSE (provider.inventories::json -> (one.value ->> 1) ->> 'updated_at')::bigint
+            = (one.value ->> 2)::bigint
+            AND (provider.inventories::json -> (one.value ->> 1) ->> 'used')::bigint
+            >= (one.value ->> 3)::bigint
+    END
 )
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
@@ -254,6 +258,11 @@ WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
     AND ($4::text IS NULL OR lease_need.state = $4)
     AND ($5::text IS NULL OR lease_need.owner = $5)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
+
+-- name: tickets_window --
+SELECT arrival, id, pools, body FROM lease
+WHERE ended_at IS NULL AND (arrival, id) > ($1, $2) AND state = 'waiting'
+ORDER BY arrival, id LIMIT $3;
 
 -- name: line_window --
 SELECT lease, rank, arrival, units, owner, pull FROM lease_need

@@ -85,12 +85,19 @@ WHERE lease_due.due <= ?1 ORDER BY lease_due.due LIMIT ?2;
 WITH room (owner, units) AS MATERIALIZED (
     SELECT key, value FROM json_each(?6)
 ), stuck (lease) AS MATERIALIZED (
-    SELECT one.value ->> 0
-    FROM json_each(?7) AS one LEFT JOIN provider ON provider.uuid = one.value ->> 1
-    WHERE one.value ->> 1 IS NULL OR (
-        provider.inventories -> (one.value ->> 2) ->> 'updated_at' = one.value ->> 3
-        AND provider.inventories -> (one.value ->> 2) ->> 'used' >= one.value ->> 4
-    )
+    SELECT ticket.value
+    FROM json_each(?7) AS one LEFT JOIN provider ON provider.uuid = one.value ->> 0,
+        json_each(one.value -> 4) AS ticket
+    WHERE one.value ->> 0 IS NULL OR CASE
+        WHEN one.value ->> 1 = '' THEN EXISTS (
+            SELECT 1 FROM consumer WHERE consumer.uuid = one.value ->> 0
+        )
+        WHEN one.value ->> 2 IS NULL THEN provider.inventories -> (one.value ->> 1) IS NULL
+        ELSE provider.inventories -> (one.value ->> 1) ->> 'updated_at'
+            = one.value ->> 2
+            AND provider.inventories -> (one.value ->> 1) ->> 'used'
+            >= one.value ->> 3
+    END
 )
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
@@ -224,6 +231,11 @@ FROM lease_need JOIN lease ON lease.id = lease_need.lease
 WHERE lease_need.pool = ?1 AND (lease_need.arrival, lease_need.lease) > (?2, ?3)
     AND (?4 IS NULL OR lease_need.state = ?4) AND (?5 IS NULL OR lease_need.owner = ?5)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT ?6;
+
+-- name: tickets_window --
+SELECT arrival, id, pools, body FROM lease
+WHERE ended_at IS NULL AND (arrival, id) > (?1, ?2) AND state = 'waiting'
+ORDER BY arrival, id LIMIT ?3;
 
 -- name: line_window --
 SELECT lease, rank, arrival, units, owner, pull FROM lease_need
