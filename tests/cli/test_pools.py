@@ -1,64 +1,12 @@
 """Pools and leases at the command line: a server is asked, and what it says is printed."""
 
 import json
-import os
-import pty
-import select
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
-from typing import Any
 from uuid import uuid4
 
-import pytest
-
-from moorage.client.admission import Admission
-from moorage.client.transport import Transport
-from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
-from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
+from tests.cli.command import moorage, refusal
+from tests.cli.pooled import Cli
 from tests.e2e.carried import eventually
-from tests.e2e.server import serve
-
-
-class Cli:
-    """The command line in a folder whose settings name a server's database."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder = folder
-        token = (folder / "moorage.sqlite.token").read_text().strip()
-        self.admission = Admission(Transport(url, token))
-
-    def answer(self, *arguments: str) -> Any:
-        """Run a command with `--json` that succeeds."""
-        return answer(*arguments, directory=self.folder)
-
-    def lines(self, *arguments: str) -> list[str]:
-        """Run a command for people that succeeds."""
-        done = moorage(*arguments, directory=self.folder)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.splitlines()
-
-    def refusal(self, code: int, *arguments: str) -> str:
-        """Run a command that fails."""
-        return refusal(code, *arguments, directory=self.folder)
-
-    def ask(self, *pools: str, **wanted: Any) -> str:
-        """Ask for a unit of each pool; return the lease's id."""
-        needs = [NeedWanted(pool=pool) for pool in pools]
-        return self.admission.ask(LeaseWanted(needs=needs, key=str(uuid4()), **wanted)).id
-
-
-@pytest.fixture(scope="module")
-def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    """Return the command line beside a running server."""
-    folder = tmp_path_factory.mktemp("pools")
-    database = folder / "moorage.sqlite"
-    (folder / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
-    with serve(database, "--no-access-log") as server:
-        yield Cli(folder, server.url)
 
 
 def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
@@ -192,51 +140,6 @@ def test_a_pool_needs_a_limit(cli: Cli) -> None:
     assert "no pool" in cli.refusal(1, "pool", "show", "limitless")
 
 
-FILE = """
-[pools."applied/one"]
-limit = 10
-hold = "60s"
-
-[pools."applied/two"]
-limit = 2
-"""
-
-
-def test_apply(cli: Cli) -> None:
-    """The difference is told first; to repeat it changes nothing."""
-    file = cli.folder / "pools.toml"
-    file.write_text(FILE)
-    apply = ["apply", "-f", str(file)]
-    first = ["+ applied/one", "    limit: 10", "    hold: 1m", "    pacing: 6s"]
-    second = ["+ applied/two", "    limit: 2"]
-    told = [*first, *second, "2 to make, 0 to change, 0 as they shall be"]
-    unasked = moorage(*apply, directory=cli.folder)
-    assert (unasked.returncode, unasked.stdout.splitlines()) == (2, told)
-    assert "--yes" in unasked.stderr
-    assert cli.lines(*apply, "--dry-run") == told
-    assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
-    assert cli.lines(*apply, "--yes") == [*told, "made applied/one", "made applied/two"]
-    kept = ["= applied/one", "= applied/two", "0 to make, 0 to change, 2 as they shall be"]
-    assert cli.lines(*apply, "--yes") == kept
-    assert cli.lines(*apply) == kept, "nobody need be asked"
-    file.write_text(FILE.replace("limit = 10", "limit = 20"))
-    change = cli.answer(*apply, "--dry-run")
-    assert change["applied"] is False
-    assert change["pools"][0]["changes"]["limit"] == {"before": 10, "after": 20}
-    assert cli.answer(*apply, "--yes")["applied"] is True
-    assert cli.answer("pool", "show", "applied/one")["pacing"]["interval"] == 3
-    file.write_text("pools = 1")
-    assert "pools.toml" in cli.refusal(2, *apply, "--yes")
-    file.write_text(
-        '[pools."applied/one"]\nlimit = 30\n[pools."applied/two"]\nttl = 1e9\nlimit = 1'
-    )
-    refused = moorage(*apply, "--yes", directory=cli.folder)
-    assert refused.returncode == 2
-    assert refused.stdout.endswith("changed applied/one\n")
-    assert refused.stderr.startswith("moorage: pool applied/two: ttl must be")
-    assert "none.toml" in cli.refusal(2, "apply", "-f", "none.toml", "--yes")
-
-
 def test_top_once(cli: Cli) -> None:
     """Without a terminal it prints once: who is first, and why it waits."""
     cli.answer("pool", "create", "first", "--limit", "1")
@@ -271,53 +174,11 @@ def test_top_tells_of_the_silent(cli: Cli) -> None:
     cli.admission.revoke(lease)
 
 
-@pytest.mark.parametrize("end", ["q", "interrupt"])
-def test_top_on_a_terminal(cli: Cli, end: str) -> None:
-    """It goes on until it is told to end, by a key or by Ctrl-C."""
-    cli.admission.pool_put(f"live/{end}", PoolWanted(limit=1))
-    with at_terminal(cli.folder, "top", "--every", "0.1") as (process, terminal):
-        until(terminal, f"live/{end}".encode())
-        cli.admission.pool_put(f"later/{end}", PoolWanted(limit=1))
-        until(terminal, f"later/{end}".encode())
-        if end == "q":
-            os.write(terminal, b"q")
-        else:
-            process.send_signal(signal.SIGINT)
-        assert ended(process, terminal) == 0
-
-
-def test_top_outlives_its_server(tmp_path: Path) -> None:
-    """While nobody answers it says so, and shows what it saw last."""
-    database = tmp_path / "moorage.sqlite"
-    (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
-    with serve(database, "--no-access-log") as server:
-        Cli(tmp_path, server.url).admission.pool_put("outlived", PoolWanted(limit=1))
-        with at_terminal(tmp_path, "top", "--every", "0.1") as (process, terminal):
-            until(terminal, b"outlived")
-            server.stop()
-            assert b"outlived" in until(terminal, b"no answer")
-            os.write(terminal, b"q")
-            assert ended(process, terminal) == 0
-
-
-def test_apply_asks_on_a_terminal(cli: Cli) -> None:
-    """Without --yes nothing is changed unless it is said so."""
-    file = cli.folder / "asked.toml"
-    file.write_text("[pools.asked]\nlimit = 1\n")
-    for word, code in ((b"n\n", 1), (b"y\n", 0)):
-        with at_terminal(cli.folder, "apply", "-f", str(file)) as (process, terminal):
-            until(terminal, b"[y/N]")
-            os.write(terminal, word)
-            assert ended(process, terminal) == code
-        there = [pool.name for pool in cli.admission.pools() if pool.name == "asked"]
-        assert there == ([] if code else ["asked"])
-
-
 def test_without_a_server(tmp_path: Path) -> None:
     """There is nobody to ask: 5."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     file = tmp_path / "pools.toml"
-    file.write_text(FILE)
+    file.write_text("[pools.a]\nlimit = 1\n")
     for command in (
         ["pool", "list"],
         ["pool", "create", "a", "--limit", "1"],
@@ -341,44 +202,3 @@ def moorage_text(cli: Cli, *arguments: str) -> str:
     done = moorage(*arguments, directory=cli.folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@contextmanager
-def at_terminal(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run a command at a terminal; hand out the process and what the terminal is read by."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    try:
-        yield process, ours
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-        os.close(theirs)
-
-
-def until(terminal: int, words: bytes) -> bytes:
-    """Read a terminal until these words stand there."""
-    seen = b""
-    while words not in seen:
-        ready, _, _ = select.select([terminal], [], [], SECONDS)
-        assert ready, seen
-        seen += os.read(terminal, 65_536)
-    return seen
-
-
-def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
-    """Wait for a command's end, reading what it still writes; return its exit code."""
-    deadline = monotonic() + SECONDS
-    while process.poll() is None:
-        assert monotonic() < deadline
-        if select.select([terminal], [], [], 0.05)[0]:
-            os.read(terminal, 65_536)
-    return process.returncode

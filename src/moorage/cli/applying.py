@@ -1,7 +1,7 @@
 """`moorage apply`: let pools be as a file says."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,17 @@ from moorage.cli.administering import administering, at_server
 from moorage.cli.options import json_option
 from moorage.cli.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.pool_files import Difference, differences, read
+from moorage.cli.pools import changed_of
 from moorage.client.transport import RefusedError
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import Moment
+from moorage.core.admission.pools import new_pool, put
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.wire.admission import Pool, PoolWanted
+
+ORIGIN = Instant(0)
+"""A time for rules that do not look at it."""
 
 
 @click.command()
@@ -26,13 +36,16 @@ from moorage.client.transport import RefusedError
 def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Tell how pools differ from what FILE says, and let them be so; others are left alone.
 
-    To repeat it is harmless. A pool that somebody else changes meanwhile is refused, with 4.
+    To repeat it is harmless. If one pool cannot be so, nothing is changed. A pool that somebody
+    else changes meanwhile is refused, with 4.
     """
     asks = not (yes or dry_run)
     alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     wanted = read(path)
     with at_server() as admission:
-        found = differences(wanted, admission.pools())
+        there = list(admission.pools())
+        _check(path, wanted, {pool.name: pool for pool in there})
+        found = differences(wanted, there)
         due = [one for one in found if one.action != "keep"]
         if not as_json:
             for one in found:
@@ -51,6 +64,20 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
                 click.echo(f"{done} {one.name}")
     if as_json:
         show_json({"applied": applied, "pools": [_told(one) for one in found]})
+
+
+def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
+    """Decide all of a file as the server would, and keep nothing of it. Raises Failure: 2."""
+    from moorage.faces.v1.pools import spec_of  # only now: it loads the whole service
+
+    for name, one in wanted.items():
+        facts = Facts()
+        try:
+            if (pool := there.get(name)) is not None:
+                facts.pools[name] = new_pool(name, spec_of(changed_of(pool, {})), ORIGIN)
+            put(facts, Moment(ORIGIN, ORIGIN), ORIGIN, name, spec_of(one))
+        except Error as error:
+            raise Failure(USAGE, f"{path}: pool {name}: {error.message}") from None
 
 
 @contextmanager

@@ -1,0 +1,18 @@
+"""What the tests of commands for pools share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.pooled import Cli
+from tests.e2e.server import serve
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """Return the command line beside a running server."""
+    folder = tmp_path_factory.mktemp("pools")
+    database = folder / "moorage.sqlite"
+    (folder / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
+    with serve(database, "--no-access-log") as server:
+        yield Cli(folder, server.url)

@@ -1,0 +1,86 @@
+"""The command line beside a server with pools, and at a terminal."""
+
+import os
+import pty
+import select
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from moorage.client.admission import Admission
+from moorage.client.transport import Transport
+from moorage.wire.admission import LeaseWanted, NeedWanted
+from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
+
+
+class Cli:
+    """The command line in a folder whose settings name a server's database."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        token = (folder / "moorage.sqlite.token").read_text().strip()
+        self.admission = Admission(Transport(url, token))
+
+    def answer(self, *arguments: str) -> Any:
+        """Run a command with `--json` that succeeds."""
+        return answer(*arguments, directory=self.folder)
+
+    def lines(self, *arguments: str) -> list[str]:
+        """Run a command for people that succeeds."""
+        done = moorage(*arguments, directory=self.folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    def refusal(self, code: int, *arguments: str) -> str:
+        """Run a command that fails."""
+        return refusal(code, *arguments, directory=self.folder)
+
+    def ask(self, *pools: str, **wanted: Any) -> str:
+        """Ask for a unit of each pool; return the lease's id."""
+        needs = [NeedWanted(pool=pool) for pool in pools]
+        return self.admission.ask(LeaseWanted(needs=needs, key=str(uuid4()), **wanted)).id
+
+
+@contextmanager
+def at_terminal(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run a command at a terminal; hand out the process and what the terminal is read by."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+def until(terminal: int, words: bytes) -> bytes:
+    """Read a terminal until these words stand there."""
+    seen = b""
+    while words not in seen:
+        ready, _, _ = select.select([terminal], [], [], SECONDS)
+        assert ready, seen
+        seen += os.read(terminal, 65_536)
+    return seen
+
+
+def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
+    """Wait for a command's end, reading what it still writes; return its exit code."""
+    deadline = monotonic() + SECONDS
+    while process.poll() is None:
+        assert monotonic() < deadline
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65_536)
+    return process.returncode

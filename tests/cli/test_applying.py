@@ -1,0 +1,84 @@
+"""`moorage apply`: what a file says is told, checked, and then so."""
+
+import os
+
+import pytest
+
+from moorage.wire.admission import PoolWanted
+from tests.cli.command import moorage
+from tests.cli.pooled import Cli, at_terminal, ended, until
+
+FILE = """
+[pools."applied/one"]
+limit = 10
+hold = "60s"
+
+[pools."applied/two"]
+limit = 2
+"""
+
+
+def test_apply(cli: Cli) -> None:
+    """The difference is told first; to repeat it changes nothing."""
+    file = cli.folder / "pools.toml"
+    file.write_text(FILE)
+    apply = ["apply", "-f", str(file)]
+    first = ["+ applied/one", "    limit: 10", "    hold: 1m", "    pacing: 6s"]
+    second = ["+ applied/two", "    limit: 2"]
+    told = [*first, *second, "2 to make, 0 to change, 0 as they shall be"]
+    unasked = moorage(*apply, directory=cli.folder)
+    assert (unasked.returncode, unasked.stdout.splitlines()) == (2, told)
+    assert "--yes" in unasked.stderr
+    assert cli.lines(*apply, "--dry-run") == told
+    assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
+    assert cli.lines(*apply, "--yes") == [*told, "made applied/one", "made applied/two"]
+    kept = ["= applied/one", "= applied/two", "0 to make, 0 to change, 2 as they shall be"]
+    assert cli.lines(*apply, "--yes") == kept
+    assert cli.lines(*apply) == kept, "nobody need be asked"
+    file.write_text(FILE.replace("limit = 10", "limit = 20"))
+    change = cli.answer(*apply, "--dry-run")
+    assert change["applied"] is False
+    assert change["pools"][0]["changes"]["limit"] == {"before": 10, "after": 20}
+    assert cli.answer(*apply, "--yes")["applied"] is True
+    assert cli.answer("pool", "show", "applied/one")["pacing"]["interval"] == 3
+    file.write_text("pools = 1")
+    assert "pools.toml" in cli.refusal(2, *apply, "--yes")
+    assert "none.toml" in cli.refusal(2, "apply", "-f", "none.toml", "--yes")
+
+
+WRONG = {
+    "[pools.a]\nlimit = 1\n[pools.b]\nlimit = -5": "pool b: limit must be from 0 to",
+    "[pools.a]\nlimit = 1\n[pools.b]": "pool b has no slots, so it needs a limit",
+    "[pools.a]\nlimit = 1\nqueue_max = 0": "pool a: queue_max must be from 1 to",
+    "[pools.a]\nlimit = 1\n[pools.A]\nlimit = 1": "pool A: a pool's name is",
+    "[pools.a]\nlimit = 1\nttl = '2h'\nttl_max = '1h'": "pool a: ttl must not be above ttl_max",
+    "[pools.a]\nlimit = 1\nttl = 1e9": "pool a: ttl must be",
+    "[pools.there]\nlimit = 'none'": "pool there has no slots, so it needs a limit",
+}
+
+
+@pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
+def test_all_of_a_file_is_checked_first(cli: Cli, mode: str) -> None:
+    """If one pool cannot be so, it is named, and nothing is promised, printed or changed."""
+    cli.admission.pool_put("there", PoolWanted(limit=1))
+    before = cli.answer("pool", "list")
+    file = cli.folder / "wrong.toml"
+    for text, said in WRONG.items():
+        file.write_text(text)
+        told = cli.refusal(2, "apply", "-f", str(file), mode)
+        assert told.startswith(f"{file}: ")
+        assert said in told
+    assert cli.answer("pool", "list") == before
+
+
+def test_apply_asks_on_a_terminal(cli: Cli) -> None:
+    """Without --yes nothing is changed unless it is said so."""
+    file = cli.folder / "asked.toml"
+    file.write_text("[pools.asked]\nlimit = 1\n")
+    for word, code in ((b"n\n", 1), (b"y\n", 0)):
+        with at_terminal(cli.folder, "apply", "-f", str(file)) as (process, terminal):
+            until(terminal, b"[y/N]")
+            os.write(terminal, word)
+            assert ended(process, terminal) == code
+        there = [pool.name for pool in cli.admission.pools() if pool.name == "asked"]
+        assert there == ([] if code else ["asked"])
