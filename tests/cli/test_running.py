@@ -88,3 +88,51 @@ def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:
     (tmp_path / "moorage.toml").write_text("nonsense = 1\n")
     assert "nonsense" in refusal(125, "run", "--pool", "p", "--", "true", directory=tmp_path)
     assert "nonsense" in refusal(2, "lease", "renew", "--handle", "h", directory=tmp_path)
+
+
+@pytest.mark.parametrize("token", ["moorage_secret\nmoorage_secret", "moorage_secret\u2019s"])
+def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
+    """Nor is it by the commands that look: one line names where it was read."""
+
+    def said(*words: str, **variables: str) -> str:
+        return refusal(2, *words, "--url", "http://127.0.0.1:1", directory=tmp_path, **variables)
+
+    for words in (["pool", "list"], ["lease", "list"], ["watch"], ["token", "list"]):
+        for line, source in (
+            (said(*words, MOORAGE_TOKEN=token), "MOORAGE_TOKEN"),
+            (said(*words, "--token", token), "--token"),
+        ):
+            assert line.startswith(f"{source} is no token: ")
+            assert "moorage_secret" not in line
+    (tmp_path / "moorage.sqlite.token").write_text("moorage_secret moorage_secret\n")
+    line = said("pool", "list")
+    assert "moorage.sqlite.token is no token: " in line
+    assert "moorage_secret" not in line
+
+
+def test_where_and_as_whom_is_told_plainly(tmp_path: Path) -> None:
+    """A missing token and a wrong address are called so; white space around both is nothing."""
+    run = ["run", "--pool", "demo", "--", "true"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with serve(tmp_path / "moorage.sqlite") as server:
+        answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
+        secret = (tmp_path / "moorage.sqlite.token").read_text()
+        url = f"{server.url} "
+        wanted = "the server wants a token: MOORAGE_TOKEN or --token-file"
+        said = refusal(121, *run, directory=elsewhere, MOORAGE_URL=url)
+        assert said == f"no lease of demo: {wanted}"
+        for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
+            said = refusal(1, *words, directory=elsewhere, MOORAGE_URL=url)
+            assert said == "the server wants a token; name a token with --token or MOORAGE_TOKEN"
+        token = f" {secret}\n"
+        for words in (run, ["pool", "list"]):
+            done = moorage(*words, directory=elsewhere, MOORAGE_URL=url, MOORAGE_TOKEN=token)
+            assert done.returncode == 0, done.stderr
+        wrong = f"{server.url}/v1"
+        for code, words in ((121, run), (1, ["pool", "list"])):
+            said = refusal(
+                code, *words, directory=elsewhere, MOORAGE_URL=wrong, MOORAGE_TOKEN=token
+            )
+            assert f"{wrong} is no Moorage" in said
+            assert "http://HOST:PORT" in said

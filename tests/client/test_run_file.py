@@ -110,3 +110,24 @@ def test_wrong_words_are_told() -> None:
     assert finished("lease", "renew", MOORAGE_URL="http://127.0.0.1:1").returncode == 2
     assert finished("nonsense").returncode == 2
     assert finished().returncode == 2
+
+
+@pytest.mark.parametrize("token", ["moorage_secret\nmoorage_secret", "moorage_secret\u2019s"])
+def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
+    """One line names where it was read; nobody finds what it is in a log."""
+    file = tmp_path / "token"
+    file.write_text(token, encoding="utf-8")
+    where = {"MOORAGE_URL": "http://127.0.0.1:1"}
+    handle = ("--pool", "p", "--handle", str(tmp_path / "handle"))
+    for words, variables, source in [
+        ((), {"MOORAGE_TOKEN": token}, "MOORAGE_TOKEN"),
+        (("--token", token), {}, "--token"),
+        (("--token-file", str(file)), {}, str(file)),
+    ]:
+        run = finished("run", "--pool", "p", *words, "--", "true", **where, **variables)
+        kept = finished("lease", "acquire", *handle, *words, **where, **variables)
+        assert (run.returncode, kept.returncode) == (125, 2), source
+        for said in (run.stderr, kept.stderr):
+            assert said.startswith(f"moorage: {source} is no token: ")
+            assert said.count("\n") == 1
+            assert "moorage_secret" not in said

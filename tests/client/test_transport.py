@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.client.transport import RefusedError, Transport, UnreachableError, token_of
 
 
 @contextmanager
@@ -65,23 +65,43 @@ def test_an_answer() -> None:
     ("body", "code", "message"),
     [
         (
+            b'{"code": "unrouted", "detail": "There is nothing here."}',
+            "unrouted",
+            "MOORAGE_URL looks like http://HOST:PORT",
+        ),
+        (
             b'{"code": "gone", "detail": "It is gone.", "request_id": "req-1"}',
             "gone",
             "It is gone.",
         ),
-        (b"<html>", "unknown", "the server answered 404"),
-        (b"[]", "unknown", "the server answered 404"),
-        (b"", "unknown", "the server answered 404"),
+        (b"<html>", "unknown", "is no Moorage (404 for /x)"),
+        (b"[]", "unknown", "is no Moorage (404 for /x)"),
+        (b"", "unknown", "is no Moorage (404 for /x)"),
     ],
 )
 def test_a_refusal(body: bytes, code: str, message: str) -> None:
-    """A refusal carries the server's code and words, as far as there are any."""
+    """A refusal carries the server's code and words; what is no Moorage has none, and is named."""
     with (
         answering(spelled("404 Not Found", body)) as (url, _),
         pytest.raises(RefusedError) as refused,
     ):
         Transport(url, None).request("GET", "/x")
-    assert (refused.value.status, refused.value.code, str(refused.value)) == (404, code, message)
+    assert (refused.value.status, refused.value.code) == (404, code)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [(None, "the server wants a token"), ("old", "the server does not accept this token")],
+)
+def test_no_right_token(token: str | None, message: str) -> None:
+    """Whether none was sent or a wrong one is told apart."""
+    with (
+        answering(spelled("401 Unauthorized", b"{}")) as (url, _),
+        pytest.raises(RefusedError) as refused,
+    ):
+        Transport(url, token).request("GET", "/x")
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("raw", [b"", b"nonsense\r\n\r\n", spelled("200 OK", b"no JSON")])
@@ -103,8 +123,30 @@ def test_nobody_there() -> None:
         assert Transport(url, None).reachable()
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:80", "ftp://host", "http://", "http://host:port"])
+@pytest.mark.parametrize(
+    "url", ["", " ", "127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://host/a b"]
+)
 def test_no_url(url: str) -> None:
     """What is not the URL of a server is refused before anything is sent."""
-    with pytest.raises(ValueError, match=r"URL|[Pp]ort"):
+    with pytest.raises(ValueError, match="is not the URL of a server"):
         Transport(url, None)
+
+
+def test_white_space_around_is_none() -> None:
+    """Blanks and line breaks around URL and token, as files have them, are not sent."""
+    with answering(spelled("204 No Content", b"")) as (url, heard):
+        assert Transport(f" {url} \n", " secret\r\n").request("GET", "/x") is None
+    assert heard[0].startswith(b"GET /x HTTP/1.1\r\n")
+    assert b"X-Auth-Token: secret\r\n" in heard[0]
+
+
+@pytest.mark.parametrize(
+    "token", ["", " \n", "two\nlines", "two words", "it\u2019s", "a\x00b", "\xff"]
+)
+def test_no_token(token: str) -> None:
+    """What a header cannot carry is refused before anything is sent, and not shown."""
+    with pytest.raises(ValueError, match=r"^MOORAGE_TOKEN is no token: .* on one line$"):
+        token_of(token, "MOORAGE_TOKEN")
+    with pytest.raises(ValueError, match="is no token") as refused:
+        Transport("http://127.0.0.1:1", token)
+    assert not token.strip() or token not in str(refused.value)

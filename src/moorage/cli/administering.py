@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from moorage.cli.credentials import token_told
 from moorage.cli.options import config_option, load, settings_options
 from moorage.cli.output import UNREACHABLE, Failure
 
@@ -60,6 +61,7 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
         **options: Any,
     ) -> None:
         settings = load({"database": database}, config_file).settings
+        token = token_told(token, click.get_current_context().get_parameter_source("token"))
         click.get_current_context().obj = (settings.database, url, token)
         command(*args, **options)
 

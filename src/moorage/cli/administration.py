@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from moorage.cli.credentials import token_beside
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.core.errors import Code, Error
@@ -89,7 +90,7 @@ def refusals_told() -> Iterator[None]:
     except RefusedError as refusal:
         hint = ""
         if refusal.status == 401:
-            hint = "; name an administrator's token with --token or MOORAGE_TOKEN"
+            hint = "; name a token with --token or MOORAGE_TOKEN"
         raise Failure(EXIT_CODES.get(refusal.status, FAILED), f"{refusal}{hint}") from None
 
 
@@ -180,7 +181,7 @@ def find(database_url: str, url: str | None, token: str | None) -> AtServer | In
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
     announced = files.announced()
-    secret = token or files.token_read()
+    secret = token or token_beside(files)
     try:
         if url is not None:
             return AtServer(Transport(url, secret))

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from moorage.cli.credentials import token_beside
 from moorage.cli.output import USAGE, Failure
 from moorage.client.run.main import carry_out
 from moorage.client.run.options import COMMANDS, Option
@@ -105,7 +106,7 @@ def _server(words: dict[str, Any]) -> dict[str, Any]:
     found = files.announced()
     if found is None:
         return {}
-    token = words["token"] or os.environ.get(TOKEN_VARIABLE)
-    if token is None and words["token_file"] is None:
-        token = "admin" if found.auth == "noauth2" else files.token_read()
-    return {"url": found.url, "token": token, "certificate": found.certificate}
+    told = {"url": found.url, "certificate": found.certificate}
+    if not (words["token"] or words["token_file"] or os.environ.get(TOKEN_VARIABLE)):
+        told["token"] = "admin" if found.auth == "noauth2" else token_beside(files)
+    return told

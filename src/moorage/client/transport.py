@@ -10,7 +10,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 SECONDS_MAX = 60.0
 """How long to wait for the server, by default."""
@@ -21,6 +21,11 @@ ANSWER_BYTES_MAX = 256 << 20
 
 LINE_BYTES_MAX = 32 << 20
 """Bytes in one line of a stream."""
+
+UNAUTHORIZED = 401
+NOT_FOUND = 404
+UNROUTED = ("unrouted", "unknown")
+"""The codes of a 404 that tells of an address: a Moorage's, and one that is no Moorage's."""
 
 X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
 """OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python names it from 3.10 on."""
@@ -64,21 +69,19 @@ class Transport:
 
         Args:
             url: the server's, `http://HOST:PORT` or `https://HOST:PORT`, with a path prefix if any.
-            token: sent as `X-Auth-Token`.
+            token: sent as `X-Auth-Token`; see `token_of`.
             certificate: a PEM file; a server that shows exactly this certificate is believed,
                 whatever name it bears. By default the system's authorities decide.
             seconds_max: longest wait for the server.
 
         Raises:
-            ValueError: the URL is none, or the certificate cannot be read.
+            ValueError: the URL or the token is none, or the certificate cannot be read.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is not the URL of a server (http://HOST:PORT)")
-        self._host = parts.hostname
+        parts = _parts(url)
+        self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
-        self._token = token
+        self._token = None if token is None else token_of(token, "what was given")
         self._seconds_max = seconds_max
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
@@ -98,7 +101,7 @@ class Transport:
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
-        return _judged(*self._exchange(method, path, data, headers, seconds_max))
+        return self._judged(path, *self._exchange(method, path, data, headers, seconds_max))
 
     def lines(self, path: str, accept: str, headers: Mapping[str, str]) -> Iterator[bytes]:
         """Send a GET; yield the lines of its endless answer as they come, until it ends.
@@ -114,7 +117,7 @@ class Transport:
             )
             response = connection.getresponse()
             if response.status != 200:
-                _judged(response.status, response.read(ANSWER_BYTES_MAX))
+                self._judged(path, response.status, response.read(ANSWER_BYTES_MAX))
             while line := response.readline(LINE_BYTES_MAX):
                 yield line
         except (OSError, http.client.HTTPException) as error:
@@ -127,6 +130,22 @@ class Transport:
         if self._token is not None:
             headers["X-Auth-Token"] = self._token
         return headers
+
+    def _judged(self, path: str, status: int, raw: bytes, retry_after: str | None = None) -> Any:
+        """Return the decoded answer. Raises UnreachableError, RefusedError."""
+        try:
+            return _decoded(status, raw, retry_after)
+        except RefusedError as refusal:
+            if status == UNAUTHORIZED:
+                known = "wants a token" if self._token is None else "does not accept this token"
+                refusal.args = (f"the server {known}",)
+            elif status == NOT_FOUND and refusal.code in UNROUTED:
+                asked = f"http{'s' if self._tls else ''}://{self._where}{self._prefix}"
+                refusal.args = (
+                    f"{asked} is no Moorage (404 for {path.partition('?')[0]}): "
+                    "MOORAGE_URL looks like http://HOST:PORT",
+                )
+            raise
 
     @property
     def _where(self) -> str:
@@ -169,6 +188,40 @@ class Transport:
         )
 
 
+def token_of(text: str, source: str) -> str:
+    """Return a token as it is sent: without the white space around what was read.
+
+    A header can carry nothing else than this, and what cannot be sent would be quoted in errors
+    that end in logs; so it is refused here, without a word of what it is.
+
+    Args:
+        text: as it was read.
+        source: where from, for the message.
+
+    Raises:
+        ValueError: it is empty, or not of visible ASCII characters only.
+    """
+    token = text.strip()
+    if not token or not all("!" <= character <= "~" for character in token):
+        raise ValueError(
+            f"{source} is no token: that is one word of visible ASCII characters, on one line"
+        )
+    return token
+
+
+def _parts(url: str) -> SplitResult:
+    """Part the URL of a server. Raises ValueError."""
+    parts = urlsplit(url.strip())
+    try:
+        named = parts.hostname and parts.port != 0
+    except ValueError:
+        named = None
+    sendable = all("!" <= character <= "~" for character in parts.path)
+    if parts.scheme not in ("http", "https") or not named or not sendable:
+        raise ValueError(f"{url!r} is not the URL of a server (http://HOST:PORT)")
+    return parts
+
+
 def _context(certificate: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if certificate is not None:
@@ -178,7 +231,7 @@ def _context(certificate: str | None) -> ssl.SSLContext:
     return context
 
 
-def _judged(status: int, raw: bytes, retry_after: str | None = None) -> Any:
+def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     try:
         decoded = json.loads(raw) if raw else None
     except ValueError:

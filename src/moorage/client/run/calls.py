@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from moorage.client.run.answers import Lease, Wish, lease_of
-from moorage.client.transport import Transport
+from moorage.client.transport import UNAUTHORIZED, RefusedError, Transport
 
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, beyond what the server was asked to wait."""
@@ -53,13 +53,20 @@ class Leases:
     ) -> None:
         """Tell what became of what was started: `ok` or `failed`."""
         body = {"token": token, "result": result, "detail": detail}
-        path = f"{_path(lease_id)}/outcome"
-        self._transport.request("POST", path, body, seconds_max=seconds_max)
+        self._answer("POST", f"{_path(lease_id)}/outcome", body, seconds_max)
 
     def _lease(
         self, method: str, path: str, body: Any = None, seconds_max: float = ANSWER_SECONDS
     ) -> Lease:
-        return lease_of(self._transport.request(method, path, body, seconds_max=seconds_max))
+        return lease_of(self._answer(method, path, body, seconds_max))
+
+    def _answer(self, method: str, path: str, body: Any, seconds_max: float) -> Any:
+        try:
+            return self._transport.request(method, path, body, seconds_max=seconds_max)
+        except RefusedError as refusal:
+            if refusal.status == UNAUTHORIZED:
+                refusal.args = (f"{refusal}: MOORAGE_TOKEN or --token-file",)
+            raise
 
 
 def _path(lease_id: str) -> str:

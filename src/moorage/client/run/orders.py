@@ -10,7 +10,7 @@ from moorage.client.run.acquiring import Patience
 from moorage.client.run.answers import Wish
 from moorage.client.run.calls import Leases
 from moorage.client.run.durations import seconds_of
-from moorage.client.transport import Transport
+from moorage.client.transport import Transport, token_of
 
 URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"
@@ -137,8 +137,13 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
 
 
 def _token(words: Mapping[str, Any]) -> str | None:
-    if words["token_file"]:
-        with open(words["token_file"], encoding="utf-8") as file:
-            return file.read().strip()
-    token: str | None = words["token"] or os.environ.get(TOKEN_VARIABLE)
-    return token
+    """Return the token to ask with. Raises OSError, ValueError."""
+    path: str | None = words["token_file"]
+    if path:
+        # What is no text is no token either, and is refused as such.
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return token_of(file.read(), path)
+    if words["token"]:
+        return token_of(words["token"], "--token")
+    token = os.environ.get(TOKEN_VARIABLE)
+    return token_of(token, TOKEN_VARIABLE) if token else None
