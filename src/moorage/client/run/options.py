@@ -110,6 +110,6 @@ COMMANDS = {
     "lease status": (STATUS, "Tell what has become of the leases in a file; 3 if one is not held."),
     "lease cat": (CAT, "Print the slots that the leases in a file hold, without asking anybody."),
     "client.sh": ((), "Print bash functions for lease proxies: lease__acquire and others."),
-    "trap": (TRAP, "Print bash code that releases a file's leases at exit, after what is trapped."),
+    "trap": (TRAP, "Print bash code that releases a file's leases at exit, before an older trap."),
 }
 """Every command of the single file, with its options and what it does."""
