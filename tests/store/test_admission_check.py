@@ -60,7 +60,7 @@ PLANTED = {
         "pool s: gangs is 3, tickets with other pools are 1"
     ),
     "UPDATE pool SET body = replace(body, '{\"free\":1}', '{\"dirty\":2}') WHERE name = 's'": (
-        "pool s: awaited is {'dirty': 2}, tickets are {'free': 1}"
+        "pool s: awaited is {'dirty': 2}, units that tickets want are {'free': 1}"
     ),
     "UPDATE pool SET gangs = 0 WHERE name = 'a'": "pool a: gangs is 0, it should be 1",
     "UPDATE pool SET body = '{' WHERE name = 'a'": "pool a: its body cannot be read",

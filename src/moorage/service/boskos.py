@@ -131,7 +131,7 @@ class Boskos:
     async def sync(self) -> None:
         """Let there be what the configuration says. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
-        for problem in await self._transactor.submit_case(Sync(self._roster, pools)):
+        for problem in await self._transactor.submit_case(Sync(self._roster, pools, self._strict)):
             log.warning("%s: %s", self._config, problem)
 
     async def _slotted(self) -> set[str]:

@@ -136,6 +136,7 @@ class Sync(AdmissionCase[tuple[str, ...]]):
     roster: Roster
     pools: set[str]
     """All pools that have slots or are to have some."""
+    strict: bool = False
     fresh: Callable[[], str] = lambda: str(uuid4())
     _problems: tuple[str, ...] = ()
 
@@ -144,7 +145,7 @@ class Sync(AdmissionCase[tuple[str, ...]]):
 
     def decide(self, facts: Facts, when: When) -> Changes:
         changes, self._problems = roster.sync(
-            facts, when.moment.at, when.wall, self.roster, self.fresh
+            facts, when.moment.at, when.wall, self.roster, self.fresh, strict=self.strict
         )
         return changes
 

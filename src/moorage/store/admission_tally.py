@@ -39,7 +39,7 @@ class Tally:
                 self._gangs[name] += is_gang(lease.needs)
         if lease.state == "waiting":
             for need in lease.needs:
-                self._awaited.setdefault(need.pool, Counter())[need.state] += 1
+                self._awaited.setdefault(need.pool, Counter())[need.state] += need.units
             return
         for pool, names in lease.slots.items():
             self._held.update(((pool, name), lease.id) for name in names)
@@ -58,7 +58,7 @@ class Tally:
                 ("occupied", pool.occupied, self._occupied[name], "leases sum up to"),
                 ("waiting", pool.waiting, self._waiting[name], "tickets are"),
                 ("gangs", pool.gangs, self._gangs[name], "tickets with other pools are"),
-                ("awaited", pool.awaited, awaited, "tickets are"),
+                ("awaited", pool.awaited, awaited, "units that tickets want are"),
             ):
                 if stored != counted:
                     yield f"pool {name}: {word} is {stored}, {what} {counted}"

@@ -80,7 +80,7 @@ def _awaited(line: list[Lease], pool: Pool) -> dict[str, int]:
     for lease in line:
         for need in lease.needs:
             if need.pool == pool.name and pool.spec.limit is None:
-                found[need.state] = found.get(need.state, 0) + 1
+                found[need.state] = found.get(need.state, 0) + need.units
     return found
 
 

@@ -99,7 +99,10 @@ def test_on_demand(strict: bool) -> None:
 def test_on_demand_served_at_once() -> None:
     """Unless strict, a slot that was made for a request serves it in the same poll."""
     there = some(False, t=grows(0, 1))
-    assert there.acquire("id-1") == "made-1"
+    made = there.acquire("id-1")
+    assert made is not None
+    there.release(made)
+    assert there.acquire("id-2") == made, "one is made only if none is free"
     strictly = some(True, t=grows(0, 1))
     with pytest.raises(Error):
         strictly.acquire("id-1")

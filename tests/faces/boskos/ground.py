@@ -38,8 +38,9 @@ class Resources(NamedTuple):
 class Ground:
     """A server, and what talks to it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, strict: bool) -> None:
         self.server = server
+        self.strict = strict
         found = [hit for line in server.said if (hit := SECOND_DOOR.match(line))]
         self.url = found[0][1]
         self._types = count()
@@ -184,4 +185,4 @@ def ground(
     words = ["--boskos-listen", "127.0.0.1:0", "--boskos-config", str(file)]
     words += ["--boskos-compat", compat, "--auth", "noauth2", "--no-access-log", *options]
     with serve(database or folder / "moorage.sqlite", *words) as server:
-        yield Ground(server)
+        yield Ground(server, strict=compat == "strict")

@@ -15,6 +15,7 @@ from moorage.core.admission import pacing
 from moorage.core.admission.admit import order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.growing import grow
 from moorage.core.admission.model import SECOND, Lease, Moment, Need, Pool, Slot
 from moorage.core.admission.roster import slot_new
 from moorage.core.admission.rules import (
@@ -120,8 +121,9 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
             break
         if lease is not None:
             draft.changes.leases[lease.id] = None
-        _grow(draft, pool, wish)
-        return draft.changes, _arrive(draft, wish, key, SAFE_PATIENCE).id
+        ticket = _arrive(draft, wish, key, SAFE_PATIENCE)
+        grow(draft, ticket)
+        return draft.changes, ticket.id
     return draft.changes, None
 
 

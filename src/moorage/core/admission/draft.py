@@ -1,7 +1,5 @@
 """Changes while they are being made: a decision of several steps sees its own earlier ones."""
 
-from collections.abc import Iterable
-
 from msgspec import structs
 
 from moorage.core.admission import pacing
@@ -51,8 +49,9 @@ class Draft:
             pool = self.pool(name)
             awaited = pool.awaited
             if pool.spec.limit is None:
-                states = [need.state for need in ticket.needs if need.pool == name]
-                awaited = counted(awaited, states, sign)
+                for need in ticket.needs:
+                    if need.pool == name:
+                        awaited = counted(awaited, need.state, sign * need.units)
             self.changes.pools[name] = structs.replace(
                 pool,
                 waiting=pool.waiting + sign,
@@ -142,9 +141,7 @@ class Draft:
                 self.changes.pools[name] = structs.replace(pool, paced_at=paced_at)
 
 
-def counted(counts: dict[str, int], words: Iterable[str], sign: int) -> dict[str, int]:
-    """Return counts with each of these words once more, or (-1) once less; never a zero."""
-    found = dict(counts)
-    for word in words:
-        found[word] = found.get(word, 0) + sign
+def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
+    """Return counts with so many more of a word, or less; never a zero."""
+    found = {**counts, word: counts.get(word, 0) + more}
     return {word: count for word, count in found.items() if count}

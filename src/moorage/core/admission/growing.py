@@ -1,36 +1,32 @@
 """Pools that make slots by themselves: for whoever waits, up to as many as they may have."""
 
+from collections.abc import Collection
 from uuid import NAMESPACE_OID, uuid5
 
 from moorage.core.admission.draft import Draft
-from moorage.core.admission.model import Lease, Need, Pool
+from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.admission.roster import slot_new
+from moorage.core.admission.units import lacking, units_by_pool
 
 
 def grow(draft: Draft, ticket: Lease) -> None:
-    """Make the slots that a ticket lacks, which has just come to stand in its lines.
+    """Make the slots that are lacking now that a ticket has come to stand in its lines.
 
-    One at least for everybody before it, as a growing type of Boskos makes one for each request.
-    Slots come in the state that their pool says: somebody may have to work on them first.
+    They come in the state that their pool says: somebody may have to work on them first.
     """
-    for need in ticket.needs:
-        pool = draft.pool(need.pool)
+    for name in units_by_pool(ticket.needs):
+        pool = draft.pool(name)
         if pool.growth is None:
             continue
-        for n in range(_lacking(draft, pool, need)):
-            name = str(uuid5(NAMESPACE_OID, f"{ticket.id}/{pool.name}/{need.state}/{n}"))
-            slot = slot_new(pool.name, name, pool.growth.state, draft.wall, dynamic=True)
-            draft.changes.slots[pool.name, name] = slot
+        for n in range(lacking(pool, _slots(draft, pool))):
+            fresh = str(uuid5(NAMESPACE_OID, f"{ticket.id}/{name}/{n}"))
+            slot = slot_new(name, fresh, pool.growth.state, draft.wall, dynamic=True)
+            draft.changes.slots[name, fresh] = slot
 
 
-def _lacking(draft: Draft, pool: Pool, need: Need) -> int:
-    """Return how many slots to make for a need: as many as are missing and there may be."""
-    assert pool.growth is not None  # the caller's choice
+def _slots(draft: Draft, pool: Pool) -> Collection[Slot]:
     slots = dict(draft.facts.slots.get(pool.name, {}))
-    slots |= {
-        name: one for (of, name), one in draft.changes.slots.items() if of == pool.name and one
-    }
-    coming = {need.state, pool.growth.state}
-    idle = sum(not slot.owner and slot.state in coming for slot in slots.values())
-    before = pool.awaited.get(need.state, 0) - 1
-    return max(0, min(need.units + before - idle, pool.growth.most - len(slots)))
+    for (of, name), slot in draft.changes.slots.items():
+        if of == pool.name and slot is not None:
+            slots[name] = slot
+    return slots.values()

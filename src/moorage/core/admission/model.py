@@ -144,7 +144,7 @@ class Pool(Struct, frozen=True):
     growth: Growth | None = None
     """None: its slots are those that somebody has named."""
     awaited: dict[str, int] = {}
-    """Of a pool with slots: how many tickets in its line need one in which state."""
+    """Of a pool with slots: how many of them the tickets in its line need, by state."""
 
 
 class Slot(Struct, frozen=True):

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, SECOND, Growth, Pool, PoolSpec, Slot
+from moorage.core.admission.units import lacking
 from moorage.core.clock import Instant
 
 TO_BE_DELETED = "toBeDeleted"
@@ -53,7 +54,7 @@ class Roster(Struct, frozen=True):
 
 
 def sync(
-    facts: Facts, now: Instant, wall: Instant, roster: Roster, fresh: Fresh
+    facts: Facts, now: Instant, wall: Instant, roster: Roster, fresh: Fresh, *, strict: bool = False
 ) -> tuple[Changes, tuple[str, ...]]:
     """Let pools and slots be as a roster says.
 
@@ -65,6 +66,7 @@ def sync(
         wall: the time that slots are told in.
         roster: what there shall be.
         fresh: names for slots that pools make by themselves.
+        strict: make none for those who wait; Boskos makes them for new requests only.
     """
     sync_ = _Sync(facts, now, wall, roster)
     sync_.pools()
@@ -72,6 +74,8 @@ def sync(
     sync_.named()
     for pool in [pool for pool in sync_.pools_now.values() if pool.growth is not None]:
         sync_.grow(pool, fresh)
+        if not strict:
+            sync_.serve(pool, fresh)
     sync_.empty()
     return sync_.changes(), tuple(sync_.problems)
 
@@ -140,11 +144,7 @@ class _Sync:
         """Let a growing pool have as many slots as it shall."""
         growth, named = pool.growth, self.roster.named
         assert growth is not None  # the caller's choice
-        own = [
-            slot
-            for slot in self.slots_now.values()
-            if slot.pool == pool.name and slot.name not in named
-        ]
+        own = [slot for slot in self._slots(pool.name) if slot.name not in named]
         idle = [slot for slot in own if not slot.owner]
         buried = [slot for slot in idle if slot.state == TOMBSTONE]
         leaving = [slot for slot in idle if slot.state == TO_BE_DELETED]
@@ -166,6 +166,15 @@ class _Sync:
             )
         if growth.most == 0 and len(own) == len(buried):
             self.pools_now[pool.name] = structs.replace(pool, growth=None)
+
+    def serve(self, pool: Pool, fresh: Fresh) -> None:
+        """Make what those lack who wait: a slot was buried, or there may be more than before."""
+        for _ in range(lacking(pool, self._slots(pool.name))):
+            assert pool.growth is not None  # else nothing is lacking
+            self.add(pool.name, fresh(), pool.growth.state, dynamic=True)
+
+    def _slots(self, pool: str) -> list[Slot]:
+        return [slot for slot in self.slots_now.values() if slot.pool == pool]
 
     def empty(self) -> None:
         """Take away pools that the roster does not know and that nobody has anything to do with."""

@@ -1,11 +1,24 @@
 """How many units of a pool there are, are free, rest. Each rule stands here once."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Need, Pool, Rest
+from moorage.core.admission.model import FREE, Need, Pool, Rest, Slot
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
+
+
+def lacking(pool: Pool, slots: Collection[Slot]) -> int:
+    """Return how many slots a growing pool is to make for those who wait, as far as it may.
+
+    What nobody holds counts for any of them, if it is in the state that one of them waits for, or
+    comes to be: as new slots are.
+    """
+    if pool.growth is None:
+        return 0
+    coming = {*pool.awaited, pool.growth.state}
+    idle = sum(not slot.owner and slot.state in coming for slot in slots)
+    return max(0, min(sum(pool.awaited.values()) - idle, pool.growth.most - len(slots)))
 
 
 def limit_of(facts: Facts, pool: Pool) -> int:
