@@ -1,5 +1,6 @@
 """`moorage run` and the handle commands by the command line: the same code, the same options."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -54,6 +55,49 @@ def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (4, "sh\n")
     assert done.stderr.count("\n") == 1
     assert "dry run" in done.stderr
+
+
+def test_while_no_process_serves_nothing_starts(tmp_path: Path) -> None:
+    """A database whose server was stopped, or that is on a PostgreSQL, is no dry run."""
+    run = ["run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran"]
+    keep = ["lease", "acquire", "--pool", "demo", "--unreachable-after", "0", "--handle", "h"]
+    with serve(tmp_path / "moorage.sqlite"):
+        answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
+    missing = f"no server is running on {tmp_path}/moorage.sqlite"
+    assert missing in refusal(123, *run, directory=tmp_path)
+    assert missing in refusal(5, *keep, directory=tmp_path)
+    best = moorage("run", "--best-effort", *run[1:], directory=tmp_path)
+    assert (best.returncode, best.stdout) == (0, "ran\n")
+    assert "best effort" in best.stderr
+    (tmp_path / "moorage.sqlite").unlink()
+    assert missing in refusal(123, *run, directory=tmp_path)  # its token is there
+    shared = "postgresql://nobody:secret@127.0.0.1:1/none"
+    said = refusal(123, *run, directory=tmp_path, MOORAGE_DATABASE=shared)
+    assert "MOORAGE_URL" in said
+    assert "secret" not in said
+
+
+def test_the_first_server_that_comes_up_is_asked(tmp_path: Path) -> None:
+    """Whoever waits beside a database goes on when it is served again, wherever that is."""
+    with serve(tmp_path / "moorage.sqlite"):
+        answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
+    with subprocess.Popen(
+        [*COMMAND, "run", "--pool", "demo", "--", "echo", "ran"],
+        cwd=tmp_path,
+        env=inherited,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert "no server is running" in process.stderr.readline()
+            with serve(tmp_path / "moorage.sqlite"):
+                out, err = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, out) == (0, "ran\n"), err
 
 
 def test_best_effort_runs_whatever_the_settings_say(tmp_path: Path) -> None:

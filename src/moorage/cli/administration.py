@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from moorage.cli.credentials import token_beside
+from moorage.cli.credentials import NOAUTH2_TOKEN, token_beside
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.core.errors import Code, Error
@@ -31,8 +31,6 @@ T = TypeVar("T")
 
 EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
 """By the status of a refusal; any other is a failure."""
-
-NOAUTH2_TOKEN = "admin"
 
 
 class AtServer:

@@ -9,6 +9,9 @@ from moorage.cli.output import USAGE, Failure
 if TYPE_CHECKING:
     from moorage.serve.files import Files
 
+NOAUTH2_TOKEN = "admin"
+"""Whom a server with `noauth2` takes for an administrator."""
+
 
 def token_told(text: str | None, source: ParameterSource | None) -> str | None:
     """Return the token of `--token` or MOORAGE_TOKEN; None: none is told. Raises Failure: 2."""

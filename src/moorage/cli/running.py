@@ -1,7 +1,7 @@
 """`moorage run`, handles, `client.sh` and `trap`: hands over to what carries commands anywhere.
 
 The options are those of the table in `client/run/options.py`. Here a server need not be named if
-one serves the database of the settings.
+there is the database of the settings.
 """
 
 import os
@@ -12,11 +12,10 @@ from typing import Any
 
 import click
 
-from moorage.cli.credentials import token_beside
 from moorage.cli.output import USAGE, Failure
 from moorage.client.run.main import carry_out
 from moorage.client.run.options import COMMANDS, Option
-from moorage.client.run.orders import TOKEN_VARIABLE, URL_VARIABLE
+from moorage.client.run.orders import URL_VARIABLE, token_named
 from moorage.client.run.running import FAILED
 
 US = (sys.executable, "-m", "moorage")
@@ -98,15 +97,15 @@ def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(words: dict[str, Any]) -> dict[str, Any]:
-    """Return how to reach the server of our own database; nothing if there is none."""
-    from moorage.cli.options import load  # only now: a command that names its server needs none
+    """Return the way to the server of our own database; nothing if there is no database."""
+    from moorage.cli.beside import Beside, database_is_there  # only now: most commands that run
+    from moorage.cli.options import load  # in CI name their server, and need none of this
     from moorage.serve.files import Files
 
     files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)
-    found = files.announced()
-    if found is None:
+    if not database_is_there(files):
         return {}
-    told = {"url": found.url, "certificate": found.certificate}
-    if not (words["token"] or words["token_file"] or os.environ.get(TOKEN_VARIABLE)):
-        told["token"] = "admin" if found.auth == "noauth2" else token_beside(files)
-    return told
+    try:
+        return {"server": Beside(files, token_named(words))}
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, str(error)) from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from moorage.client.run.answers import Lease, Wish, lease_of
-from moorage.client.transport import UNAUTHORIZED, RefusedError, Transport
+from moorage.client.transport import UNAUTHORIZED, RefusedError
 
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, beyond what the server was asked to wait."""
@@ -15,13 +15,23 @@ WAIT_SECONDS_MAX = 20.0
 """The longest poll: shorter than the 30 seconds after which many proxies cut a quiet connection."""
 
 
+class Requests(Protocol):
+    """What carries requests: a Transport, or what finds one for each."""
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+    ) -> Any:
+        """See `Transport.request`."""
+        ...
+
+
 class Leases:
     """Leases at one server.
 
     Every call raises UnreachableError, RefusedError and StrangeAnswerError.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Requests) -> None:
         self._transport = transport
 
     def ask(self, wish: Wish, key: str) -> Lease:

@@ -126,18 +126,23 @@ def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
 
 
 def server_of(words: Mapping[str, Any]) -> Leases | None:
-    """Return the way to the server; None: none is named. Raises UsageError."""
+    """Return the way to the server; None: none is named. Raises UsageError.
+
+    Whoever knows a way of its own hands it on as the word `server`.
+    """
+    if words.get("server") is not None:
+        return Leases(words["server"])
     url = words["url"] or os.environ.get(URL_VARIABLE)
     if not url:
         return None
     try:
-        return Leases(Transport(url, _token(words), certificate=words["certificate"]))
+        return Leases(Transport(url, token_named(words), certificate=words["certificate"]))
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
 
 
-def _token(words: Mapping[str, Any]) -> str | None:
-    """Return the token to ask with. Raises OSError, ValueError."""
+def token_named(words: Mapping[str, Any]) -> str | None:
+    """Return the token to ask with; None: none is named. Raises OSError, ValueError."""
     path: str | None = words["token_file"]
     if path:
         # What is no text is no token either, and is refused as such.

@@ -1,0 +1,66 @@
+"""The way to the server of our own database, whichever it is at the moment.
+
+While no process serves, nothing starts: a database without a server is a server that does not
+answer, and the first that comes up is asked.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from moorage.cli.credentials import NOAUTH2_TOKEN, token_beside
+from moorage.client.transport import Transport, UnreachableError
+from moorage.serve.files import Announcement, Files
+
+
+class Beside:
+    """Requests to the server of a database, each to the one that is announced beside it then."""
+
+    def __init__(self, files: Files, token: str | None) -> None:
+        """Remember where to look; `token` is asked with, by default the one beside the database.
+
+        Raises:
+            Failure: the token beside the database is none.
+        """
+        self._files = files
+        self._token = token
+        self._known: tuple[Announcement, Transport] | None = None
+        if token is None:
+            token_beside(files)  # what is no token is told now, not in a waiting line
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
+    ) -> Any:
+        """Send one request; see `Transport.request`."""
+        return self._transport().request(method, path, body, seconds_max=seconds_max)
+
+    def _transport(self) -> Transport:
+        found = self._files.announced()
+        if found is None:
+            raise UnreachableError(_missing(self._files))
+        if self._known is None or self._known[0] != found:
+            beside = NOAUTH2_TOKEN if found.auth == "noauth2" else token_beside(self._files)
+            token = self._token or beside
+            try:
+                transport = Transport(found.url, token, certificate=found.certificate)
+            except (OSError, ValueError) as error:
+                raise UnreachableError(f"no way to {found.url}: {error}") from None
+            self._known = (found, transport)
+        return self._known[1]
+
+
+def database_is_there(files: Files) -> bool:
+    """Is there a database, or was there one? One on a PostgreSQL is there once it is named."""
+    return files.server is None or any(
+        os.path.exists(path) for path in (_database(files), files.token, files.server)
+    )
+
+
+def _missing(files: Files) -> str:
+    if files.server is None:
+        return "the database is on a PostgreSQL: name one of its servers (MOORAGE_URL, --url)"
+    return f"no server is running on {_database(files)} (MOORAGE_URL, --url: another server)"
+
+
+def _database(files: Files) -> Path:
+    return files.token.with_suffix("")
