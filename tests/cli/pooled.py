@@ -2,8 +2,10 @@
 
 import os
 import pty
+import re
 import select
 import subprocess
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,11 @@ from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.wire.admission import LeaseWanted, NeedWanted
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
+
+SIZE = ("COLUMNS", "LINES")
+"""Variables that overrule the size of a terminal."""
+
+STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Cli:
@@ -46,13 +53,17 @@ class Cli:
 
 
 @contextmanager
-def at_terminal(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def at_terminal(
+    folder: Path, *arguments: str, columns: int = 200
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Run a command at a terminal; hand out the process and what the terminal is read by."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, columns))
+    inherited = {name: value for name, value in os.environ.items() if name not in SIZE}
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=folder,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"},
+        env={**inherited, "TERM": "xterm"},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -84,3 +95,19 @@ def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
         if select.select([terminal], [], [], 0.05)[0]:
             os.read(terminal, 65_536)
     return process.returncode
+
+
+def shown(folder: Path, *arguments: str, columns: int) -> list[str]:
+    """Run a command at a terminal to its end; return the lines that stand there."""
+    seen = b""
+    with at_terminal(folder, *arguments, columns=columns) as (process, terminal):
+        deadline = monotonic() + SECONDS
+        while True:
+            over = process.poll() is not None
+            if select.select([terminal], [], [], 0.05)[0]:
+                seen += os.read(terminal, 65_536)
+            elif over:
+                break
+            assert monotonic() < deadline
+        assert process.returncode == 0, seen
+    return [line.rstrip() for line in STYLES.sub("", seen.decode()).splitlines()]

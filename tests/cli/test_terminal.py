@@ -2,12 +2,15 @@
 
 import os
 import signal
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from moorage.cli.output import drawn
 from moorage.wire.admission import PoolWanted
-from tests.cli.pooled import Cli, at_terminal, ended, until
+from tests.cli.pooled import Cli, at_terminal, ended, shown, until
 from tests.e2e.server import serve
 
 
@@ -38,3 +41,41 @@ def test_top_outlives_its_server(tmp_path: Path) -> None:
             assert b"outlived" in until(terminal, b"no answer")
             os.write(terminal, b"q")
             assert ended(process, terminal) == 0
+
+
+def test_ids_and_pools_are_whole_on_a_narrow_terminal(cli: Cli) -> None:
+    """80 columns: what `lease revoke` and `pool show` need can be copied as it stands there."""
+    pools = ("install/azure-eastus-4", "narrow/other")
+    for pool in pools:
+        cli.admission.pool_put(pool, PoolWanted(limit=1))
+    holder, ticket = cli.ask(*pools), cli.ask(*pools)
+    for columns in (60, 80, 120, 200):
+        listed = shown(cli.folder, "lease", "list", "--pool", pools[0], columns=columns)
+        words = [word for line in listed for word in line.split()]
+        assert {holder, ticket, *(f"{pool}=1" for pool in pools)} <= {*words}
+        assert max(map(len, listed)) <= columns
+        for command in (["top", "--once"], ["pool", "list"]):
+            lines = shown(cli.folder, *command, columns=columns)
+            assert {*pools} <= {word for line in lines for word in line.split()}
+            assert "…" not in "".join(lines)
+    for lease in (ticket, holder):
+        cli.admission.revoke(lease)
+
+
+def test_a_table_that_does_not_fit() -> None:
+    """Each row is a block then, a line for each column; square brackets are text."""
+    rows = [["a" * 12, "[b]c", "-"], ["d", "e" * 30, "f"]]
+    console = Console(width=24, record=True, file=StringIO())
+    console.print(drawn(["name", "second", "third"], rows, console.width))
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert lines == [
+        ["name", "a" * 12],
+        ["second", "[b]c"],
+        ["third", "-"],
+        [],
+        ["name", "d"],
+        ["second", "e" * 14],
+        ["e" * 14],
+        ["e" * 2],
+        ["third", "f"],
+    ]

@@ -37,7 +37,7 @@ def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool)
     if as_json:
         show_json(msgspec.to_builtins(leases))
     else:
-        show_table(COLUMNS, [_row(lease) for lease in leases])
+        show_table(COLUMNS, [_row(lease) for lease in leases], whole=["needs"])
 
 
 @group.command()

@@ -6,15 +6,24 @@ unreachable.
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Collection, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 FAILED = 1
 USAGE = 2
 CONFLICT = 4
 UNREACHABLE = 5
+
+BETWEEN = "  "
+"""What stands between the columns of a drawn table."""
+
+FOLDED = 10
+"""Cells of the least width to which a column is folded."""
 
 
 class Failure(click.ClickException):
@@ -34,16 +43,60 @@ def show_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: drawn for a terminal, tab-separated for everything else."""
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[str] = ()
+) -> None:
+    """Print a table: drawn for a terminal, see `drawn`, tab-separated for everything else."""
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             click.echo("\t".join(row))
         return
     from rich.console import Console  # only now: it takes longer to load than most commands run
-    from rich.table import Table
 
-    table = Table(*columns, box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    console.print(drawn(columns, rows, console.width, whole))
+
+
+def drawn(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    whole: Collection[str] = (),
+) -> "Table":
+    """Return a table for a terminal of this width; nothing in it is ever cut off.
+
+    The first column names the row: its words and those of the columns `whole` are not broken, so
+    that they can be copied. All others are folded. If that needs more room than there is, each row
+    is a block with a line per column.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    unbroken = [not number or name in whole for number, name in enumerate(columns)]
+    cells = list(zip(columns, *rows, strict=True))
+    least = [_least(*one) for one in zip(cells, unbroken, strict=True)]
+    wide = sum(least) + len(BETWEEN) * len(columns) <= width
+    table = Table(box=None, header_style="bold", show_header=wide)
+    if wide:
+        for name, one, size in zip(columns, unbroken, least, strict=True):
+            table.add_column(name, overflow="fold", width=size if one else None)
+        for row in rows:
+            table.add_row(*map(Text, row))  # as text: square brackets are no markup
+        return table
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            table.add_row()
+        for name, cell in zip(columns, row, strict=True):
+            table.add_row(name, Text(cell))
+    return table
+
+
+def _least(cells: Sequence[str], unbroken: bool) -> int:
+    """Return how wide a column must be."""
+    from rich.cells import cell_len
+
+    if unbroken:
+        return max(cell_len(word) for cell in cells for word in cell.split() or [""])
+    return min(FOLDED, max(map(cell_len, cells)))

@@ -15,14 +15,14 @@ import msgspec
 from moorage.cli.administering import administering, at_server
 from moorage.cli.leases import eta_text
 from moorage.cli.options import json_option
-from moorage.cli.output import show_json, show_table
+from moorage.cli.output import drawn, show_json, show_table
 from moorage.cli.pools import state_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
 
@@ -81,7 +81,7 @@ def _live(admission: Admission, every: float) -> None:
     with _keys(), Live(auto_refresh=False, screen=True) as live:
         try:
             while True:
-                live.update(_table(lines, remark), refresh=True)
+                live.update(_screen(lines, remark, live.console.width), refresh=True)
                 if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
                     return
                 try:
@@ -92,13 +92,11 @@ def _live(admission: Admission, every: float) -> None:
             return
 
 
-def _table(lines: list[list[str]], remark: str | None) -> "Table":
-    from rich.table import Table
+def _screen(lines: list[list[str]], remark: str | None, width: int) -> "Group":
+    from rich.console import Group
+    from rich.text import Text
 
-    table = Table(*COLUMNS, box=None, header_style="bold", expand=True, caption=remark)
-    for line in lines:
-        table.add_row(*line)
-    return table
+    return Group(drawn(COLUMNS, lines, width), Text(remark or "", style="italic"))
 
 
 @contextmanager
