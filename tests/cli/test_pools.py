@@ -115,6 +115,15 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     assert "no lease" in cli.refusal(1, "lease", "show", str(uuid4()))
 
 
+def test_leases_of_no_pool(cli: Cli) -> None:
+    """A wrong name is refused as `pool show` refuses it; one without leases has none."""
+    for more in ([], ["--json"], ["--state", "ended"]):
+        told = cli.refusal(1, "lease", "list", "--pool", "nosuch", *more)
+        assert told == cli.refusal(1, "pool", "show", "nosuch")
+    cli.answer("pool", "create", "unheld", "--limit", "1")
+    assert cli.answer("lease", "list", "--pool", "unheld") == []
+
+
 def test_outcomes_are_reported(cli: Cli) -> None:
     """What became of starts stands in the pool's report."""
     cli.answer("pool", "create", "told", "--limit", "2")

@@ -34,6 +34,8 @@ def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool)
     """Print leases and tickets; those that have ended are kept for 24 hours."""
     with at_server() as admission:
         leases = list(_found(admission, pool, state, owner))
+        if pool is not None and not leases:
+            admission.pool(pool)  # refuses a name that is none
     if as_json:
         show_json(msgspec.to_builtins(leases))
     else:
