@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,15 @@ class Screen:
         """Press keys."""
         os.write(self._fd, text.encode())
 
+    def rest(self) -> str:
+        """Read until the shell has ended; return what came."""
+        with suppress(OSError):  # the terminal has gone with the shell
+            while select.select([self._fd], [], [], SECONDS)[0] and (
+                more := os.read(self._fd, 4096)
+            ):
+                self._seen += more.decode()
+        return self._seen
+
     def ended(self) -> int:
         """Return the exit code of the shell."""
         _, status = os.waitpid(self.pid, 0)
@@ -160,6 +170,27 @@ def test_the_command_has_the_terminal() -> None:
     assert "interrupted" in screen.until("code 5")
     screen.type("x\n")
     assert screen.ended() == 3
+
+
+def test_an_interrupt_ends_the_loop_around_us() -> None:
+    """Ctrl-C ends the shell's loop, a script's as well, if the command dies of it."""
+    loop = f"for n in 1 2; do {quoted(*RUN, 'sh', '-c', 'echo run; read line')}; echo on $?; done"
+    for script in (loop, shlex.join(["bash", "-c", loop])):
+        screen = Screen(f"{script}; echo all done")
+        screen.until("run")
+        screen.type("\x03")
+        rest = screen.rest()
+        screen.ended()
+        assert "on 130" not in rest, script
+        assert "dry run" not in rest, script
+
+
+def test_an_ignored_interrupt_ends_nobody() -> None:
+    """Where INT is ignored, nobody asked us to end by it: the exit code tells."""
+    dies = python("import os, signal; signal.signal(2, signal.SIG_DFL); os.kill(os.getpid(), 2)")
+    script = ["sh", "-c", 'trap "" INT; "$@"; echo $?', "sh", *command(*dies)]
+    done = subprocess.run(script, env=BARE, capture_output=True, text=True, check=True)
+    assert done.stdout == "130\n"
 
 
 def test_the_command_can_be_stopped_at_the_terminal() -> None:

@@ -71,7 +71,7 @@ def test_all_pools_or_none(port: Harbour) -> None:
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_signal_leaves_the_line_at_once(port: Harbour, name: str) -> None:
-    """No ticket is left when the process ends, which it does as shells tell of a signal."""
+    """No ticket is left when the process ends: as shells tell of a signal, by INT itself."""
     pool, number = port.pool(), getattr(signal, name)
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
@@ -79,9 +79,25 @@ def test_a_signal_leaves_the_line_at_once(port: Harbour, name: str) -> None:
             port.waiting(pool)
             waiter.send_signal(number)
             said, told = waiter.communicate(timeout=5)
-            assert (said, waiter.returncode) == ("", 128 + number)
+            code = -number if name == "SIGINT" else 128 + number
+            assert (said, waiter.returncode) == ("", code)
             assert f"{name} while waiting: withdrawn" in told
             assert [lease.state for lease in port.leases(pool)] == ["granted"]
+
+
+def test_an_interrupt_ends_us_when_all_is_given_back(port: Harbour) -> None:
+    """Who dies of INT has the caller die of it, after the release; who ends by itself has not."""
+    pool = port.pool()
+    for script, code in (
+        ("echo up; read x", -signal.SIGINT),
+        ("trap 'exit 7' INT; echo up; read x", 7),
+    ):
+        with port.started("run", "--pool", pool, "--", "bash", "-c", script) as process:
+            line(process)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS) == code
+        assert port.leases(pool) == []
+    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
 
 
 def test_signals_go_to_the_command(port: Harbour) -> None:

@@ -74,6 +74,14 @@ def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
     assert port.leases("install/azure") == []
 
 
+def test_a_signal_ends_the_attempts(job: dict[str, str]) -> None:
+    """Who is told to end makes no further attempt."""
+    installer = Path(job["dir"]) / "openshift-install"
+    installer.write_text('#!/bin/bash\necho "$1" >> "$LOG"\nkill -s TERM $$\n')
+    assert shell(blocks()[0], job)[0] == 143
+    assert Path(job["LOG"]).read_text() == "create\n"
+
+
 def test_two_steps_and_a_trap(port: Harbour, job: dict[str, str]) -> None:
     """One step acquires, another releases; a trap that was there runs after the release."""
     _, acquire, release, trap = blocks()

@@ -25,7 +25,11 @@ class CommandError(Exception):
 
 
 class Child:
-    """A running command and everything that it started in its process group."""
+    """A running command and everything that it started in its process group.
+
+    When it has ended, `killed_by` is the signal that killed it, None: it ended by itself; and
+    `had_terminal` tells whether it had the terminal then.
+    """
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], if_we_die: int | None
@@ -41,6 +45,8 @@ class Child:
             CommandError: it cannot be run.
         """
         self.code: int | None = None
+        self.killed_by: int | None = None
+        self.had_terminal = False
         self._terminal = _in_foreground()
         try:
             self._process = subprocess.Popen(
@@ -73,6 +79,8 @@ class Child:
             code = os.waitstatus_to_exitcode(status)
             self._process.returncode = code
             self.code = 128 - code if code < 0 else code
+            self.killed_by = -code if code < 0 else None
+            self.had_terminal = self._terminal
             self._take_terminal()
         return self.code
 

@@ -16,7 +16,7 @@ from moorage.client.run.keeping import Keeper, carry_through
 from moorage.client.run.keys import FileKey, GivenKey, Keys, OwnKey
 from moorage.client.run.notices import Notices
 from moorage.client.run.orders import Order
-from moorage.client.run.signals import FORWARDED, Signals
+from moorage.client.run.signals import FORWARDED, Interrupted, Signals, end_by_interrupt
 from moorage.client.run.terms import elapsed
 from moorage.client.run.waiting import InterruptedWaitError, await_grant
 
@@ -47,8 +47,10 @@ class Done(NamedTuple):
     """How a command has ended."""
 
     code: int
-    by_itself: bool
+    by_itself: bool = False
     """It ran, and we have not ended it: that tells something of what was started."""
+    interrupted: Interrupted | None = None
+    """What else SIGINT was meant for, if that ended the command or the wait."""
 
 
 class Run(NamedTuple):
@@ -60,33 +62,45 @@ class Run(NamedTuple):
 
 
 def run(order: Order, notices: Notices) -> int:
-    """Carry the command; return the exit code, its own or one of ours."""
+    """Carry the command; return the exit code, its own or one of ours.
+
+    If SIGINT has ended the command or the wait it ends this process, too: shells go on with a
+    script or a loop after whatever has ended in another way.
+    """
     with Signals() as signals:
-        this = Run(order, notices, signals)
-        if order.leases is None:
-            notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
-            return _carry(this, None, None).code
-        keys = _keys(order)
-        try:
-            acquiring = Acquiring(order.leases, order.wish, keys, order.patience)
-            grant = await_grant(acquiring, notices, signals, order.release_timeout)
-        except InterruptedWaitError as interrupted:
-            notices.say(f"{interrupted} while waiting: withdrawn, the command was not run")
-            return 128 + interrupted.number
-        except Exception as failure:  # whatever it is: with best effort the command runs
-            if not order.best_effort:
-                notices.say(f"no lease of {order.wish.pools}: {failure}")
-                return EXIT_CODES.get(getattr(failure, "why", ""), FAILED)
-            notices.say(_without(str(failure)))
-            return _carry(this, None, None).code
-        return _held(this, order.leases, keys, grant)
+        done = _run(Run(order, notices, signals))
+    if done.interrupted is not None:
+        end_by_interrupt(done.interrupted)
+    return done.code
+
+
+def _run(this: Run) -> Done:
+    order, notices, signals = this
+    if order.leases is None:
+        notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
+        return _carry(this, None, None)
+    keys = _keys(order)
+    try:
+        acquiring = Acquiring(order.leases, order.wish, keys, order.patience)
+        grant = await_grant(acquiring, notices, signals, order.release_timeout)
+    except InterruptedWaitError as interrupted:
+        notices.say(f"{interrupted} while waiting: withdrawn, the command was not run")
+        by_us = Interrupted.PROCESS if interrupted.number == signal.SIGINT else None
+        return Done(128 + interrupted.number, interrupted=by_us)
+    except Exception as failure:  # whatever it is: with best effort the command runs
+        if not order.best_effort:
+            notices.say(f"no lease of {order.wish.pools}: {failure}")
+            return Done(EXIT_CODES.get(getattr(failure, "why", ""), FAILED))
+        notices.say(_without(str(failure)))
+        return _carry(this, None, None)
+    return _held(this, order.leases, keys, grant)
 
 
 def _without(trouble: str) -> str:
     return f"no lease: {trouble}; best effort, the command runs without one"
 
 
-def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> int:
+def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
     """Run the command with the lease, and give that back."""
     order, notices, signals = this
     keeper = None if grant.term is None else Keeper(leases, grant, grant.term, signals.wake)
@@ -94,7 +108,7 @@ def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> int:
     done: Done | None = None
     try:
         done = _carry(this, grant.lease, keeper)
-        return done.code
+        return done
     finally:
         if keeper is not None:
             keeper.close()
@@ -137,19 +151,33 @@ def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> Done:
         child = Child(order.command, environment_of(os.environ, lease), tied)
     except CommandError as error:
         notices.say(str(error))
-        return Done(error.code, by_itself=False)
+        return Done(error.code)
     signals.before_stop = child.suspend
     if keeper is not None:
         keeper.start()
-    watch = _Watch(this, child, keeper)
+    watch, told = _Watch(this, child, keeper), False
     while (code := child.look()) is None:
         for number in signals.wait(watch.seconds()):
             if number in FORWARDED:
                 child.signal(number)
+                told = told or number == signal.SIGINT
             elif number == signal.SIGCONT:
                 child.resume()
         watch.look()
-    return Done(LOST if watch.ended_it else code, by_itself=not watch.ended_it)
+    if watch.ended_it:
+        return Done(LOST)
+    return Done(code, by_itself=True, interrupted=_interrupted(child, told))
+
+
+def _interrupted(child: Child, told: bool) -> Interrupted | None:
+    """Return what else the SIGINT that ended a command was meant for; None: another end.
+
+    `told`: one was sent to us, and on to the command. Else Ctrl-C has reached the command alone, as
+    it had the terminal: without us it would have reached all of our process group.
+    """
+    if child.killed_by != signal.SIGINT:
+        return None
+    return Interrupted.GROUP if child.had_terminal and not told else Interrupted.PROCESS
 
 
 class _Watch:

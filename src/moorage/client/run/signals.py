@@ -7,6 +7,7 @@ import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,6 +25,14 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """What ends the wait in line."""
 
 WAKING = (signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP)
+
+
+class Interrupted(Enum):
+    """What a SIGINT was meant for."""
+
+    PROCESS = "this process"
+    GROUP = "its process group"
+
 
 Handler = Callable[[int, "FrameType | None"], Any]
 
@@ -81,6 +90,17 @@ class Signals:
             self.before_stop()
             os.kill(os.getpid(), signal.SIGSTOP)
         return numbers
+
+
+def end_by_interrupt(what: Interrupted) -> None:
+    """End this process, or its whole group, by SIGINT; where that is ignored, do nothing."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if what is Interrupted.GROUP:
+        os.killpg(0, signal.SIGINT)
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
