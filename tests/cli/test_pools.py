@@ -76,6 +76,21 @@ def test_a_chosen_pacing_follows_the_limit(cli: Cli) -> None:
     assert changed["pacing"] == {"interval": 1, "burst": 1, "jitter": 0}
 
 
+def test_a_pacing_comes_with_the_first_hold(cli: Cli) -> None:
+    """As if the pool had been made with it; where `none` was said of a hold, it stays so."""
+    cli.answer("pool", "create", "unheld/auto", "--limit", "50")
+    change = ["pool", "change", "unheld/auto"]
+    paced = "changed unheld/auto: limit 50, hold 20m, paced: interval 24s, burst 5"
+    assert cli.lines(*change, "--quota", "5") == ["changed unheld/auto: limit 50, not paced"]
+    assert cli.lines(*change, "--hold", "20m") == [paced]
+    assert cli.lines(*change, "--hold", "none") == ["changed unheld/auto: limit 50, not paced"]
+    unpaced = "changed unheld/auto: limit 50, hold 20m, not paced"
+    assert cli.lines(*change, "--hold", "20m", "--pacing", "none") == [unpaced]
+    assert cli.lines(*change, "--quota", "6") == [unpaced]
+    assert cli.lines(*change, "--hold", "10m") == [unpaced.replace("20m", "10m")]
+    assert cli.lines(*change, "--hold", "20m", "--pacing", "auto") == [paced]
+
+
 def test_a_pool_is_paused_resumed_and_deleted(cli: Cli) -> None:
     """Each says what it has done; what is not there fails."""
     cli.answer("pool", "create", "brief", "--limit", "1")

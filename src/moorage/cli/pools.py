@@ -114,7 +114,8 @@ def create(name: str, given: dict[str, Any], as_json: bool) -> None:
 def change(name: str, given: dict[str, Any], as_json: bool) -> None:
     """Change what the options say of the pool NAME; all else stays as it is.
 
-    A pacing that follows from limit and hold goes on to follow from them.
+    A pacing that follows from limit and hold goes on to follow from them; so a pool without a
+    pacing gets one with its first hold, unless --pacing says otherwise.
     """
     if not given:
         raise Failure(USAGE, "name what to change, for example --limit 30")
@@ -226,9 +227,16 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
     """Return what was wanted of a pool that is as it is; its pacing may have followed from it."""
     names = {field.name for field in fields(PoolWanted)}
     wanted = {name: getattr(pool, name) for name in names}
-    if pool.pacing is not None and pool.pacing == paced(AUTO, pool.limit, pool.hold):
+    if _follows(pool):
         wanted["pacing"] = AUTO
     return wanted
+
+
+def _follows(pool: Pool) -> bool:
+    """Does its pacing follow from limit and hold? None follows from no hold; else it was said."""
+    if pool.pacing is None:
+        return pool.hold is None
+    return pool.pacing == paced(AUTO, pool.limit, pool.hold)
 
 
 def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:

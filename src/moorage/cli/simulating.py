@@ -175,7 +175,7 @@ def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
 
 def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
     shown = pacing_text(pacing)
-    return f"{AUTO} ({shown})" if wanted == AUTO else shown
+    return f"{AUTO} ({shown})" if wanted == AUTO and pacing is not None else shown
 
 
 def _row(scene: Scene) -> list[str]:
