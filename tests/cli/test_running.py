@@ -29,7 +29,11 @@ def test_every_command_of_the_single_file_is_here(name: str) -> None:
     command = found(name)
     assert command.help == meaning
     named = {opt for p in command.params if isinstance(p, click.Option) for opt in p.opts}
-    assert named == {name for option in options for name in option.names}
+    assert named == {name for one in options if not one.positional for name in one.names}
+    arguments = [p.name for p in command.params if isinstance(p, click.Argument)]
+    assert arguments[: 1 if name == "run" else None] == (
+        ["command"] if name == "run" else [one.word for one in options if one.positional]
+    )
 
 
 def test_the_server_of_our_own_database_is_found(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """`moorage run --outcome` at a real server: what became of a command is told once, however late."""
 
+import json
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.client.single import command, finished
 from tests.e2e.carried import SECONDS, Harbour, harbour, line, tell
 from tests.e2e.relay import Relay
 from tests.e2e.test_run import TRAPPED
@@ -125,3 +128,26 @@ def test_a_silent_server_costs_the_outcome_only(port: Harbour) -> None:
         assert process.returncode == 3
     assert "the outcome is not told" in said
     assert "is not released" not in said
+
+
+def test_a_script_tells_it(port: Harbour) -> None:
+    """The single file tells what its script knows better than an exit code; the first counts."""
+    pool = port.pool()
+    script = f'{shlex.join(command())} lease outcome "$MOORAGE_LEASE_ID" throttled; exit 4'
+    done = port.finished(*words(pool), "sh", "-c", script)
+    (lease,) = port.ended(pool)
+    assert (done.returncode, done.stdout) == (4, f"{lease.id}: throttled\n"), done.stderr
+    assert told(port, pool) == (0, 0, 1)
+    tell_again = ("lease", "outcome", lease.id)
+    again = port.finished(*tell_again, "throttled", "--detail", "429", "--json")
+    assert json.loads(again.stdout)["outcome"] == "throttled"
+    assert port.finished(*tell_again, "ok").returncode == 4
+    assert port.finished("lease", "outcome", "none", "ok").returncode == 1
+    assert port.finished(*tell_again, "fine").returncode == 2
+    assert port.finished(*tell_again).returncode == 2
+    nothing = port.finished("lease", "outcome", "", "ok")
+    assert (nothing.returncode, nothing.stderr) == (
+        0,
+        "moorage: no lease: there is nothing to tell\n",
+    )
+    assert "dry run" in finished("lease", "outcome", "", "ok").stderr

@@ -75,22 +75,6 @@ def revoke(lease_id: str, reason: str, as_json: bool) -> None:
         click.echo(f"{lease.id} has ended: {lease.cause}")
 
 
-@group.command()
-@administering
-@click.argument("lease_id", metavar="ID")
-@click.argument("result", type=click.Choice(["ok", "failed", "throttled"]))
-@click.option("--detail", default="", help="What there is to say of it.")
-@json_option
-def outcome(lease_id: str, result: str, detail: str, as_json: bool) -> None:
-    """Tell what became of what was started with the lease ID; see `moorage pool report`."""
-    with at_server() as admission:
-        lease = admission.outcome(lease_id, result, detail)
-    if as_json:
-        show_json(msgspec.to_builtins(lease))
-    else:
-        click.echo(f"{lease.id}: {result}")
-
-
 def needs_text(lease: Lease) -> str:
     """Return the needs of a lease, POOL=UNITS each."""
     return " ".join(f"{need.pool}={need.units}" for need in lease.needs)

@@ -38,7 +38,7 @@ class _Command(click.Command):
 def command(name: str) -> click.Command:
     """Return the command of this name in the table."""
     options, meaning = COMMANDS[name]
-    parameters: list[click.Parameter] = [_option(option) for option in options]
+    parameters = [_parameter(option) for option in options]
     if name == "run":
         parameters.append(click.Argument(["command"], nargs=-1, type=click.UNPROCESSED))
 
@@ -74,11 +74,13 @@ def _told(name: str) -> Iterator[None]:
         raise Failure(FAILED if name == "run" else USAGE, str(error)) from None
 
 
-def _option(option: Option) -> click.Option:
+def _parameter(option: Option) -> click.Parameter:
+    kind: Any = click.Choice(option.choices) if option.choices else str
+    if option.positional:
+        return click.Argument([option.word], type=kind, metavar=option.metavar)
     names = [*option.names, option.word]
     if option.metavar is None and not option.choices:
         return click.Option(names, is_flag=True, help=option.meaning)
-    kind: Any = click.Choice(option.choices) if option.choices else str
     return click.Option(
         names, type=kind, metavar=option.metavar, multiple=option.many, help=option.meaning
     )

@@ -60,10 +60,13 @@ class Leases:
 
     def outcome(
         self, lease_id: str, token: str | None, result: str, detail: str, seconds_max: float
-    ) -> None:
-        """Tell what became of what was started: `ok` or `failed`."""
+    ) -> Any:
+        """Tell what became of what was started: ok, failed or throttled.
+
+        Returns the lease with all that the server tells of it.
+        """
         body = {"token": token, "result": result, "detail": detail}
-        self._answer("POST", f"{_path(lease_id)}/outcome", body, seconds_max)
+        return self._answer("POST", f"{_path(lease_id)}/outcome", body, seconds_max)
 
     def _lease(
         self, method: str, path: str, body: Any = None, seconds_max: float = ANSWER_SECONDS

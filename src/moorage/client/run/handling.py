@@ -1,4 +1,4 @@
-"""The commands on handle files: `moorage lease acquire|renew|retry|release|status|cat`."""
+"""The commands `moorage lease acquire|renew|retry|release|status|cat`, on files, and `outcome`."""
 
 from __future__ import annotations
 
@@ -305,6 +305,20 @@ def _row(entry: Entry, lease: Lease | None) -> list[str]:
     return [lease.id, lease.state, entry.wish.pools, slots, lease.expires_at or "-", remark]
 
 
+def _outcome(words: Words, notices: Notices) -> int:
+    """Tell what became of a start; the variable of a command without a lease names none."""
+    lease_id, result, leases = words["lease_id"], words["result"], server_of(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is told")
+        return 0
+    if not lease_id:
+        notices.say("no lease: there is nothing to tell")
+        return 0
+    lease = leases.outcome(lease_id, None, result, words["detail"] or "", ANSWER_SECONDS)
+    _print(f"{lease_id}: {result}", lease, words)
+    return 0
+
+
 def _cat(words: Words, notices: Notices) -> int:
     if words["handle"]:
         slots = [name for entry in Handle(words["handle"]).entries() for name in entry.slots]
@@ -319,6 +333,7 @@ COMMANDS = {
     "lease retry": _retry,
     "lease release": _release,
     "lease status": _status,
+    "lease outcome": _outcome,
     "lease cat": _cat,
 }
 

@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     for name, (options, meaning) in COMMANDS.items():
         group, _, last = name.rpartition(" ")
         if group not in groups:
-            one = groups[""].add_parser(group, help="Leases kept in files.", allow_abbrev=False)
+            one = groups[""].add_parser(
+                group, help="Leases kept in files; what became of one.", allow_abbrev=False
+            )
             groups[group] = one.add_subparsers(
                 metavar="COMMAND", required=True, parser_class=_Parser
             )
@@ -112,6 +114,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add(parser: argparse.ArgumentParser, option: Option) -> None:
     meaning = option.meaning.replace("%", "%%")
+    if option.positional:
+        choices = option.choices or None
+        parser.add_argument(option.word, metavar=option.metavar, choices=choices, help=meaning)
+        return
     if option.metavar is None and not option.choices:
         parser.add_argument(*option.names, action="store_true", dest=option.word, help=meaning)
         return

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Option(NamedTuple):
-    """One option: without metavar and choices it is a switch; `many`: it may be repeated."""
+    """One option: without metavar and choices it is a switch; `many`: it may be repeated.
+
+    One whose name does not begin with dashes is an argument: it must be there, in its place.
+    """
 
     name: str
     meaning: str
@@ -18,7 +21,12 @@ class Option(NamedTuple):
     @property
     def word(self) -> str:
         """The name under which its value is handed on."""
-        return self.name[2:].replace("-", "_")
+        return self.name.lstrip("-").replace("-", "_").lower()
+
+    @property
+    def positional(self) -> bool:
+        """Is it an argument?"""
+        return not self.name.startswith("-")
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +101,13 @@ RELEASE = (
     *SERVER,
 )
 STATUS = (HANDLE, JSON, *SERVER)
+OUTCOME = (
+    Option("LEASE_ID", "The lease.", "ID"),
+    Option("RESULT", "What became of it.", choices=("ok", "failed", "throttled")),
+    Option("--detail", "What there is to say of it.", "TEXT"),
+    JSON,
+    *SERVER,
+)
 CAT = (
     HANDLE,
     Option("--format", "One slot per line, or with commas.", choices=("plain", "csv")),
@@ -108,6 +123,10 @@ COMMANDS = {
     "lease retry": (RETRY, "Release the leases in a file and ask for the same, in one step."),
     "lease release": (RELEASE, "Release the leases in a file; a second time is harmless."),
     "lease status": (STATUS, "Tell what has become of the leases in a file; 3 if one is not held."),
+    "lease outcome": (
+        OUTCOME,
+        "Tell what became of what was started with the lease ID; see `moorage pool report`.",
+    ),
     "lease cat": (CAT, "Print the slots that the leases in a file hold, without asking anybody."),
     "client.sh": ((), "Print bash functions for lease proxies: lease__acquire and others."),
     "trap": (TRAP, "Print bash code that releases a file's leases at exit, before an older trap."),
