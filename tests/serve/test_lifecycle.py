@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import refusal
-from tests.e2e.server import Server, serve
+from tests.e2e.server import MOORAGE, Server, serve
 from tests.serve.wire import answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parent
@@ -208,6 +208,18 @@ def test_open_files_are_raised(database: Path) -> None:
     with serve(database) as server:
         soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
         assert soft >= (12_064 if hard == resource.RLIM_INFINITY else min(12_064, hard))
+
+
+@pytest.mark.parametrize("doors", [1, 2])
+def test_too_few_open_files_are_told_once(database: Path, doors: int) -> None:
+    """However many addresses are served: one line, which names the limit that would do."""
+    few = ("sh", "-c", 'ulimit -n 1024 && exec "$@"', "sh", *MOORAGE)
+    second = ["--boskos-listen", "127.0.0.1:0"] if doors == 2 else []
+    with serve(database, *second, moorage=few) as server:
+        told = [line for line in server.said if "open-files limit" in line]
+    assert len(told) == 1
+    assert f"only {(1024 - 64) // doors} of connections_max 12000 connections" in told[0]
+    assert f"limit is 1024, {12_000 * doors + 64} would do" in told[0]
 
 
 def test_logs_are_lines_or_json(database: Path) -> None:

@@ -181,8 +181,9 @@ async def _serve(
         sys.stdout.flush()
 
     all_ready = _AllReady(len(doors), ready)
+    most = _connections(settings.connections_max, len(doors))
     stop.servers = [
-        Server(_uvicorn_config(settings, application, door, len(doors)), all_ready.one)
+        Server(_uvicorn_config(settings, application, door, most), all_ready.one)
         for application, door in zip(applications, doors, strict=False)
     ]
     stop.tell = service.let_go
@@ -215,14 +216,14 @@ class _AllReady:
 
 
 def _uvicorn_config(
-    settings: Settings, application: object, door: Door, doors: int
+    settings: Settings, application: object, door: Door, connections_max: int
 ) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
         header_count_max=settings.header_count_max,
         header_seconds_max=settings.header_seconds_max,
         body_seconds_max=settings.body_seconds_max,
-        connections_max=_connections(settings.connections_max, doors),
+        connections_max=connections_max,
     )
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # our own words for the same protocol
@@ -313,17 +314,15 @@ def _connections(wanted: int, doors: int) -> int:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted * doors + FILES_RESERVED
-    if hard != resource.RLIM_INFINITY:
-        needed = min(needed, hard)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    permitted = (needed - FILES_RESERVED) // doors
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    permitted = (allowed - FILES_RESERVED) // doors
     if permitted < wanted:
         log.warning(
-            "only %d of connections_max %d connections: the open-files limit is %d",
-            permitted,
-            wanted,
-            hard,
+            "only %d of connections_max %d connections at each address: the open-files limit is %d,"
+            " %d would do (LimitNOFILE of a systemd unit, or ulimit -n)",
+            *(permitted, wanted, hard, needed),
         )
     return max(permitted, 1)
 
