@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -215,6 +216,27 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
     port.finished("lease", "release", "--delay", "100ms", "--handle", handle)
     eventually(lambda: True if not port.leases(pool) else None)
     assert [one.cause for one in port.ended(pool)] == ["released", "hold_over"]
+
+
+def is_over(port: Harbour, pool: str) -> bool | None:
+    """Return True when everything of a pool has ended."""
+    return True if not port.leases(pool) else None
+
+
+@pytest.mark.parametrize("more", [(), ("--delay", "1h")])
+def test_a_release_that_comes_too_late_says_so(
+    port: Harbour, handle: str, more: tuple[str, ...]
+) -> None:
+    """Over by its hold, or by its TTL: it succeeds, and a note tells why it was not held."""
+    for option, cause in (("--hold", "hold_over"), ("--ttl", "ttl_over")):
+        pool = port.pool()
+        port.finished("lease", "acquire", "--pool", pool, option, "1s", "--handle", handle)
+        eventually(partial(is_over, port, pool))
+        (ended,) = port.ended(pool)
+        done = port.finished("lease", "release", "--handle", handle, *more)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"moorage: lease {ended.id} had ended before: {cause}\n"
+        assert not Path(handle).exists()
 
 
 def test_another_attempt(port: Harbour, handle: str) -> None:

@@ -3,8 +3,9 @@
 `running.py` is `moorage run` from end to end: start there. `acquiring.py` gets a lease or says why
 not, `waiting.py` waits for that, `keys.py` makes it repeatable, `keeping.py` renews the lease,
 `terms.py` computes until when it is ours; `children.py` and `signals.py` are the command and what
-is sent to it, `notices.py` what people are told meanwhile. `handling.py` and `handles.py` are
-leases kept in files, `shell.py` prints code for bash, and `proxied.py` is the Python in it.
+is sent to it, `notices.py` what people are told meanwhile. `handling.py`, `handles.py` and
+`renewals.py` are leases kept in files, `shell.py` prints code for bash, and `proxied.py` is the
+Python in it.
 `calls.py` and `answers.py` speak the native API, `orders.py` and `durations.py` read what is asked
 for; `options.py` is the table of all options, `main.py` the command line of the single file that
 `make zipapp` builds from this package and `client/transport.py`.

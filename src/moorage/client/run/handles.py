@@ -18,6 +18,9 @@ from uuid import uuid4
 from moorage.client.run.answers import Lease, Wish
 from moorage.client.run.keys import write_private
 
+TTL_SECONDS = 3600.0
+"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that."""
+
 
 class HandleError(Exception):
     """The file is none of ours, or cannot be used."""

@@ -13,10 +13,11 @@ from uuid import uuid4
 from moorage.client.run.acquiring import Acquiring, NotGrantedError
 from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
 from moorage.client.run.calls import ANSWER_SECONDS, Leases
-from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
-from moorage.client.run.keeping import FAILURES, GONE, give_back
+from moorage.client.run.handles import TTL_SECONDS, Entry, EntryKey, Handle, HandleError
+from moorage.client.run.keeping import FAILURES, GONE, carry_through, give_back
 from moorage.client.run.notices import Notices
 from moorage.client.run.orders import UsageError, duration_of, patience_of, server_of, wish_of
+from moorage.client.run.renewals import Renewals, refresh
 from moorage.client.run.signals import ENDING, Signals
 from moorage.client.run.terms import elapsed
 from moorage.client.run.waiting import InterruptedWaitError, await_grant
@@ -28,14 +29,11 @@ NOT_GRANTED = 3
 CONFLICT = 4
 UNREACHABLE = 5
 UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another server"
+BY_HOLDER = ("released", "withdrawn")
+"""Causes of an end that a release has, or another release before."""
+
 WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
 STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
-
-TTL_SECONDS = 3600.0
-"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that."""
-
-TRY_AGAIN_SECONDS = 10.0
-"""After a renewal that was not answered."""
 
 Words = Mapping[str, Any]
 
@@ -150,7 +148,7 @@ def _renew(words: Words, notices: Notices) -> int:
     if not handle.entries() and not words["loop"]:
         notices.say(f"{handle.path} has no lease")
         return NOT_GRANTED
-    renewals = _Renewals(handle, leases, notices)
+    renewals = Renewals(handle, leases, notices)
     with Signals() as signals:
         pause = renewals.round(patient=words["loop"])
         while words["loop"] and pause is not None:
@@ -159,59 +157,6 @@ def _renew(words: Words, notices: Notices) -> int:
             pause = renewals.round(patient=True)
     _print("", _told(handle), words)
     return CONFLICT if renewals.gone else 0
-
-
-class _Renewals:
-    """Renews what is in a file, again and again."""
-
-    def __init__(self, handle: Handle, leases: Leases, notices: Notices) -> None:
-        self._handle = handle
-        self._leases = leases
-        self._notices = notices
-        self.gone: set[str] = set()
-        """Leases that have ended, although the file has them."""
-
-    def round(self, patient: bool) -> float | None:
-        """Renew each once; return when to do so again, in seconds, None if there is none left.
-
-        Raises what keeps us from it, unless we are `patient`.
-        """
-        pauses = []
-        for entry in self._handle.entries():
-            if entry.id is None or entry.id in self.gone:
-                continue
-            ttl = entry.wish.ttl
-            try:
-                lease = self._leases.renew(entry.id, entry.token, ANSWER_SECONDS)
-            except FAILURES as failure:
-                if patient and self._released(entry):
-                    continue
-                self._notices.say(f"lease {entry.id}: {failure}")
-                if isinstance(failure, RefusedError) and failure.code in GONE:
-                    self.gone.add(entry.id)
-                    continue
-                if not patient:
-                    raise
-                pauses.append(min(TRY_AGAIN_SECONDS, ttl or TTL_SECONDS))
-            else:
-                _refresh(self._handle, entry, lease)
-                pauses.append((lease.ttl or TTL_SECONDS) / 3)
-        return min(pauses, default=None)
-
-    def _released(self, entry: Entry) -> bool:
-        """Has somebody released it, perhaps without having come to the file yet?"""
-        if all(one.key != entry.key for one in self._handle.entries()):
-            return True
-        try:
-            return self._leases.look(str(entry.id)).cause == "released"
-        except FAILURES:
-            return False
-
-
-def _refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
-    """Keep a renewed lease, unless somebody has released it meanwhile."""
-    with handle.locked():
-        handle.change(entry, entry.granted(lease))
 
 
 def _release(words: Words, notices: Notices) -> int:
@@ -232,9 +177,11 @@ def _release(words: Words, notices: Notices) -> int:
     for entry in entries:
         try:
             if delay is None:
-                _give_back(handle, entry, leases, max(0.1, until - elapsed()))
+                note = _give_back(handle, entry, leases, max(0.1, until - elapsed()))
             else:
-                _hold(handle, entry, leases, delay)
+                note = _hold(handle, entry, leases, delay)
+            if note is not None:
+                notices.say(note)
         except FAILURES as failure:
             notices.say(f"lease {entry.id or entry.key} is not released ({failure})")
             codes.append(_code_of(failure))
@@ -242,28 +189,46 @@ def _release(words: Words, notices: Notices) -> int:
     return max(codes, default=0)
 
 
-def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> None:
-    """Release one lease and forget it. Raises what keeps the server from it."""
+def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> str | None:
+    """Release one lease and forget it; return what is to be noted, that it had ended before.
+
+    Raises what keeps the server from it.
+    """
     # Of what was never answered nobody knows the name: the key tells it.
     lease_id = entry.id or leases.ask(entry.wish, entry.key).id
-    trouble = give_back(leases, lease_id, seconds)
+    ended: list[Lease] = []
+    calls = [lambda left: ended.append(leases.release(lease_id, left))]
+    (trouble,) = carry_through(calls, seconds)
     if trouble is not None and getattr(trouble, "code", "") != "lease_not_found":
         raise trouble
     with handle.locked():
         handle.drop(entry)
+    if trouble is not None:
+        return f"lease {lease_id} is {UNKNOWN}"
+    return None if ended[0].cause in BY_HOLDER else _over(ended[0])
 
 
-def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> None:
-    """Let the server end one lease later; it stays in the file, to be released before."""
+def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | None:
+    """Let the server end one lease later; it stays in the file, to be released before.
+
+    Returns what is to be noted: that it had ended before.
+    """
     lease_id = entry.id or leases.ask(entry.wish, entry.key).id
     try:
         leases.hold(lease_id, entry.token, delay)
-        _refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
+        refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
+        return None
     except RefusedError as refusal:
         if refusal.code not in GONE:
             raise
         with handle.locked():
             handle.drop(entry)
+        ended = _looked(leases, entry)
+        return f"lease {lease_id} is {UNKNOWN}" if ended is None else _over(ended)
+
+
+def _over(lease: Lease) -> str:
+    return f"lease {lease.id} had ended before: {lease.end}"
 
 
 def _status(words: Words, notices: Notices) -> int:
