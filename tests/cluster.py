@@ -5,7 +5,8 @@ starts a cluster in a folder, runs a command with MOORAGE_DATABASE set to it, an
 
     python -m tests.cluster FOLDER COMMAND [ARGUMENT ...]
 
-A folder called `-` is a temporary one that goes afterwards.
+A folder called `-` is a temporary one that goes afterwards. If the command serves Moorage from any
+other, it is told what other terminals need to find that ledger.
 """
 
 import atexit
@@ -13,11 +14,13 @@ import importlib.util
 import os
 import pwd
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +29,7 @@ from uuid import uuid4
 
 import psycopg
 
+from moorage.serve.files import Files
 from moorage.store.postgres_migrate import migrate
 
 MIGRATED = "migrated"
@@ -34,6 +38,8 @@ MIGRATED = "migrated"
 VERSION_MIN = 15
 USERS = ("postgres", "nobody")
 """Who runs the cluster when root starts it: the first of these that exists."""
+
+SERVED = re.compile(r"moorage: serving (?P<url>\S+) ")
 
 TOOLS = ("initdb", "pg_ctl", "postgres", "pg_basebackup")
 
@@ -263,10 +269,28 @@ def main(folder: str, command: list[str]) -> int:
         if not cluster.exists("moorage"):
             cluster.create("moorage")
         environment = {**os.environ, "MOORAGE_DATABASE": cluster.url("moorage")}
-        process = subprocess.Popen(command, env=environment)
+        told = folder != "-"
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE if told else None, text=True
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda sent, _: process.send_signal(sent))
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            if served := SERVED.match(line):
+                sys.stdout.writelines(_exports(served["url"], environment["MOORAGE_DATABASE"]))
+            sys.stdout.flush()
         return process.wait()
+
+
+def _exports(url: str, database: str) -> Iterator[str]:
+    """Yield the lines that lead the commands of another terminal to a server and its ledger."""
+    yield "To use it in another terminal, say there:\n"
+    yield f"export MOORAGE_URL={shlex.quote(url)}\n"
+    yield f"export MOORAGE_DATABASE={shlex.quote(database)}\n"
+    token = Files(database).token
+    if token.exists():  # not without tokens, nor if another user has started first
+        yield f'export MOORAGE_TOKEN="$(cat {shlex.quote(str(token))})"\n'
 
 
 if __name__ == "__main__":
