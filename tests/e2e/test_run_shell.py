@@ -63,7 +63,9 @@ class Quay:
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harbour, str]]:
     """A server with its lease proxy."""
     database = tmp_path_factory.mktemp("shell") / "moorage.sqlite"
-    door = ("--boskos-listen", "127.0.0.1:0", "--no-access-log")
+    config = database.with_name("boskos.yaml")
+    config.write_text("resources:\n- {type: slotted, state: free, names: [s1, s2, s3]}\n")
+    door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config), "--no-access-log")
     with serve(database, *door) as server:
         (proxy,) = DOOR.findall("".join(server.said))
         yield Harbour(server, Path(f"{database}.token").read_text().strip()), proxy
@@ -127,6 +129,21 @@ def test_release_by_name(quay: Quay) -> None:
     code, _, err = quay.shell("lease__release --names=nobody-knows-it")
     assert code == 1
     assert "Failed to release" in err
+
+
+def test_what_is_released_is_not_released_again_with_the_test(quay: Quay) -> None:
+    """Slots' names are used again: who holds one by now keeps it, whatever the test did before."""
+    pool = "slotted"
+    handles = [quay.shell(f"lease__acquire --type={pool}")[1] for _ in range(3)]
+    by_handle, by_name, kept = (Path(handle).read_text() for handle in handles)
+    assert quay.shell(f"lease__release --handle={handles[0]}")[0] == 0
+    assert quay.shell(f"lease__release --names={by_name}")[0] == 0
+    assert (quay.folder / "leases").read_text() == f"{kept}\n"
+    others = quay.shell(f"lease__acquire --type={pool} --count=2 --scope=step")[1]
+    assert set(Path(others).read_text().split()) == {by_handle, by_name}
+    assert quay.shell("lease__release --scope=test")[0] == 0
+    (held,) = quay.held(pool)
+    assert set(held.slots[pool]) == {by_handle, by_name}
 
 
 def test_exit_codes(quay: Quay) -> None:

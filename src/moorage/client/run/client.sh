@@ -4,7 +4,8 @@
 #       Prints the name of a file with the names of the leases (the handle). With the scope test,
 #       which is the default, they are also added to $SHARED_DIR/leases.
 #   lease__release --handle=F | --names=A,B | --scope=test [--delay=20m]
-#       A second release by the same handle does nothing.
+#       A second release by the same handle does nothing. Names that are released by a handle or by
+#       themselves are taken out of $SHARED_DIR/leases.
 #   lease__cat --handle=F [--format=plain|csv]
 #   lease__install_lease_eligible
 #       Is $CLUSTER_PROFILE_SET_NAME one whose installations are limited?

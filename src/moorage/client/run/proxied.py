@@ -106,6 +106,7 @@ def acquire(options: dict[str, str]) -> None:
         handle = _kept(kind, names, shared)
     except OSError:
         _released(names)
+        _forgotten(names)
         raise
     sys.stdout.write(handle)
 
@@ -126,11 +127,13 @@ def release(options: dict[str, str]) -> None:
         return
     _pause(_seconds(options.get("delay") or "0s"))
     if ways == ["names"]:
-        _released([name for name in names.split(",") if name])
+        wanted = [name for name in names.split(",") if name]
+        _released(wanted)
+        _forgotten(wanted)
     elif ways == ["handle"]:
         _release_handle(options["handle"])
     elif options["scope"] == "test":
-        _release_file(_shared(), remove=False)
+        _release_file(_shared(), handle=False)
     else:
         raise FailedError("lease names are required")
 
@@ -181,10 +184,11 @@ def _release_handle(handle: str) -> None:
         return
     with open(f"{handle}.lock", "a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _release_file(handle, remove=True)
+        _release_file(handle, handle=True)
 
 
-def _release_file(path: str, remove: bool) -> None:
+def _release_file(path: str, handle: bool) -> None:
+    """Release what is in a file, and let it be empty; a handle goes."""
     if not os.path.isfile(path):
         return
     with open(path, "r+", encoding="utf-8") as file:
@@ -193,10 +197,35 @@ def _release_file(path: str, remove: bool) -> None:
         if not names:
             return
         _released(names)
-        if remove:
-            os.unlink(path)
-        else:
+        if not handle:
             file.truncate(0)
+            return
+        os.unlink(path)
+    _forgotten(names)
+
+
+def _forgotten(names: list[str]) -> None:
+    """Take names that are released out of what this test has acquired.
+
+    The next who is granted such a slot has it under the same name: a release of the whole test
+    would take it away. One line of each goes, as another step may have just acquired it anew.
+    """
+    folder = os.environ.get("SHARED_DIR", "")
+    path = os.path.join(folder, "leases")
+    if not folder or not os.path.isfile(path):
+        return
+    try:
+        with open(path, "r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            left = file.read().split()
+            for name in names:
+                if name in left:
+                    left.remove(name)
+            file.seek(0)
+            file.write("".join(f"{name}\n" for name in left))
+            file.truncate()
+    except OSError as error:  # they are released all the same
+        sys.stderr.write(f"{path}: {error}\n")
 
 
 def _released(names: list[str]) -> None:
