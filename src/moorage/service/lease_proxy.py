@@ -6,6 +6,7 @@ has a deadline, so that nothing is lost when the process ends before.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,10 +25,14 @@ from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.transactor import Transactor
 
+RETRY_SECONDS = 1.0
+
 POLL_SECONDS = 10.0
 """How often a ticket says that its caller is there: well within its patience."""
 
 SELF = Actor("lease proxy", None, "server")
+
+log = logging.getLogger("moorage.lease_proxy")
 
 Gone = Callable[[], Awaitable[None]]
 
@@ -76,6 +81,8 @@ class LeaseProxy:
     def __init__(self, admission: Admission, transactor: Transactor) -> None:
         self._admission = admission
         self._transactor = transactor
+        self._late: set[asyncio.Task[None]] = set()
+        """Those that give back what nobody holds, until they can."""
 
     async def acquire(self, pool: str, count: int, seconds: float, gone: Gone) -> list[str] | None:
         """Wait for `count` units and return their names; None: the time is over.
@@ -134,9 +141,31 @@ class LeaseProxy:
         return None
 
     async def _let_go(self, lease: LeaseId) -> None:
-        """Leave nothing behind; what cannot be withdrawn now ends by its deadline."""
-        with suppress(Error):
+        """Leave nothing behind: what cannot be given back now is tried again and again.
+
+        Once it is confirmed a lease has no deadline any more.
+        """
+        try:
             await self._admission.release(lease, Proof(OWNER))
+        except Error as error:
+            log.warning("lease %s is held by nobody; giving it back: %s", lease, error.message)
+            task = asyncio.get_running_loop().create_task(self._let_go_at_last(lease))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+
+    async def _let_go_at_last(self, lease: LeaseId) -> None:
+        try:
+            while True:
+                await asyncio.sleep(RETRY_SECONDS)
+                try:
+                    await self._admission.release(lease, Proof(OWNER))
+                except Error as error:
+                    if error.code != Code.LEASE_NOT_FOUND:
+                        continue
+                return
+        except asyncio.CancelledError:
+            log.error("lease %s is held by nobody; `moorage lease revoke` ends it", lease)
+            raise
 
     async def release(self, names: Iterable[str]) -> None:
         """Give units back by name, in this order. Raises NotReleasedError at the first failure."""
