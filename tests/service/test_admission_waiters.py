@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from moorage.core.admission.model import SECOND
+from moorage.core.clock import Instant
 from moorage.service.admission import Admission
 from tests.service.pools import ask, by_hand, later, opened, queued, spec, wish
 from tests.service.running import TESTER, Running
@@ -53,7 +54,7 @@ def test_who_leaves_is_looked_for_when_its_patience_is_over(tmp_path: Path) -> N
             await admission.waited(ticket, 0.2)  # by then the sweeper waits for what is due next
             leaving.set()
             await asking
-            future = admission.waiting.expect(ticket)
+            future = admission.waiting.expect(ticket, Instant(0))
             async with asyncio.timeout(1.0):
                 assert (await future).cause == "unheard"
 
@@ -84,5 +85,31 @@ def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
         await later(one, 50 * SECOND)
         admission.waiting.close()
         assert (await again).lease.state == "waiting"
+
+    by_hand(tmp_path, scene)
+
+
+def test_of_two_who_leave_no_ghost_stays(tmp_path: Path) -> None:
+    """Both connections of a client break, the newer one first: its patience counts from then."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        await ask(admission, "a", "p", ttl=300 * SECOND)
+        ticket = (await ask(admission, "b", "p", patience=5 * SECOND)).lease.id
+        breaks = [asyncio.Event(), asyncio.Event()]
+        waits = []
+        for one_breaks in breaks:
+            waits.append(asyncio.create_task(admission.waited(ticket, 60.0, one_breaks.wait)))
+            while len(admission.waiting._futures.get(ticket, ())) < len(waits):
+                await admission.report("p")
+            await later(one, SECOND)
+        for one_breaks, wait in reversed([*zip(breaks, waits, strict=True)]):
+            one_breaks.set()
+            await wait
+        await later(one, 4 * SECOND)
+        assert (await admission.lease(ticket)).lease.state == "waiting"
+        await later(one, 2 * SECOND)
+        assert (await admission.lease(ticket)).lease.cause == "unheard"
 
     by_hand(tmp_path, scene)

@@ -255,7 +255,8 @@ class Admission:
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
-        future = self.waiting.expect(lease.id)
+        future = self.waiting.expect(lease.id, until)
+        there, latest = True, None
         try:
             # Another process may have granted it, and that may have been heard of, just now.
             if self._engine.shared and not await self._lookout.waits(lease.id):
@@ -264,9 +265,9 @@ class Admission:
             if future.done() and not future.cancelled():
                 return lease_view(future.result(), self._chronometer.since(known.when))
         finally:
-            self.waiting.forget(lease.id, future)
-        if not there and not self.waiting.expects(lease.id):
-            await self._transactor.submit_case(leasing.LeaseLeave(lease.id, until))
+            latest = self.waiting.forget(lease.id, future)
+        if not there and latest is not None:
+            await self._transactor.submit_case(leasing.LeaseLeave(lease.id, latest))
         return await self._lookout.lease(lease.id)
 
 

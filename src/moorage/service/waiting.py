@@ -7,6 +7,7 @@ from typing import Any
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
+from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.service.cases import When
 
@@ -16,6 +17,8 @@ class Waiting:
 
     def __init__(self) -> None:
         self._futures: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
+        self._latest: dict[LeaseId, Instant] = {}
+        """Until when one of those who wait here has said to do so, whether or not it has gone."""
         self._closed = False
 
     @property
@@ -36,26 +39,34 @@ class Waiting:
                 if not future.done():
                     future.cancel()
 
-    def expect(self, lease: LeaseId) -> asyncio.Future[Lease]:
-        """Return what is set when the lease next changes. Expect first, then look, then wait."""
+    def expect(self, lease: LeaseId, until: Instant) -> asyncio.Future[Lease]:
+        """Return what is set when the lease next changes. Expect first, then look, then wait.
+
+        Args:
+            lease: a ticket.
+            until: alive time until which it is heard of because of who waits now.
+        """
+        self._latest[lease] = max(until, self._latest.get(lease, until))
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
             future.cancel()
         self._futures.setdefault(lease, set()).add(future)
         return future
 
-    def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> None:
-        """Give back what `expect` has given."""
+    def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> Instant | None:
+        """Give back what `expect` has given.
+
+        Returns, if nobody else waits for it here, until when those who did have said to.
+        """
         future.cancel()
         futures = self._futures.get(lease)
-        if futures is not None:
-            futures.discard(future)
-            if not futures:
-                del self._futures[lease]
-
-    def expects(self, lease: LeaseId) -> bool:
-        """Does anybody wait for this lease?"""
-        return lease in self._futures
+        if futures is None:
+            return self._latest.pop(lease, None)
+        futures.discard(future)
+        if futures:
+            return None
+        del self._futures[lease]
+        return self._latest.pop(lease, None)
 
     def note(self, changes: Changes, _when: When) -> None:
         """Wake those whose ticket does not wait in its line any more."""
