@@ -138,10 +138,10 @@ class Screen:
     def rest(self) -> str:
         """Read until the shell has ended; return what came."""
         with suppress(OSError):  # the terminal has gone with the shell
-            while select.select([self._fd], [], [], SECONDS)[0] and (
-                more := os.read(self._fd, 4096)
-            ):
-                self._seen += more.decode()
+            while True:
+                ready, _, _ = select.select([self._fd], [], [], SECONDS)
+                assert ready, f"it does not end: {self._seen!r}"
+                self._seen += os.read(self._fd, 4096).decode()
         return self._seen
 
     def ended(self) -> int:
