@@ -31,12 +31,14 @@ CLAIMS_MAX = 256
 class NeedsLedgerError(Exception):
     """A lease is to be granted or ended that holds something in the ledger: load that, too.
 
-    `lines`: how long the lines of the pools were then: the next run begins with longer ones.
+    `tickets`: consumers of those who want something for the first time. `lines`: how long the lines
+    of the pools were then: the next run begins with longer ones.
     """
 
-    def __init__(self, keys: LedgerKeys, lines: dict[str, int]) -> None:
+    def __init__(self, keys: LedgerKeys, tickets: set[ConsumerId], lines: dict[str, int]) -> None:
         super().__init__("more of the ledger is needed")
         self.keys = keys
+        self.tickets = tickets
         self.lines = lines
 
 
@@ -45,19 +47,22 @@ class Extra:
 
     def __init__(self) -> None:
         self.keys = LedgerKeys()
+        self.tickets: set[ConsumerId] = set()
+        """Consumers of those who were found in lines, to be tried."""
         self.lines: dict[str, int] = {}
         """Tickets to load of each line before anybody is tried."""
 
     def add(self, needed: NeedsLedgerError) -> None:
         """Take what one more run has found."""
         self.keys.update(needed.keys)
+        self.tickets |= needed.tickets
         for pool, known in needed.lines.items():
             self.lines[pool] = min(4 * known, CLAIMS_MAX)
 
     @property
     def is_enough(self) -> bool:
         """Has the batch been run anew for as many tickets as it may?"""
-        return len(self.keys.consumers) >= CLAIMS_MAX
+        return len(self.tickets) >= CLAIMS_MAX
 
 
 class LedgerShare:
@@ -160,6 +165,7 @@ class LedgerShare:
         """
         if self._has(keys):
             return
+        tickets = set()
         for lease in self._admission.leases.values():
             request = request_of(lease)
             if request is None or lease.state == "ended":
@@ -167,9 +173,10 @@ class LedgerShare:
             if lease.state == "granted":
                 keys.consumers.add(request.consumer)
             else:
+                tickets.add(request.consumer)
                 keys.update(allocation_keys([request]))
         lines = {pool: len(line.tickets) for pool, line in self._admission.lines.items()}
-        raise NeedsLedgerError(keys, lines)
+        raise NeedsLedgerError(keys, tickets, lines)
 
     def _has(self, keys: LedgerKeys) -> bool:
         loaded = self._loaded
