@@ -40,6 +40,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/others.py",
     f"{PACKAGE}/service/standings.py",
     f"{PACKAGE}/service/sweeper.py",
+    f"{PACKAGE}/service/sweeping.py",
     f"{PACKAGE}/service/waiting.py",
     f"{PACKAGE}/store/api.py",
     f"{PACKAGE}/store/sqlite.py",

@@ -14,7 +14,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service import ledger as do
 from moorage.service.granting import Holding
-from moorage.service.sweeper import FaultyError
+from moorage.service.sweeping import FaultyError
 from tests.service.pools import MINUTE, ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 

@@ -4,12 +4,12 @@ import asyncio
 import logging
 
 from moorage.core.admission.facts import Changes
-from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import PAGE_MAX
 from moorage.service.cases import When
 from moorage.service.leasing import Sweep
 from moorage.service.lookout import Lookout
+from moorage.service.sweeping import FaultyError, swept
 from moorage.service.transactor import Transactor
 from moorage.service.wakeups import Bell
 
@@ -93,26 +93,17 @@ class Claimants:
                 one.cancel()
 
     async def _try(self) -> None:
-        """Try all their pools together; if that fails, one by one, so that only the faulty stays.
-
-        Raises `Error`: UNAVAILABLE.
-        """
+        """Try all their pools; one that is faulty waits for the next trial. Raises `Error`."""
         pools = frozenset().union(*self._tickets.values())
-        if not pools:
-            return
+
+        async def parts() -> list[tuple[str, Sweep]]:
+            return [(pool, Sweep(pools=frozenset({pool}))) for pool in sorted(pools)]
+
         try:
-            await self._transactor.submit_case(Sweep(pools=pools))
-        except Error:  # the database is away, and nobody's fault
-            raise
-        except Exception:
-            log.exception("trying all who wait for capacity failed; it is done pool by pool")
-            for pool in sorted(pools):
-                try:
-                    await self._transactor.submit_case(Sweep(pools=frozenset({pool})))
-                except Error:
-                    raise
-                except Exception:
-                    log.exception("pool %s cannot be tried; `moorage db check` may tell why", pool)
+            if pools:
+                await swept(self._transactor, Sweep(pools=pools), parts)
+        except FaultyError as faulty:
+            log.error("%s", faulty)
 
     async def _load(self) -> None:
         """Look who waits. Whoever changes meanwhile is known already, from `note`."""

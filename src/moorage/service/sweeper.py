@@ -6,14 +6,15 @@ it or how often. When to look next is asked of the rows and moved forward by wha
 
 import asyncio
 import logging
+from functools import partial
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import due_of
 from moorage.core.clock import Instant
-from moorage.core.errors import Error
 from moorage.service.cases import When
 from moorage.service.leasing import Sweep
 from moorage.service.lookout import Lookout, NextDue
+from moorage.service.sweeping import FaultyError, swept
 from moorage.service.transactor import Transactor
 
 BEAT_SECONDS = 5.0
@@ -27,18 +28,7 @@ GRAIN_SECONDS = 0.02
 
 RETRY_SECONDS = 1.0
 
-FAULTY_TOLD = 20
-"""Leases and pools that one line of the log names."""
-
 log = logging.getLogger("moorage.sweeper")
-
-
-class FaultyError(Exception):
-    """What is due, and cannot be ended or woken: leases and pools."""
-
-    def __init__(self, faulty: list[str]) -> None:
-        more = f" and {len(faulty) - FAULTY_TOLD} more" if len(faulty) > FAULTY_TOLD else ""
-        super().__init__(f"{', '.join(faulty[:FAULTY_TOLD])}{more} cannot be swept")
 
 
 class Sweeper:
@@ -82,42 +72,21 @@ class Sweeper:
         """Sweep if something is due; return what is due then."""
         found = await self._lookout.next_due()
         if found.late or _is_over(found):
-            before = found.due
-            moved = await self._end(found.when.moment.at)
+            before, at = found.due, found.when.moment.at
+            moved = await swept(self._transactor, Sweep(at), partial(self._parts, at))
             found = await self._lookout.next_due()
             if _is_over(found) and found.due == before and not moved:
                 raise FaultyError([f"something due at {before}"])
         self._due = found.due
         return found
 
-    async def _end(self, at: Instant) -> bool:
-        """Sweep what is due, together; if that fails, one by one, so that only the faulty stays.
-
-        Returns whether anything was due.
-        """
-        try:
-            return await self._transactor.submit_case(Sweep(at))
-        except Error:  # the database is away, and nobody's fault
-            raise
-        except Exception:
-            log.exception("a sweep failed; what is due is looked at one by one")
+    async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
+        """Return what is due at a service time, each by itself."""
         leases, pools = await self._lookout.all_due(at)
-        single: list[tuple[str, Sweep]] = []
-        single += [(lease, Sweep(leases=frozenset({lease}))) for lease in leases]
-        single += [(pool, Sweep(pools=frozenset({pool}))) for pool in pools]
-        faulty = [what for what, sweep in single if not await self._is_done(sweep)]
-        if faulty:
-            raise FaultyError(faulty)
-        return True
-
-    async def _is_done(self, sweep: Sweep) -> bool:
-        try:
-            await self._transactor.submit_case(sweep)
-        except Error:
-            raise
-        except Exception:  # the transactor has logged it
-            return False
-        return True
+        parts: list[tuple[str, Sweep]] = []
+        parts += [(lease, Sweep(leases=frozenset({lease}))) for lease in leases]
+        parts += [(pool, Sweep(pools=frozenset({pool}))) for pool in pools]
+        return parts
 
     async def _run(self) -> None:
         while True:
@@ -125,7 +94,7 @@ class Sweeper:
             try:
                 pause = self._pause_after(await self._swept())
             except FaultyError as faulty:
-                log.error("%s; `moorage db check` may tell why", faulty)
+                log.error("%s", faulty)
                 pause = RETRY_SECONDS
             except Exception:  # the database may be away; the requests say so, too
                 log.exception("a sweep failed; it is tried again")
