@@ -22,7 +22,6 @@ from moorage.service.ids import lease_id_new
 from moorage.service.index import Index
 from moorage.service.leasing import Known
 from moorage.service.lookout import Lookout, pools_all
-from moorage.service.obstacles import Obstacles
 from moorage.service.others import Others
 from moorage.service.sweeper import Sweeper
 from moorage.service.tally import Tally
@@ -65,7 +64,6 @@ class Admission:
         index: Index,
         watch: Watch,
         chronometer: Chronometer,
-        obstacles: Obstacles,
     ) -> None:
         self._engine = engine
         self._chronometer = chronometer
@@ -76,7 +74,7 @@ class Admission:
         self.tally = Tally()
         self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
         followers = (
-            obstacles.follow,
+            transactor.obstacles.follow,
             self._lookout.note,
             self._claimants.note,
             self.waiting.note,
@@ -256,7 +254,6 @@ class Admission:
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
         future = self.waiting.expect(lease.id, until)
-        there, latest = True, None
         try:
             # Another process may have granted it, and that may have been heard of, just now.
             if self._engine.shared and not await self._lookout.waits(lease.id):

@@ -59,7 +59,7 @@ class Service:
             engine, index, batches, turns, queue_max=queue_max, on_fatal=on_fatal
         )
         watch = Watch(engine, index.bell)
-        admission = Admission(engine, transactor, index, watch, chronometer, transactor.obstacles)
+        admission = Admission(engine, transactor, index, watch, chronometer)
         transactor.start()
         await admission.start()
         index.start()

@@ -97,10 +97,7 @@ class LedgerShare:
         request = request_of(lease)
         if request is None:
             return None
-        keys = allocation_keys([request])
-        if self._extra.is_enough and not self._has(keys):
-            raise ClaimLaterError
-        self._need(keys)
+        self._need(allocation_keys([request]), may_wait=True)
         try:
             made = allocations.replace_for(self._facts, self._now, [request])
         except MisfitError as refusal:
@@ -158,13 +155,21 @@ class LedgerShare:
         changes, self.changes = self.changes, LedgerChanges()
         return changes
 
-    def _need(self, keys: LedgerKeys) -> None:
+    def _need(self, keys: LedgerKeys, *, may_wait: bool = False) -> None:
         """Raise NeedsLedgerError unless this was loaded: for all leases that are known, at once.
 
-        One by one, a batch would have to be run anew for each of them.
+        One by one, a batch would have to be run anew for each of them. What may wait for the next
+        batch has to, if this one was run anew for enough of them: ClaimLaterError.
         """
-        if self._has(keys):
+        loaded = self._loaded
+        if (
+            keys.consumers <= loaded.consumers
+            and keys.providers <= loaded.providers
+            and keys.classes <= loaded.classes
+        ):
             return
+        if may_wait and self._extra.is_enough:
+            raise ClaimLaterError
         tickets = set()
         for lease in self._admission.leases.values():
             request = request_of(lease)
@@ -177,14 +182,6 @@ class LedgerShare:
                 keys.update(allocation_keys([request]))
         lines = {pool: len(line.tickets) for pool, line in self._admission.lines.items()}
         raise NeedsLedgerError(keys, tickets, lines)
-
-    def _has(self, keys: LedgerKeys) -> bool:
-        loaded = self._loaded
-        return (
-            keys.consumers <= loaded.consumers
-            and keys.providers <= loaded.providers
-            and keys.classes <= loaded.classes
-        )
 
 
 class Granting:

@@ -138,16 +138,18 @@ class Lookout:
 
     async def unheard(self) -> dict[str, int]:
         """Count, by pool, the leases that go on to occupy though nobody has renewed them."""
-        moment = (await self.now()).moment
-        with faults.told():
-            self._unheard = await self._engine.read_aside(reads.unheard_count(moment.alive))
-        self._unheard_next = Instant(moment.at + SECOND)
-        return self._unheard
+        return await self._unheard_count(await self.now())
 
     async def _unheard_at(self, when: When) -> dict[str, int]:
         """Return what was counted at most a second ago: all deadlines are read for it."""
         if self._unheard_next is None or when.moment.at >= self._unheard_next:
-            return await self.unheard()
+            return await self._unheard_count(when)
+        return self._unheard
+
+    async def _unheard_count(self, when: When) -> dict[str, int]:
+        with faults.told():
+            self._unheard = await self._engine.read_aside(reads.unheard_count(when.moment.alive))
+        self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
     async def report(self, pool: str) -> ReportView:

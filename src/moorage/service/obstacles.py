@@ -75,9 +75,11 @@ class Obstacles:
 
     def forget(self, lease: LeaseId) -> None:
         """Forget a ticket that does not wait any more."""
-        obstacle, pools = self._known.pop(lease, (None, ()))
+        known = self._known.pop(lease, None)
+        if known is None:
+            return
+        obstacle, pools = known
         for pool in pools:
-            assert obstacle is not None
             groups = self._pools[pool]
             del groups[obstacle][lease]
             if not groups[obstacle]:

@@ -58,23 +58,22 @@ class Others:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        cursor, missed = None, True
+        cursor = None
         while not self._watch.closed:
             try:
                 if cursor is None:
-                    cursor = await self._watch.now()
-                if missed:
+                    newest = await self._watch.now()  # first: what comes meanwhile is told twice
                     self._tell(await self._anew(), await self._now())
-                    missed = False
+                    cursor = newest
                 window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
                 if window.changes:
                     self._tell(changes_of(window.changes), await self._now())
                 cursor = window.next
             except ChangesGoneError:  # this process was away for too long, or there was a restore
-                cursor, missed = None, True
+                cursor = None
             except Exception:  # what was read may not have been told: it is all told anew
                 log.exception("following the other processes failed; it is tried again")
-                cursor, missed = None, True
+                cursor = None
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _tell(self, changes: Changes, when: When) -> None:

@@ -59,13 +59,11 @@ class Waiting:
         Returns, if nobody else waits for it here, until when those who did have said to.
         """
         future.cancel()
-        futures = self._futures.get(lease)
-        if futures is None:
-            return self._latest.pop(lease, None)
+        futures = self._futures.get(lease, set())
         futures.discard(future)
         if futures:
             return None
-        del self._futures[lease]
+        self._futures.pop(lease, None)
         return self._latest.pop(lease, None)
 
     def note(self, changes: Changes, _when: When) -> None:

@@ -213,7 +213,8 @@ def acquire_named(
             continue
         units = left.get(slot.pool)
         if units is None:
-            units = _permitted(facts, moment, structs.replace(wish, pool=slot.pool))
+            there = structs.replace(wish, pool=slot.pool)
+            units = _permitted(facts, moment, there, _allowed(facts, moment, there))
         if units > 0:
             found.append(slot)
         left[slot.pool] = units - 1
@@ -338,12 +339,16 @@ def _is_barred(facts: Facts, ticket: Lease) -> bool:
     )
 
 
-def _permitted(facts: Facts, moment: Moment, wish: Wish) -> int:
-    """Return how many slots an operator's rules leave to who asks, whoever else waits for them."""
+def _allowed(facts: Facts, moment: Moment, wish: Wish) -> int:
+    """Return how many slots limit and cooldown leave in the state that is wanted."""
+    return free_units(facts, facts.pools[wish.pool], moment.at).get(wish.state, 0)
+
+
+def _permitted(facts: Facts, moment: Moment, wish: Wish, units: int) -> int:
+    """Return how many of so many slots an operator's rules leave to who asks, whoever waits."""
     pool = facts.pools[wish.pool]
     if pool.paused:
         return 0
-    units = free_units(facts, pool, moment.at).get(wish.state, 0)
     quota = quota_left(facts, pool, wish.holder)
     if quota is not None:
         units = min(units, quota)
@@ -352,10 +357,10 @@ def _permitted(facts: Facts, moment: Moment, wish: Wish) -> int:
 
 def _nth(facts: Facts, moment: Moment, wish: Wish, before: int) -> Slot | None:
     """Return the slot that is left when so many others are spoken for; None: there is none."""
-    if not _permitted(facts, moment, wish):
+    allowed = _allowed(facts, moment, wish)
+    if not _permitted(facts, moment, wish, allowed):
         return None
     found = free(facts.slots[wish.pool].values(), wish.state)
-    allowed = free_units(facts, facts.pools[wish.pool], moment.at).get(wish.state, 0)
     return found[before] if before < min(len(found), allowed) else None
 
 
