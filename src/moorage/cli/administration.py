@@ -25,7 +25,6 @@ from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
-from moorage.store.open import is_postgres, sqlite_path
 
 T = TypeVar("T")
 
@@ -149,10 +148,8 @@ class InDatabase:
 
     def _check_there(self) -> None:
         """Raise Failure, 2, if there is no file: an empty ledger would answer in its place."""
-        if is_postgres(self._database_url):
-            return
-        path = sqlite_path(self._database_url)
-        if not os.path.exists(path):
+        path = Files(self._database_url).database
+        if path is not None and not path.exists():
             raise Failure(
                 USAGE,
                 f"there is no database at {path}; name it with --database, or go to its folder",

@@ -4,8 +4,6 @@ While no process serves, nothing starts: a database without a server is a server
 answer, and the first that comes up is asked.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 from moorage.cli.credentials import NOAUTH2_TOKEN, token_beside
@@ -51,16 +49,12 @@ class Beside:
 
 def database_is_there(files: Files) -> bool:
     """Is there a database, or was there one? One on a PostgreSQL is there once it is named."""
-    return files.server is None or any(
-        os.path.exists(path) for path in (_database(files), files.token, files.server)
-    )
+    if files.database is None or files.server is None:
+        return True
+    return any(path.exists() for path in (files.database, files.token, files.server))
 
 
 def _missing(files: Files) -> str:
-    if files.server is None:
+    if files.database is None:
         return "the database is on a PostgreSQL: name one of its servers (MOORAGE_URL, --url)"
-    return f"no server is running on {_database(files)} (MOORAGE_URL, --url: another server)"
-
-
-def _database(files: Files) -> Path:
-    return files.token.with_suffix("")
+    return f"no server is running on {files.database} (MOORAGE_URL, --url: another server)"

@@ -309,8 +309,5 @@ def _show_report(told: PoolReport) -> None:
         show_table(["cause", "leases"], [[cause, str(n)] for cause, n in told.causes.items()])
     if told.outcomes:
         columns = [field.name for field in fields(told.outcomes[0])]
-        rows = [
-            ["-" if (value := getattr(line, name)) is None else str(value) for name in columns]
-            for line in told.outcomes
-        ]
+        rows = [[plain_text(getattr(line, name)) for name in columns] for line in told.outcomes]
         show_table([name.replace("_", " ") for name in columns], rows)

@@ -24,7 +24,10 @@ class Announcement(Struct, frozen=True):
 
 
 class Files:
-    """`token` is the path of the administrator's token, `server` that of the announcement."""
+    """Paths: `token` of the administrator's token, `server` of the announcement.
+
+    And `database` of the database; on a PostgreSQL that has none, nor has an announcement.
+    """
 
     def __init__(self, database_url: str) -> None:
         """Derive the names. Raises Unusable when the address is none."""
@@ -32,6 +35,7 @@ class Files:
         path = _state_path(database_url) if shared else sqlite_path(database_url)
         self.token = Path(f"{path}.token")
         self.server = None if shared else Path(f"{path}.server")
+        self.database = None if shared else Path(path)
 
     def token_write(self, secret: str) -> None:
         """Keep the administrator's token where only this user can read it."""

@@ -17,6 +17,7 @@ from moorage.store.admission_rows import (
     RANK_LEAST,
     lease_from_change,
     lease_row,
+    names_of,
     need_rows,
     outcome_row,
     pool_from_body,
@@ -250,7 +251,7 @@ def _spared(stored: dict[str, Any], value: Any) -> str:
     if not isinstance(value, Lease) or not value.slots:
         return "body"
     try:
-        names = json.decode(stored["pools"], type=set[str])
+        names = names_of(stored["pools"])
     except MsgspecError:
         return "body"
     whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
