@@ -5,11 +5,11 @@ Fuzzers learn generations from the answers, so that a good part of what they sen
 
 import string
 from collections.abc import Callable
-from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from tests.e2e.hostile import TEXTS, garbled, hostile, mutated, written
+from tests.e2e.chance import Chance
+from tests.e2e.hostile import TEXTS, hostile
 from tests.e2e.known import Known, Sent
 from tests.e2e.peer import head
 
@@ -48,11 +48,13 @@ def _escaped(text: str) -> str:
     return quote(text, safe=":,!", errors="replace")
 
 
-class Fuzzer:
+class Fuzzer(Chance):
     """Makes requests, one after the other, from one source of chance."""
 
+    WRONG = 0.3
+
     def __init__(self, seed: object, known: Known) -> None:
-        self.choice = Random(repr(seed))
+        super().__init__(seed)
         self._known = known
         self._version = NEWEST
         self._provider = PROVIDERS[0]
@@ -107,11 +109,7 @@ class Fuzzer:
         self._version = NEWEST if choice.random() < 0.5 else choice.randint(0, NEWEST)
         self._provider = self._one_provider()
         self._consumer = choice.choice(CONSUMERS)
-        content = written(self._wrong(body())) if body else None
-        if content is not None and choice.random() < 0.05:
-            content = garbled(choice, content)
-        if content is None and choice.random() < 0.02:
-            content = written(hostile(choice))
+        content = self._content(body)
         target = self._target(template)
         if choice.random() < 0.01:
             method = choice.choice(["PATCH", "OPTIONS", "HEAD", "TRACE", "PUT", "POST", "DELETE"])
@@ -123,15 +121,6 @@ class Fuzzer:
         """Return mostly one that is there."""
         there = sorted(self._known.providers)
         return self.choice.choice(PROVIDERS if self._rarely(0.3) or not there else there)
-
-    def _rarely(self, share: float = 0.03) -> bool:
-        return self.choice.random() < share
-
-    def _wrong(self, body: Any) -> Any:
-        """Return the body, every third time with one or more things wrong."""
-        while self._rarely(0.3):
-            body = mutated(self.choice, body)
-        return body
 
     def _headers(self, with_body: bool) -> list[tuple[str, str]]:
         choice = self.choice

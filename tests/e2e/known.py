@@ -16,6 +16,11 @@ class Sent:
     consumer: str
     bytes: bytes
 
+    @property
+    def what(self) -> str:
+        """The route."""
+        return f"{self.method} {self.template}"
+
 
 class Known:
     """What the answers have told: which providers are there, and generations."""

@@ -6,11 +6,11 @@ names of slots) is used again, so that a good part of what is sent is carried ou
 
 import json
 from collections.abc import Callable
-from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.e2e.hostile import TEXTS, garbled, hostile, mutated, written
+from tests.e2e.chance import Chance
+from tests.e2e.hostile import TEXTS, garbled, hostile, written
 from tests.e2e.peer import Answer, head
 
 POOLS = ["a", "b", "region/one", "slow", "d1", "d2", "d3", "d4"]
@@ -56,11 +56,13 @@ class Known:
             self.slots = [*self.slots, *said.get("names", [])][-REMEMBERED:]
 
 
-class PoolFuzzer:
+class PoolFuzzer(Chance):
     """Makes requests, one after the other, from one source of chance."""
 
+    WRONG = 0.25
+
     def __init__(self, seed: object, known: Known) -> None:
-        self.choice = Random(repr(seed))
+        super().__init__(seed)
         self._known = known
         self._lease: tuple[str, str | None] = ("", None)
         lease = "/v1/leases/{id}"
@@ -103,11 +105,7 @@ class PoolFuzzer:
         choice = self.choice
         method, template, body = choice.choice(self.native)
         self._lease = choice.choice(self._known.leases) if self._known.leases else ("x", None)
-        content = written(self._wrong(body())) if body else None
-        if content is not None and self._rarely(0.05):
-            content = garbled(choice, content)
-        if content is None and self._rarely(0.02):
-            content = written(hostile(choice))
+        content = self._content(body)
         headers = [("X-Auth-Token", "admin"), ("Content-Type", "application/json")]
         name = choice.choice(POOLS)
         target = template.replace("{name}", name).replace("{id}", self._lease[0])
@@ -129,15 +127,6 @@ class PoolFuzzer:
             if self._rarely(0.1):
                 content = garbled(choice, content)
         return Sent("second", path, head(method, path + self._query(pairs()), [], content))
-
-    def _rarely(self, share: float = 0.03) -> bool:
-        return self.choice.random() < share
-
-    def _wrong(self, body: Any) -> Any:
-        """Return the body, every fourth time with one or more things wrong."""
-        while self._rarely(0.25):
-            body = mutated(self.choice, body)
-        return body
 
     def _query(self, pairs: list[tuple[str, str]]) -> str:
         texts = [text for text in TEXTS if type(text) is str]

@@ -6,7 +6,6 @@ comes back. `MOORAGE_SEED` repeats a run's choices; what a kill interrupts is up
 """
 
 import asyncio
-import os
 import random
 import signal
 from contextlib import ExitStack, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import cluster
+from tests.e2e.chance import seeded
 from tests.e2e.leasing import (
     LIMIT,
     NOAUTH,
@@ -79,9 +79,5 @@ async def play(database: str, count: int, choice: random.Random) -> None:
 def test_killed_servers_keep_the_limit(servers: int, tmp_path: Path) -> None:
     """One server on SQLite, or two on PostgreSQL, killed again and again among their clients."""
     database = cluster.fresh() if servers > 1 else f"sqlite:///{tmp_path}/m.sqlite"
-    seed = int(os.environ.get("MOORAGE_SEED", random.SystemRandom().getrandbits(32)))
-    try:
+    with seeded() as seed:
         asyncio.run(play(database, servers, random.Random(seed)))
-    except AssertionError as error:
-        error.add_note(f"MOORAGE_SEED={seed}")
-        raise

@@ -7,13 +7,13 @@ times as many.
 import asyncio
 import json
 import os
-import random
 from collections import Counter
 from pathlib import Path
 
+from tests.e2e.chance import judged, seeded
 from tests.e2e.fuzzer import PROVIDERS, Fuzzer
 from tests.e2e.known import Known, Sent
-from tests.e2e.peer import Answer, NoAnswer, Peer, differences
+from tests.e2e.peer import Answer, Peer, differences
 from tests.e2e.server import Server, serve
 
 REQUESTS = 20_000 * (20 if os.environ.get("MOORAGE_SOAK") else 1)
@@ -41,18 +41,7 @@ async def send_all(url: str, fuzzer: Fuzzer, known: Known, count: int, seen: Cou
     """Send requests on one connection, each after the answer to the one before."""
     async with Peer(url) as peer:
         for _ in range(count):
-            sent = fuzzer.next()
-            try:
-                answer = await peer.send(sent.bytes)
-                wrong = complaint(sent, answer)
-                known.learn(sent, answer)
-            except (NoAnswer, TimeoutError, ValueError, KeyError) as error:
-                error.add_note(f"sent: {sent.bytes[:5_000]!r}")
-                raise
-            assert not wrong, f"{wrong}: {answer} to {sent.bytes[:5_000]!r}"
-            seen[f"{answer.status // 100}xx"] += 1
-            if answer.status < 300:
-                seen[f"{sent.method} {sent.template}"] += 1
+            await judged(peer, fuzzer.next(), complaint, known.learn, seen)
 
 
 async def read_everything(url: str) -> None:
@@ -91,16 +80,12 @@ async def whole(server: Server, seed: int) -> Counter[str]:
 
 def test_fuzz(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
-    seed = int(os.environ.get("MOORAGE_SEED", random.randrange(10**9)))
-    try:
+    with seeded() as seed:
         with serve(tmp_path / "ledger", "--auth", "noauth2", "--no-access-log") as server:
             seen = asyncio.run(whole(server, seed))
         said = "".join(server.said)
         assert "Traceback" not in said, said[:5_000]
         assert_useful(seen)
-    except BaseException as error:
-        error.add_note(f"MOORAGE_SEED={seed}")
-        raise
 
 
 def assert_useful(seen: Counter[str]) -> None:

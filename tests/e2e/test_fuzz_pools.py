@@ -6,11 +6,11 @@ times as many.
 
 import asyncio
 import os
-import random
 from collections import Counter
 from pathlib import Path
 
-from tests.e2e.peer import NoAnswer, Peer, differences
+from tests.e2e.chance import judged, seeded
+from tests.e2e.peer import Peer, differences
 from tests.e2e.pool_fuzzer import Known, PoolFuzzer, complaint
 from tests.faces.boskos.ground import Ground, ground
 
@@ -23,17 +23,8 @@ async def send_all(served: Ground, fuzzer: PoolFuzzer, known: Known, seen: Count
     async with Peer(served.server.url) as native, Peer(served.url) as second:
         for _ in range(REQUESTS // CONNECTIONS):
             sent = fuzzer.next()
-            try:
-                answer = await (native if sent.door == "native" else second).send(sent.bytes)
-                wrong = complaint(sent, answer)
-                known.learn(sent, answer)
-            except (NoAnswer, TimeoutError, ValueError, KeyError) as error:
-                error.add_note(f"sent: {sent.bytes[:5_000]!r}")
-                raise
-            assert not wrong, f"{wrong}: {answer} to {sent.bytes[:5_000]!r}"
-            seen[f"{answer.status // 100}xx"] += 1
-            if answer.status < 300:
-                seen[sent.what] += 1
+            door = native if sent.door == "native" else second
+            await judged(door, sent, complaint, known.learn, seen)
 
 
 async def whole(served: Ground, seed: int) -> Counter[str]:
@@ -52,16 +43,12 @@ async def whole(served: Ground, seed: int) -> Counter[str]:
 
 def test_fuzz_of_pools(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
-    seed = int(os.environ.get("MOORAGE_SEED", random.randrange(10**9)))
-    try:
+    with seeded() as seed:
         with ground(tmp_path, "safe", None, "--lease-proxy-seconds-max", "0.01") as served:
             seen = asyncio.run(whole(served, seed))
         said = "".join(served.server.said)
         assert "Traceback" not in said, said[:5_000]
         assert_useful(seen)
-    except BaseException as error:
-        error.add_note(f"MOORAGE_SEED={seed}")
-        raise
 
 
 def assert_useful(seen: Counter[str]) -> None:
