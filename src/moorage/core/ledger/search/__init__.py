@@ -4,12 +4,13 @@ Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`), then 
 (one question from beginning to end). `block.py` holds some thousand providers of whole trees as
 rows, `columns.py` their numbers and marks, `trees.py` who belongs to which tree. `groups.py` says
 which rows can serve a group, `combine.py` combines the groups of one tree. `preference.py` says
-which trees a claim tries first, `words.py` which questions make sense, `explain.py` why nothing was
-found; `providers.py` lists providers. May import: the rest of `core/ledger` but its decisions,
-msgspec, numpy.
+which trees a claim tries first, `choosing.py` tries them. `words.py` says which questions make
+sense, `explain.py` why nothing was found; `providers.py` lists providers. May import: the rest of
+`core/ledger` but its decisions, msgspec, numpy.
 """
 
-from moorage.core.ledger.search.candidates import candidates, preferred
+from moorage.core.ledger.search.candidates import candidates
+from moorage.core.ledger.search.choosing import preferred
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.providers import providers
 

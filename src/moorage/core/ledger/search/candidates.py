@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Order
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery
 from moorage.core.ledger.search.block import Block, Place
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.combine import Combiner, Enough, Found
@@ -25,10 +25,6 @@ from moorage.core.ledger.search.groups import (
     terms,
     with_traits,
 )
-from moorage.core.ledger.search.preference import Scorer, best_first
-
-TREE_CANDIDATES_MAX = 4
-"""Candidates of one tree among those that a claim may choose from."""
 
 
 def candidates(fleet: Fleet, query: CandidateQuery, start: int = 0) -> CandidateAnswer:
@@ -45,26 +41,6 @@ def candidates(fleet: Fleet, query: CandidateQuery, start: int = 0) -> Candidate
     with suppress(Enough):
         search.run(start)
     return CandidateAnswer(found.candidates, _summaries(fleet, query, found), found.exhausted)
-
-
-def preferred(
-    fleet: Fleet,
-    query: CandidateQuery,
-    order: Order,
-    wanted: int,
-    steps_max: int | None = None,
-) -> CandidateAnswer:
-    """Find up to `wanted` candidates, the preferred trees first, without summaries.
-
-    Of one tree at most `TREE_CANDIDATES_MAX` are given, because whoever takes one of them often
-    takes from the others as well. The answer is empty only if there is no candidate at all, or
-    not `exhausted`. The query's own limit has no influence.
-    """
-    found = Found(wanted, steps_max)
-    search = Search(fleet, query, found)
-    with suppress(Enough):
-        search.run_preferred(order, wanted)
-    return CandidateAnswer(found.candidates, [], found.exhausted)
 
 
 def _summaries(fleet: Fleet, query: CandidateQuery, found: Found) -> list[ProviderId]:
@@ -95,12 +71,12 @@ class Search:
         self._fleet = fleet
         self._query = query
         self._found = found
-        self._terms = terms(query.groups)
+        self.terms = terms(query.groups)
         self._needs = shared_needs(query.groups)
         self._rows: dict[Block, list[Rows]] = {}
         self._in_tree: list[Place | None] = []
         self._guests: dict[AggregateId, list[_Guest]] = {}
-        self._combiner = Combiner(query, self._terms, found, fleet.record)
+        self._combiner = Combiner(query, self.terms, found, fleet.record)
 
     def run(self, start: int) -> None:
         """Visit all blocks. Raises Enough at the limit."""
@@ -109,34 +85,13 @@ class Search:
         blocks = self._fleet.blocks
         if self._query.limit is None or not blocks:
             for block in blocks:
-                self._visit(block, self._anchors(block))
+                self.visit(block, self._anchors(block))
             return
         self._run_from(start, self._query.limit)
 
-    def run_preferred(self, order: Order, wanted: int) -> None:
-        """Visit the anchors of all blocks, the preferred ones first. Raises Enough."""
-        if not self.begin():
-            return
-        scorer = Scorer(order, {name for term in self._terms for name in term.resources})
-        found = [(block, self.anchor_rows(block)) for block in self._fleet.blocks]
-        found = [(block, rows) for block, rows in found if len(rows)]
-        if not found:
-            return
-        rows = np.concatenate([rows for _, rows in found])
-        owners = np.repeat(np.arange(len(found)), [len(rows) for _, rows in found])
-        scores = np.concatenate([scorer.scores(block, rows) for block, rows in found])
-        for place in best_first(scores, wanted):
-            have = len(self._found.candidates)
-            self._found.limit = min(wanted, have + TREE_CANDIDATES_MAX)
-            try:
-                self._visit(found[owners[place]][0], [int(rows[place])])
-            except Enough:
-                if not self._found.exhausted or len(self._found.candidates) >= wanted:
-                    raise
-
     def begin(self) -> bool:
         """Look up the trees and sharing providers that matter; False: nothing can be found."""
-        for term in self._terms:
+        for term in self.terms:
             tree = term.group.in_tree
             place = None if tree is None else self._fleet.places.get(tree)
             if tree is not None and place is None:
@@ -164,7 +119,7 @@ class Search:
         if known is None:
             known = [
                 rows_that_serve(block, term, place)
-                for term, place in zip(self._terms, self._in_tree, strict=True)
+                for term, place in zip(self.terms, self._in_tree, strict=True)
             ]
             self._rows[block] = known
         return known
@@ -176,13 +131,13 @@ class Search:
         rows = self._anchors(blocks[first])
         # The next round begins where this one is likely to end.
         cut = rounds * limit % len(rows) if len(rows) else 0
-        self._visit(blocks[first], rows[cut:])
+        self.visit(blocks[first], rows[cut:])
         for block in blocks[first + 1 :]:
-            self._visit(block, self._anchors(block))
+            self.visit(block, self._anchors(block))
         turn = len(self._found.candidates)
         for block in blocks[:first]:
-            self._visit(block, self._anchors(block))
-        self._visit(blocks[first], rows[:cut])
+            self.visit(block, self._anchors(block))
+        self.visit(blocks[first], rows[:cut])
         everything = self._found.candidates
         everything[:] = everything[turn:] + everything[:turn]
 
@@ -228,7 +183,7 @@ class Search:
                 return barred_roots(block, group.aggregates)
         return None
 
-    def _visit(self, block: Block, anchors: list[int]) -> None:
+    def visit(self, block: Block, anchors: list[int]) -> None:
         """Add the candidates of these anchors. Raises Enough at the limit."""
         if not anchors:
             return

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, Order, TraitFilter
 from moorage.core.ledger.search.block import Block, Place
-from moorage.core.ledger.search.candidates import Search, preferred
+from moorage.core.ledger.search.candidates import Search
+from moorage.core.ledger.search.choosing import preferred
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.combine import Found
 from moorage.core.ledger.search.fleet import Fleet
