@@ -18,8 +18,11 @@ VOCABLE_LENGTH_MAX = 255
 TREE_SIZE_MAX = 10_000
 """Providers in one tree that a re-parenting may move at once."""
 
-CANDIDATE_STEPS_MAX = 2_000_000
-"""Combination steps that one candidate search may take before it stops with what it has."""
+CANDIDATE_STEPS_MAX = 10_000_000
+"""Steps that one candidate search may take before it stops with what it has."""
+
+ANCHOR_STEPS_MAX = 10_000
+"""Steps that a search may take at one anchor without finding a candidate before it goes on."""
 
 CLAIM_STEPS_MAX = 200_000
 """As `CANDIDATE_STEPS_MAX`, for a claim: while it is searched for, every other change waits."""

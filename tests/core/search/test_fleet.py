@@ -8,7 +8,8 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider, Tags, Vocable
 from moorage.core.ledger.requests import CandidateQuery, Group
-from moorage.core.ledger.search import Fleet, candidates, combine
+from moorage.core.ledger.search import Fleet, candidates
+from moorage.core.ledger.search.budget import Budget
 from tests.core.search import world
 from tests.core.search.builder import Builder, group
 
@@ -82,15 +83,15 @@ def test_hopeless_combinations_end_at_once() -> None:
         assert (answer.candidates, answer.exhausted) == ([], True)
 
 
-def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_is_bounded() -> None:
     """A search beyond its bound stops with what it has, and says so."""
-    monkeypatch.setattr(combine, "CANDIDATE_STEPS_MAX", 1000)
     builder = Builder()
     builder.add("host")
     for number in range(8):
         builder.add(f"fpga{number}", "host", FPGA=1)
     groups = [group(f"_{number}", FPGA=1) for number in range(8)]
-    answer = builder.ask(*groups, group_policy="isolate")
+    query = CandidateQuery(tuple(groups), group_policy="isolate")
+    answer = candidates(builder.fleet, query, budget=Budget(whole=1000))
     assert 0 < len(answer.candidates) < 1000
     assert not answer.exhausted
 

@@ -3,10 +3,11 @@
 Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`), then `candidates.py`
 (one question from beginning to end). `block.py` holds some thousand providers of whole trees as
 rows, `columns.py` their numbers and marks, `trees.py` who belongs to which tree. `groups.py` says
-which rows can serve a group, `combine.py` combines the groups of one tree. `preference.py` says
-which trees a claim tries first, `choosing.py` tries them. `words.py` says which questions make
-sense, `explain.py` why nothing was found; `providers.py` lists providers. May import: the rest of
-`core/ledger` but its decisions, msgspec, numpy.
+which rows can serve a group, `anchors.py` which trees may serve all of them; `combine.py` and
+`walk.py` combine the groups of one tree, `matching.py` sees dead ends, `budget.py` counts steps.
+`preference.py` says which trees a claim tries first, `choosing.py` tries them. `words.py` says
+which questions make sense, `explain.py` why nothing was found; `providers.py` lists providers. May
+import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
 from moorage.core.ledger.search.candidates import candidates

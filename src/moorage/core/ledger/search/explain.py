@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, Order, TraitFilter
+from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block, Place
-from moorage.core.ledger.search.candidates import Search
 from moorage.core.ledger.search.choosing import preferred
 from moorage.core.ledger.search.columns import Mask
-from moorage.core.ledger.search.combine import Found
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.groups import (
     Term,
@@ -275,10 +274,10 @@ def _count(fleet: Fleet, query: CandidateQuery) -> int:
 
 
 def _anchors(fleet: Fleet, query: CandidateQuery) -> list[tuple[Block, NDArray[np.intp]]]:
-    search = Search(fleet, query, Found(None))
+    search = Search(fleet, query)
     if not search.begin():
         return []
-    return [(block, search.anchor_rows(block)) for block in fleet.blocks]
+    return [(block, search.served_rows(block)) for block in fleet.blocks]
 
 
 def _without(fleet: Fleet, query: CandidateQuery) -> list[str]:

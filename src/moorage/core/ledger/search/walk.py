@@ -1,0 +1,267 @@
+"""The walk over all combinations at one anchor: depth first, lazily, and never lost in dead ends.
+
+A branch is left as soon as nothing below it can hold, so that products of groups and providers are
+never spelled out. Once it has run into a dead end, the walk looks ahead (`matching.py`) before it
+goes deeper: where parts exclude one another from providers, as with `isolate` or with providers of
+one unit, the next candidate is then a polynomial number of steps away, or there is none.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.capacity import has_room, units_ok
+from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
+from moorage.core.ledger.requests import Candidate
+from moorage.core.ledger.search.budget import Budget
+from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.matching import Matching
+
+
+class Conditions(NamedTuple):
+    """What a query demands of all its parts together."""
+
+    isolate: bool
+    """Suffixed groups are served by different providers."""
+    one_per_tree: bool
+    subtrees: int
+    """How many same_subtree conditions there are."""
+    needs: int
+    """A bit for each set of traits that the unsuffixed group requires."""
+    contended: dict[str, list[int]]
+    """The classes that several terms ask for, with the amounts, smallest first."""
+
+    @property
+    def special(self) -> bool:
+        """Is there anything that only a `State` can tell?"""
+        return bool(self.needs or self.subtrees or self.one_per_tree)
+
+
+class Seat:
+    """One provider that may be chosen at this anchor. Sets of seats are integers, a bit each."""
+
+    __slots__ = ("alone", "bit", "gives", "kin", "lineage", "record", "roams", "uuid")
+
+    def __init__(self, record: ProviderRecord, bit: int, gives: int) -> None:
+        self.record = record
+        self.uuid = record.provider.uuid
+        self.alone = (self.uuid,)
+        self.roams = SHARING_TRAIT in record.tags.traits
+        self.bit = bit
+        self.gives = gives
+        """Which of the unsuffixed group's required sets of traits it meets."""
+        self.lineage = bit
+        """The seat itself and all seats above it in its tree."""
+        self.kin = 0
+        """All other seats of its tree."""
+
+
+class Choice(NamedTuple):
+    """One term with the seats that may serve it, and what the choices after it can still add."""
+
+    term: Term
+    seats: list[tuple[Seat, int]]
+    """Who may serve it, with claims: choices with a claim in common exclude one another."""
+    lines: tuple[int, ...]
+    """Which of the query's same_subtree conditions the term is in."""
+    gives_later: int
+    seats_later: tuple[int, ...]
+    """By same_subtree condition: seats that later choices may put into it."""
+
+
+class State(NamedTuple):
+    """What the choices made so far mean for the conditions that few queries have."""
+
+    given: int
+    """Which of the unsuffixed group's required sets of traits are met."""
+    lines: tuple[tuple[int, int], ...]
+    """By same_subtree condition: the seats above (or in) all its chosen ones; the chosen ones."""
+    allocated: int
+    """The seats that give something."""
+
+
+class Node(NamedTuple):
+    """A combination of the first few terms."""
+
+    allocations: dict[ProviderId, dict[str, int]]
+    mappings: dict[str, tuple[ProviderId, ...]]
+    taken: int
+    """The claims of all its choices."""
+    state: State
+    roams: bool
+    """It has sharing providers only."""
+
+
+class Sums:
+    """Whether amounts together are still allowed on one provider, looked up once each."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[ProviderId, str, int], bool] = {}
+
+    def fit(self, seat: Seat, name: str, amount: int) -> bool:
+        """Is the sum of what several terms want of one provider's class still allowed?"""
+        key = (seat.uuid, name, amount)
+        known = self._known.get(key)
+        if known is None:
+            inventory = seat.record.inventories[name]
+            # Minimum and steps bind each part by itself; the maximum binds the sum, too.
+            whole = bool(units_ok(1, inventory.max_unit, 1, amount))
+            known = self._known[key] = whole and has_room(inventory, amount)
+        return known
+
+    def together(
+        self, seat: Seat, held: dict[str, int], more: dict[str, int]
+    ) -> dict[str, int] | None:
+        """Add up amounts on one provider; None: together they are too much for it."""
+        total = held.copy()
+        for name, amount in more.items():
+            if name in total:
+                if not self.fit(seat, name, total[name] + amount):
+                    return None
+                total[name] += amount
+            else:
+                total[name] = amount
+        return total
+
+
+class Walk:
+    """One anchor's choices, walked."""
+
+    def __init__(
+        self, conditions: Conditions, choices: list[Choice], sums: Sums, budget: Budget
+    ) -> None:
+        self._conditions = conditions
+        self._choices = choices
+        self._sums = sums
+        self._budget = budget
+
+    def run(self) -> Iterator[tuple[Candidate, bool]]:
+        """Yield the candidates one by one, and of each whether it has sharing providers only.
+
+        Ends early when the steps are used up; the budget then says so.
+        """
+        budget, choices, last = self._budget, self._choices, len(self._choices) - 1
+        end = budget.patience()
+        nowhere = (-1, 0)  # no seat is chosen: every seat is above all of them
+        root = Node({}, {}, 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
+        if not self._completable(0, root):
+            return
+        levels, found, before = [self._level(0, root)], 0, [0]
+        careful = False
+        while levels:
+            if budget.steps > end:
+                budget.cut = True
+                return
+            node = next(levels[-1], None)
+            depth = len(levels)
+            if node is None:
+                levels.pop()
+                # A dead end: from now on look ahead before going deeper.
+                careful = careful or found == before[depth - 1]
+                before.pop()
+            elif depth > last:
+                found += 1
+                yield Candidate(node.allocations, node.mappings), node.roams
+                end = budget.patience()
+            elif not careful or depth == last or self._completable(depth, node):
+                budget.steps += len(choices[depth].seats)
+                levels.append(self._level(depth, node))
+                before.append(found)
+
+    def _level(self, depth: int, node: Node) -> Iterator[Node]:
+        """Yield the node with every seat that the term at `depth` may have."""
+        choice, sums = self._choices[depth], self._sums
+        suffix, resources = choice.term.suffix, choice.term.resources
+        allocations, mappings, taken, state, roams = node
+        special = self._conditions.special
+        for seat, claims in choice.seats:
+            if claims & taken:
+                continue
+            held = allocations.get(seat.uuid)
+            given = resources if held is None else sums.together(seat, held, resources)
+            if given is None:
+                continue
+            after = self._after(state, choice, seat) if special else state
+            if after is None:
+                continue
+            mapped = mappings.copy()
+            if suffix or suffix not in mapped:
+                mapped[suffix] = seat.alone
+            elif seat.uuid not in mapped[suffix]:
+                mapped[suffix] += seat.alone
+            allocated = allocations
+            if resources:
+                allocated = allocations.copy()
+                allocated[seat.uuid] = given
+            yield Node(allocated, mapped, taken | claims, after, roams and seat.roams)
+
+    def _completable(self, depth: int, node: Node) -> bool:
+        """May the terms from `depth` on still be served together?
+
+        A necessary condition: it looks at one class at a time, and at isolation by itself.
+        """
+        rest = self._choices[depth:]
+        if self._conditions.isolate:
+            parts = [choice for choice in rest if choice.term.is_suffixed]
+            if not self._matched(parts, lambda seat: int(not node.taken & seat.bit)):
+                return False
+        for name in self._conditions.contended:
+            parts = [choice for choice in rest if name in choice.term.resources]
+            amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
+            if not self._matched(parts, self._shares(name, amounts, node)):
+                return False
+        return True
+
+    def _matched(self, parts: list[Choice], room: Callable[[Seat], int]) -> bool:
+        """Can all parts be served when each seat has room for so many of them?"""
+        if not parts:
+            return True
+        matching = Matching([[seat for seat, _ in part.seats] for part in parts], room)
+        complete = matching.complete()
+        self._budget.steps += matching.probes
+        return complete
+
+    def _shares(self, name: str, amounts: list[int], node: Node) -> Callable[[Seat], int]:
+        """Return how many terms a seat can serve with a class, the smallest amounts first.
+
+        `amounts`: of one term, of two together, and so on.
+        """
+        rooms: dict[Seat, int] = {}
+
+        def room(seat: Seat) -> int:
+            count = rooms.get(seat)
+            if count is None:
+                held = node.allocations.get(seat.uuid, _NOTHING).get(name, 0)
+                count = 0
+                while count < len(amounts) and self._sums.fit(seat, name, held + amounts[count]):
+                    count += 1
+                rooms[seat] = count
+            return count
+
+        return room
+
+    def _after(self, state: State, choice: Choice, seat: Seat) -> State | None:
+        """Return the state after a choice; None: no later choice can make it hold."""
+        given, allocated = state.given, state.allocated
+        if not choice.term.is_suffixed:
+            given |= seat.gives
+        if given | choice.gives_later != self._conditions.needs:
+            return None
+        lines = state.lines
+        if choice.lines:
+            changed = list(lines)
+            for number in choice.lines:
+                above, chosen = lines[number][0] & seat.lineage, lines[number][1] | seat.bit
+                if not above & (chosen | choice.seats_later[number]):
+                    return None
+                changed[number] = (above, chosen)
+            lines = tuple(changed)
+        if self._conditions.one_per_tree and choice.term.resources:
+            if allocated & seat.kin:
+                return None
+            allocated |= seat.bit
+        return State(given, lines, allocated)
+
+
+_NOTHING: dict[str, int] = {}
