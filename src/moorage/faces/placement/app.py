@@ -200,7 +200,7 @@ def _route(exchange: Exchange, match: Match, version: int) -> Route:
     method = exchange.scope["method"]
     candidates = match.by_method.get(method)
     if candidates is None:
-        raise _no_method(method, ((b"allow", ", ".join(match.by_method).encode()),))
+        raise _no_method(((b"allow", ", ".join(match.by_method).encode()),))
     if candidates[0].content_first:
         _check_content_type(exchange.headers)
     for route in candidates:
@@ -208,7 +208,7 @@ def _route(exchange: Exchange, match: Match, version: int) -> Route:
             break
     else:
         if candidates[0].too_old == HTTPStatus.METHOD_NOT_ALLOWED:
-            raise _no_method(method)
+            raise _no_method()
         raise ProblemError(HTTPStatus.NOT_FOUND, "")
     if route.content and not route.content_first:
         _check_content_type(exchange.headers)
@@ -217,11 +217,10 @@ def _route(exchange: Exchange, match: Match, version: int) -> Route:
     return route
 
 
-def _no_method(method: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> ProblemError:
+def _no_method(headers: tuple[tuple[bytes, bytes], ...] = ()) -> ProblemError:
     return ProblemError(
         HTTPStatus.METHOD_NOT_ALLOWED,
-        "The method specified is not allowed for this resource.",
-        explanation=f"The method {method} is not allowed for this resource.",
+        "The method specified is not allowed for this resource." if headers else "",
         headers=headers,
     )
 
@@ -258,6 +257,7 @@ def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, bytes]:
 
 
 def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, bytes]:
+    problem.subject = _subject(exchange, problem.status)
     kind = negotiation.error_type(exchange.headers.get("accept", ""))
     if kind == negotiation.HTML:
         body = problems.body_html(problem)
@@ -271,3 +271,14 @@ def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, b
     headers = [*_version_headers(exchange.version), *problem.headers]
     headers.append((b"content-type", shown.encode()))
     return problem.status, headers, body
+
+
+def _subject(exchange: Exchange, status: int) -> str:
+    """Return what of the request made it end with this status."""
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return str(exchange.scope["method"])
+    if status == HTTPStatus.NOT_ACCEPTABLE:
+        return negotiation.accept_shown(exchange.headers.get("accept", ""))
+    if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        return exchange.headers.get("content-type") or "None"
+    return ""

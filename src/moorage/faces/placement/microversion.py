@@ -33,7 +33,9 @@ def negotiate(header: str) -> int:
         return LATEST
     found = _VERSION.fullmatch(text)
     if found is None:
-        raise ProblemError(400, f"Invalid microversion: invalid version string: {text}")
+        raise ProblemError(
+            400, f"Invalid microversion: invalid version string: {text}; {_fault(text)}"
+        )
     major, minor = int(found[1]), int(found[2])
     if major != 1 or minor > LATEST:
         raise ProblemError(
@@ -42,6 +44,16 @@ def negotiate(header: str) -> int:
             members={"max_version": LATEST_TEXT, "min_version": LOWEST_TEXT},
         )
     return minor
+
+
+def _fault(text: str) -> str:
+    """Say why a text is no version; of what is no number, as Python says it."""
+    try:
+        for part in text.split(".", 1):
+            int(part)
+    except ValueError as error:
+        return str(error)
+    return f"it is not written as {LATEST_TEXT} is"
 
 
 def _asked(header: str) -> str:

@@ -1,11 +1,15 @@
 """Which media type an answer may have. Source: RFC 9110, section 12.5.1, "Accept"."""
 
+import re
 from functools import lru_cache
 
 JSON = "application/json"
 HTML = "text/html"
 TEXT = "text/plain"
 
+_ANY = "*/*"
+
+_WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 _EXACT, _SUBTYPES, _ANYTHING = 3, 2, 1
 
 
@@ -17,9 +21,18 @@ def accepts_json(accept: str) -> bool:
 
 @lru_cache(maxsize=256)
 def error_type(accept: str) -> str:
-    """Return the media type of an error body: JSON unless HTML is preferred, else plain text."""
-    best = max((JSON, HTML), key=lambda offer: _quality(accept, offer))
+    """Return the media type of an error body: HTML unless JSON is preferred, else plain text.
+
+    Who does not say what is wanted gets JSON.
+    """
+    accept = accept_shown(accept)
+    best = max((HTML, JSON), key=lambda offer: _quality(accept, offer))
     return best if _quality(accept, best) > 0 else TEXT
+
+
+def accept_shown(accept: str) -> str:
+    """Return what an Accept header comes to: none, and "anything" alone, mean JSON."""
+    return JSON if accept in ("", _ANY) else accept
 
 
 def _quality(accept: str, offer: str) -> float:
@@ -31,10 +44,11 @@ def _quality(accept: str, offer: str) -> float:
     for part in ranges:
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         fit = _fit(name, offer)
-        if fit and all(piece.startswith("q=") for piece in parameters):
-            found = max(found, (fit, _weight(parameters)))
-        elif "/" not in name:
+        weight = _weight(parameters)
+        if "/" not in name or weight is None:
             return 1.0
+        if fit and all(piece.startswith("q=") for piece in parameters):
+            found = max(found, (fit, weight))
     return found[1]
 
 
@@ -43,11 +57,12 @@ def _fit(name: str, offer: str) -> int:
         return _EXACT
     if name == offer.split("/")[0] + "/*":
         return _SUBTYPES
-    return _ANYTHING if name == "*/*" else 0
+    return _ANYTHING if name == _ANY else 0
 
 
-def _weight(parameters: list[str]) -> float:
-    try:
-        return min(max(float(parameters[0][2:]), 0.0), 1.0) if parameters else 1.0
-    except ValueError:
+def _weight(parameters: list[str]) -> float | None:
+    """Return the weight of a range; None when it cannot be read."""
+    if not parameters or not parameters[-1].startswith("q="):
         return 1.0
+    found = _WEIGHT.fullmatch(parameters[-1], 2)
+    return float(found[0]) if found else None

@@ -4,7 +4,8 @@ Source: Placement API reference, "Errors"; OpenStack API working group, "Errors"
 `code` of the body is shown from microversion 1.23 on.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from html import escape
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -95,18 +96,29 @@ EXPLANATIONS = {
     400: "The server could not comply with the request since it is either malformed or "
     "otherwise incorrect.",
     401: "This server could not verify that you are authorized to access the document you "
-    "requested.",
+    "requested. Either you supplied the wrong credentials (e.g., bad password), or your browser "
+    "does not understand how to supply the credentials required.",
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
-    406: "The resource could not be generated that was acceptable to your browser.",
+    405: "The method {} is not allowed for this resource. ",
+    406: "The resource could not be generated that was acceptable to your browser\n"
+    "(content of type {}. ",
     409: "There was a conflict when trying to complete your request.",
     410: "This resource is no longer available. No forwarding address is given.",
     413: "The body of your request was too large for this server.",
     414: "The request URI was too long for this server.",
-    415: "The request media type is not supported by this server.",
+    415: "The request media type {} is not supported by this server.\n",
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",
 }
+"""The sentence that every refusal with a status begins with. Braces stand for its `subject`."""
+
+ABOUT_SUBJECT = frozenset({405, 406, 415})
+"""Statuses whose sentence names something of the request; nothing follows their detail."""
+
+_BREAK = re.compile(r"<br.*?>", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--|-->")
+_TAG = re.compile(r"<.*?>", re.DOTALL)
 
 RETRY_SECONDS = "1"
 """What a 503 advises to wait."""
@@ -115,9 +127,11 @@ RETRY_SECONDS = "1"
 class ProblemError(Exception):
     """A refusal that this dialect words itself.
 
-    `explanation` replaces the stock sentence of the status; `headers` are sent along, `members`
-    are added to the JSON body.
+    `headers` are sent along, `members` are added to the JSON body. `subject` is what the sentence
+    of some statuses names; it is known when the answer is written.
     """
+
+    subject = ""
 
     def __init__(
         self,
@@ -125,7 +139,6 @@ class ProblemError(Exception):
         detail: str,
         code: str = UNDEFINED,
         *,
-        explanation: str | None = None,
         headers: tuple[tuple[bytes, bytes], ...] = (),
         members: dict[str, str] | None = None,
     ) -> None:
@@ -133,7 +146,6 @@ class ProblemError(Exception):
         self.status = int(status)
         self.detail = detail
         self.code = code
-        self.explanation = explanation or EXPLANATIONS[status]
         self.headers = headers
         self.members = members or {}
 
@@ -164,7 +176,7 @@ def body_json(problem: ProblemError, request_id: str, version: int | None) -> by
     shown: dict[str, Any] = {
         "status": problem.status,
         "title": title_of(problem.status),
-        "detail": f"{problem.explanation}\n\n {problem.detail}  ",
+        "detail": _plain(_page(problem)),
     }
     if version is not None and version >= CODE_SINCE:
         shown["code"] = problem.code
@@ -177,23 +189,45 @@ def body_html(problem: ProblemError) -> bytes:
     title = f"{problem.status} {title_of(problem.status)}"
     return (
         f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n"
-        f"  {escape(problem.explanation)}<br /><br />\n{escape(problem.detail)}\n\n"
-        " </body>\n</html>"
+        f"  {_page(problem, _escaped)}\n </body>\n</html>"
     ).encode()
 
 
 def body_text(problem: ProblemError) -> bytes:
     """Return the body for clients that take plain text only."""
-    title = f"{problem.status} {title_of(problem.status)}"
-    return f"{title}\n\n{problem.explanation}\n\n{problem.detail}\n".encode()
+    return f"{problem.status} {title_of(problem.status)}\n\n{_plain(_page(problem))}".encode()
 
 
 def body_unauthorized(problem: ProblemError) -> bytes:
     """Return the body of a 401: it is made before the API proper and has a shape of its own."""
     return msgspec.json.encode(
         {
-            "message": f"{problem.explanation}<br /><br />\n{problem.detail}\n\n",
+            "message": _page(problem),
             "code": f"{problem.status} {title_of(problem.status)}",
             "title": title_of(problem.status),
         }
     )
+
+
+def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
+    """Return what a browser shows; the other forms are made from it.
+
+    Args:
+        problem: the refusal.
+        quoted: makes markup of text.
+    """
+    explanation = EXPLANATIONS[problem.status]
+    if problem.status in ABOUT_SUBJECT:
+        opening = explanation.format(quoted(problem.subject))
+        return f"{opening}<br /><br />\n{quoted(problem.detail)}"
+    return f"{quoted(explanation)}<br /><br />\n{quoted(problem.detail)}\n\n"
+
+
+def _plain(page: str) -> str:
+    """Return a page as one line without markup: what looks like a tag is taken for one."""
+    line = page.replace("\n", " ").replace("\r", "")
+    return _TAG.sub("", _COMMENT.sub("", _BREAK.sub("\n", line)))
+
+
+def _escaped(text: str) -> str:
+    return escape(text).encode("ascii", "xmlcharrefreplace").decode()
