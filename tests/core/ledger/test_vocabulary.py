@@ -98,6 +98,15 @@ def test_class_rename_refusals() -> None:
     assert "Resource class already exists: CUSTOM_B" in refusal.message
 
 
+def test_a_class_may_keep_its_own_name() -> None:
+    """Nothing changes, not even the time."""
+    known = facts()
+    add_class(known, "CUSTOM_GOLD")
+    changes, kept = vocabulary.class_rename(known, NOW, "CUSTOM_GOLD", "CUSTOM_GOLD")
+    assert not changes
+    assert kept == known.classes["CUSTOM_GOLD"]
+
+
 def test_class_delete_refusals() -> None:
     """A standard class, an unknown one, and one that an inventory is of."""
     known = facts()

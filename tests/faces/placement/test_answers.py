@@ -286,3 +286,21 @@ def test_a_service_that_stops_says_so(api: Client) -> None:
     reply = api.ask("PUT", "/traits/CUSTOM_A")
     assert reply.status == 503
     assert reply.headers["retry-after"] == "1"
+
+
+def test_an_empty_name_is_no_condition(api: Client) -> None:
+    """As if it had not been asked for; the other conditions hold."""
+    api.provider(RP)
+    api.provider(CHILD)
+    listed = api.ask("GET", "/resource_providers?name=").json["resource_providers"]
+    assert [each["uuid"] for each in listed] == [RP, CHILD]
+    listed = api.ask("GET", f"/resource_providers?name=&uuid={RP}").json["resource_providers"]
+    assert [each["uuid"] for each in listed] == [RP]
+
+
+def test_a_class_may_keep_its_own_name(api: Client) -> None:
+    """Before 1.7 a class is renamed; to its own name is no conflict."""
+    api.ask("PUT", "/resource_classes/CUSTOM_GOLD")
+    body = {"name": "CUSTOM_GOLD"}
+    reply = api.ask("PUT", "/resource_classes/CUSTOM_GOLD", body, version=6)
+    assert (reply.status, reply.json["name"]) == (200, "CUSTOM_GOLD")

@@ -20,6 +20,8 @@ from tests.faces.placement.client import Client
         ("placement 1.9, compute 2.87", 9),
         ("placement 1.9,placement 1.10", 10),
         ("placement", 0),
+        ("placement\t1.39", 39),
+        ("placement \t 1.5", 5),
     ],
 )
 def test_the_last_entry_for_placement_counts(header: str, version: int) -> None:

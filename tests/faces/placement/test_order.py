@@ -42,6 +42,8 @@ def test_then_the_address_and_the_method(api: Client) -> None:
     assert reply.status == 405
     assert reply.headers["allow"] == "GET, POST"
     assert "The method DELETE is not allowed for this resource." in reply.detail
+    one = api.ask("PATCH", f"/resource_providers/{RP}")
+    assert one.headers["allow"] == "GET, DELETE, PUT"
     assert api.ask("OPTIONS", "/traits").status == 405
     assert api.ask("HEAD", "/traits").status == 405
 
@@ -146,4 +148,74 @@ def test_preflights_need_no_token_and_decorate_nothing_else(api: Client) -> None
     assert "access-control-allow-origin" not in other.headers
     assert (
         api.ask("GET", "/nowhere", origin=origin).headers["access-control-allow-origin"] == origin
+    )
+
+
+def test_the_uuid_of_a_new_provider_comes_before_its_name(api: Client) -> None:
+    """Whoever sends a name of one provider and the UUID of another is told of the UUID."""
+    api.provider(RP)
+    other = "4e6e6d4c-1111-4000-8000-000000000002"
+    api.provider(other)
+    reply = api.ask("POST", "/resource_providers", {"name": RP, "uuid": other})
+    assert (reply.status, reply.code) == (409, "placement.duplicate_name")
+    assert f"Conflicting resource provider uuid: {other} already exists." in reply.detail
+    reply = api.ask("POST", "/resource_providers", {"name": RP, "uuid": NOBODY})
+    assert f"Conflicting resource provider name: {RP} already exists." in reply.detail
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_what_is_reserved_comes_before_the_class(api: Client, method: str) -> None:
+    """Figures are judged before anybody looks whether there is such a class."""
+    api.provider(RP)
+    figures = {"total": 1, "reserved": 2}
+    body: dict[str, Any] = {**figures, "resource_class": "CUSTOM_NO"}
+    if method == "PUT":
+        inventories = {"CUSTOM_NO": {"total": 1}, "VCPU": figures}
+        body = {"resource_provider_generation": 0, "inventories": inventories}
+    reply = api.ask(method, f"/resource_providers/{RP}/inventories", body)
+    assert reply.status == 400
+    assert "The reserved value is greater than total." in reply.detail
+
+
+def test_the_providers_of_a_claim_come_before_its_classes(api: Client) -> None:
+    """Consumers are judged first, then all providers, then classes, then amounts."""
+    api.provider(RP, VCPU=1)
+    claim: dict[str, Any] = {
+        "allocations": {
+            RP: {"resources": {"CUSTOM_NO": 1, "VCPU": 9}},
+            NOBODY: {"resources": {"VCPU": 1}},
+        },
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": 5,
+        "consumer_type": "INSTANCE",
+    }
+    path = "/allocations/4e6e6d4c-1111-4000-8000-00000000c001"
+    assert "expected null but got 5" in api.ask("PUT", path, claim).detail
+    claim["consumer_generation"] = None
+    assert f"Allocation for resource provider '{NOBODY}'" in api.ask("PUT", path, claim).detail
+    del claim["allocations"][NOBODY]
+    assert "No such resource class CUSTOM_NO" in api.ask("PUT", path, claim).detail
+    del claim["allocations"][RP]["resources"]["CUSTOM_NO"]
+    assert api.ask("PUT", path, claim).status == 409
+
+
+def test_a_reshape_that_drops_what_it_takes_says_that_it_is_in_use(api: Client) -> None:
+    """409 with the code of an inventory in use, whoever else takes of it."""
+    api.provider(RP, VCPU=8, DISK_GB=10)
+    consumer = "4e6e6d4c-1111-4000-8000-00000000c001"
+    assert api.claim(consumer, RP, DISK_GB=1).status == 204
+    claim = {
+        "allocations": {RP: {"resources": {"DISK_GB": 2}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": 1,
+        "consumer_type": "INSTANCE",
+    }
+    offer = {RP: {"resource_provider_generation": 2, "inventories": {"VCPU": {"total": 8}}}}
+    body = {"inventories": offer, "allocations": {consumer: claim}}
+    reply = api.ask("POST", "/reshaper", body, x_roles="service")
+    assert (reply.status, reply.code) == (409, "placement.inventory.inuse")
+    assert f"update conflict: Inventory for 'DISK_GB' on resource provider '{RP}' in use." in (
+        reply.detail
     )

@@ -85,7 +85,8 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     UNITS_VIOLATED, CAPACITY_EXCEEDED.
     """
     check_consumers(facts, requests)
-    check_known(facts, requests)
+    check_providers(facts, requests)
+    check_classes(facts, requests)
     shift = shift_of(facts, requests)
     stock = stock_of(facts, shift)
     check_amounts(requests, stock)
@@ -127,8 +128,8 @@ def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
             )
 
 
-def check_known(facts: Facts, requests: list[ConsumerRequest]) -> None:
-    """Raise PROVIDER_UNKNOWN or CLASS_UNKNOWN for what a request names and nobody has made."""
+def check_providers(facts: Facts, requests: list[ConsumerRequest]) -> None:
+    """Raise PROVIDER_UNKNOWN for a provider that a request names and nobody has made."""
     for request in requests:
         for uuid, amounts in request.allocations.items():
             if uuid not in facts.providers:
@@ -138,6 +139,12 @@ def check_known(facts: Facts, requests: list[ConsumerRequest]) -> None:
                     uuid,
                     next(iter(amounts), "none"),
                 )
+
+
+def check_classes(facts: Facts, requests: list[ConsumerRequest]) -> None:
+    """Raise CLASS_UNKNOWN for a resource class that a request names and nobody has made."""
+    for request in requests:
+        for uuid, amounts in request.allocations.items():
             for name in amounts:
                 if not facts.has_class(name):
                     raise MisfitError(

@@ -46,13 +46,14 @@ def replace_all(
 ) -> tuple[Changes, InventoryState]:
     """Let the provider offer exactly `specs`. The generation rises, changed or not.
 
-    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, CLASS_UNKNOWN, INVALID, INVENTORY_IN_USE.
+    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, INVALID, CLASS_UNKNOWN, INVENTORY_IN_USE.
     """
     provider = find(facts, uuid)
     check_generation(provider, generation)
     for name, spec in specs.items():
-        check_class(facts, name, f"Unknown resource class in inventory for provider {uuid}: ")
         check_reserved(uuid, name, spec, full_reserve)
+    for name in specs:
+        check_class(facts, name, f"Unknown resource class in inventory for provider {uuid}: ")
     changed = rewritten(facts, now, uuid, specs)
     in_use = [
         name
@@ -74,11 +75,11 @@ def create(
 ) -> tuple[Changes, InventoryState]:
     """Offer one more resource class.
 
-    Raises PROVIDER_NOT_FOUND, CLASS_UNKNOWN, INVALID, INVENTORY_EXISTS.
+    Raises PROVIDER_NOT_FOUND, INVALID, CLASS_UNKNOWN, INVENTORY_EXISTS.
     """
     provider = find(facts, uuid)
-    check_class(facts, name)
     check_reserved(uuid, name, spec, full_reserve)
+    check_class(facts, name)
     if name in facts.inventories_of(uuid):
         raise Error(
             Code.INVENTORY_EXISTS,

@@ -53,9 +53,10 @@ def create(
             "parent provider UUID cannot be same as UUID.",
         )
     root = uuid if parent is None else _parent(facts, parent).root
-    _check_name_free(facts, name, uuid)
+    _check_name(name)
     if uuid in facts.providers:
         raise _duplicate("uuid", uuid)
+    _check_name_free(facts, name, uuid)
     provider = Provider(uuid, name, 0, parent, root, now, now)
     return Changes(providers={uuid: provider}), provider
 
@@ -78,6 +79,7 @@ def update(
     below: dict[ProviderId, Provider | None] = {}
     if move and parent != after.parent:
         after, below = _move(facts, now, after, parent, free)
+    _check_name(name)
     _check_name_free(facts, name, uuid)
     return Changes(providers={uuid: after, **below}), after
 
@@ -109,9 +111,12 @@ def delete(facts: Facts, uuid: ProviderId) -> Changes:
     )
 
 
-def _check_name_free(facts: Facts, name: str, uuid: ProviderId) -> None:
+def _check_name(name: str) -> None:
     if not name:
         raise Error(Code.INVALID, "JSON does not validate: '' should be non-empty (name)")
+
+
+def _check_name_free(facts: Facts, name: str, uuid: ProviderId) -> None:
     if facts.names.get(name, uuid) != uuid:
         raise _duplicate("name", name)
 

@@ -26,21 +26,26 @@ def reshape(
     """Let the listed providers offer, and the listed consumers hold, exactly what is given.
 
     Raises PROVIDER_NOT_FOUND (inventories), PROVIDER_GENERATION, CONSUMER_GENERATION,
-    PROVIDER_UNKNOWN (allocations), CLASS_UNKNOWN, INVENTORY_MISSING, UNITS_VIOLATED,
-    CAPACITY_EXCEEDED, INVENTORY_IN_USE: in this order, the first one counts.
+    PROVIDER_UNKNOWN (allocations), CLASS_UNKNOWN (inventories, then allocations),
+    INVENTORY_MISSING, UNITS_VIOLATED, CAPACITY_EXCEEDED, INVENTORY_IN_USE: in this order, the
+    first one counts.
     """
     _check_providers(facts, inventories)
     allocations.check_consumers(facts, requests)
-    allocations.check_known(facts, requests)
+    allocations.check_providers(facts, requests)
     for _, specs in inventories.values():
         for name in specs:
             check_class(facts, name)
+    allocations.check_classes(facts, requests)
     shift = allocations.shift_of(facts, requests)
     final = _final(facts, now, inventories)
-    stock = allocations.stock_of(facts, shift, final)
+    offered = {key: inventory for key, inventory in final.items() if inventory is not None}
+    # A class that is dropped counts as it was, so that whoever takes it is told that it is in use.
+    stock = allocations.stock_of(facts, shift, offered)
     allocations.check_amounts(requests, stock)
     allocations.check_capacity(shift, stock)
     _check_dropped(facts, final, shift)
+    stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
     changes = Changes(inventories=final)
     changes.inventories.update(allocations.used_after(shift, stock, now))
     changes.consumers = allocations.consumers_after(facts, now, requests)

@@ -46,7 +46,7 @@ def class_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, bool]:
 
 
 def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Changes, Vocable]:
-    """Give a custom class another name, wherever it is used.
+    """Give a custom class another name, wherever it is used. Its own name changes nothing.
 
     Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_EXISTS, INVALID.
     """
@@ -56,6 +56,8 @@ def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Change
     if before is None:
         raise _class_not_found(old)
     _check_custom_class(new)
+    if new == old:
+        return Changes(), before
     if facts.has_class(new):
         raise Error(Code.CLASS_EXISTS, f"Resource class already exists: {new}")
     renamed = Vocable(new, before.created_at, now)

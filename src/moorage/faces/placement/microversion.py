@@ -60,7 +60,7 @@ def _asked(header: str) -> str:
     """Return the version named last for this service."""
     asked = LOWEST_TEXT
     for entry in header.split(","):
-        service, _, version = entry.strip().partition(" ")
-        if service.lower() == SERVICE and version:
-            asked = version.strip()
+        words = entry.split(None, 1)
+        if len(words) > 1 and words[0].lower() == SERVICE:
+            asked = words[1].strip()
     return asked

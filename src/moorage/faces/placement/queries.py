@@ -79,7 +79,7 @@ def provider_query(query_string: bytes, version: int, limits: Limits) -> Provide
     parameters.check(pairs, "providers", version)
     last = dict(pairs)
     query = ProviderQuery(
-        name=last.get("name"),
+        name=last.get("name") or None,
         uuid=ProviderId(last["uuid"].lower()) if "uuid" in last else None,
         in_tree=ProviderId(last["in_tree"].lower()) if "in_tree" in last else None,
         resources=resources_parse(last["resources"]) if "resources" in last else {},

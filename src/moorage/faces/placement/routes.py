@@ -58,8 +58,8 @@ _PROVIDERS = (
     Route("GET", f"/{_RP}", providers.index, f"{_RP}:list", accept=True),
     Route("POST", f"/{_RP}", providers.create, f"{_RP}:create", content=True),
     Route("GET", _ONE, providers.show, f"{_RP}:show", accept=True),
-    Route("PUT", _ONE, providers.update, f"{_RP}:update", content=True),
     Route("DELETE", _ONE, providers.delete, f"{_RP}:delete"),
+    Route("PUT", _ONE, providers.update, f"{_RP}:update", content=True),
     Route("GET", f"{_ONE}/usages", usages.provider_index, f"{_RP}:usages", accept=True),
     Route(
         "GET",
