@@ -18,7 +18,7 @@ CLUSTER := $(BIN)/python -m tests.cluster
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test check bench soak mutate conformance client format zipapp lock openapi clean
+.PHONY: help run run-postgres test check bench soak mutate conformance compare client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
@@ -46,6 +46,9 @@ check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage, on both engines
 	$(CONFORMANCE) --moorage $(BIN)/moorage
 	$(CLUSTER) - sh -c '$(CONFORMANCE) --moorage $(BIN)/moorage --database "$$MOORAGE_DATABASE"'
+
+compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
+	$(BIN)/python -m tests.compare $(ARGS)
 
 client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 

@@ -44,7 +44,8 @@ PIECES = [
 Body = Callable[[], Any] | None
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text as it stands in a query string."""
     return quote(text, safe=":,!", errors="replace")
 
 
@@ -163,7 +164,7 @@ class Fuzzer(Chance):
 
     # Query strings.
 
-    def _query(self, template: str) -> str:
+    def _pairs(self, template: str) -> list[tuple[str, str]]:
         makers = {
             "/resource_providers": self._provider_query,
             "/allocation_candidates": self._candidate_query,
@@ -171,13 +172,16 @@ class Fuzzer(Chance):
             "/traits": self._trait_query,
         }
         make = makers.get(template)
-        pairs = make() if make else []
+        return make() if make else []
+
+    def _query(self, template: str) -> str:
+        pairs = self._pairs(template)
         while pairs and self._rarely(0.25):
             at = self.choice.randrange(len(pairs))
             pairs[at] = self._wrong_pair(*pairs[at])
         if self._rarely(0.02):
             pairs += [(self.choice.choice(["x", "", "limit", "\0"]), str(hostile(self.choice)))]
-        text = "&".join(f"{_escaped(key)}={_escaped(value)}" for key, value in pairs)
+        text = "&".join(f"{escaped(key)}={escaped(value)}" for key, value in pairs)
         return text + self.choice.choice(["&%ff=%fe", "&&=", "&a", "%"]) if self._rarely() else text
 
     def _wrong_pair(self, key: str, value: str) -> tuple[str, str]:
@@ -264,8 +268,11 @@ class Fuzzer(Chance):
     def _class(self) -> str:
         return self.choice.choice(CLASSES)
 
-    def _generation(self) -> int:
+    def _generation(self) -> Any:
         return self._known.providers.get(self._provider, 0)
+
+    def _consumer_generation(self) -> Any:
+        return self._known.consumers.get(self._consumer)
 
     def _provider_new(self) -> Any:
         body: dict[str, Any] = {
@@ -328,7 +335,7 @@ class Fuzzer(Chance):
         if version >= 8:
             body |= {"project_id": "project", "user_id": "user"}
         if version >= 28:
-            body["consumer_generation"] = self._known.consumers.get(self._consumer)
+            body["consumer_generation"] = self._consumer_generation()
             if self._rarely(0.2):
                 body["allocations"] = {}
         if version >= 34 and self._rarely(0.2):

@@ -1,6 +1,7 @@
 """Values and texts that break parsers, and a JSON writer that can write what no library would."""
 
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -82,35 +83,35 @@ def _key(key: Any) -> bytes:
     return written(key) if isinstance(key, str | Raw) else json.dumps(str(key)).encode()
 
 
-def mutated(choice: Random, value: Any) -> Any:
-    """Return the value with one thing changed, somewhere inside."""
+def mutated(choice: Random, value: Any, wrong: Callable[[Random], Any] = hostile) -> Any:
+    """Return the value with one thing changed, somewhere inside; `wrong` makes what is put in."""
     if isinstance(value, Pairs):
         value = dict(value)
     if isinstance(value, dict) and value and choice.random() < 0.85:
-        return _mutated_object(choice, value)
+        return _mutated_object(choice, value, wrong)
     if isinstance(value, list) and value and choice.random() < 0.7:
         at = choice.randrange(len(value))
         way = choice.random()
         if way < 0.6:
-            return [*value[:at], mutated(choice, value[at]), *value[at + 1 :]]
+            return [*value[:at], mutated(choice, value[at], wrong), *value[at + 1 :]]
         return [*value, value[at]] if way < 0.8 else value[:at] + value[at + 1 :]
-    return hostile(choice)
+    return wrong(choice)
 
 
-def _mutated_object(choice: Random, value: dict[Any, Any]) -> Any:
+def _mutated_object(choice: Random, value: dict[Any, Any], wrong: Callable[[Random], Any]) -> Any:
     key = choice.choice(list(value))
     way = choice.random()
     if way < 0.6:
-        return {**value, key: mutated(choice, value[key])}
+        return {**value, key: mutated(choice, value[key], wrong)}
     rest = {k: v for k, v in value.items() if k != key}
     if way < 0.7:
         return rest
     if way < 0.8:
-        return Pairs([*value.items(), (key, choice.choice([value[key], hostile(choice)]))])
+        return Pairs([*value.items(), (key, choice.choice([value[key], wrong(choice)]))])
     name = choice.choice(TEXTS)
     if way < 0.9:
         return Pairs([*rest.items(), (name, value[key])])
-    return Pairs([*value.items(), (name, hostile(choice))])
+    return Pairs([*value.items(), (name, wrong(choice))])
 
 
 def garbled(choice: Random, text: bytes) -> bytes:

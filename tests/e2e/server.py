@@ -26,7 +26,7 @@ class NotStarted(Exception):
 
 
 class Server:
-    """One `moorage serve` in a process of its own; use it as a context manager.
+    """A server, such as `moorage serve`, in a process of its own; use it as a context manager.
 
     `url` is the address from the ready line, `pid` the process, `said` every line it wrote (its
     standard output and error together) until now.
@@ -37,14 +37,16 @@ class Server:
         command: Sequence[str],
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
+        ready: re.Pattern[str] = READY,
     ) -> None:
-        """Start the command and wait for the ready line.
+        """Start the command and wait for the ready line, which names the address as `url`.
 
         Raises:
             NotStarted: no ready line within READY_SECONDS, or the process ended before it.
         """
         self.said: list[str] = []
         self.url = ""
+        self._line = ready
         self._ready = threading.Event()
         self.process = subprocess.Popen(
             [*command],
@@ -74,7 +76,7 @@ class Server:
         with lines:
             for line in lines:
                 self.said.append(line)
-                found = READY.search(line)
+                found = self._line.search(line)
                 if found and not self.url:
                     self.url = found["url"]
                     self._ready.set()

@@ -1,0 +1,168 @@
+"""The original, openstack-placement, as a process of its own: one thread, SQLite, `noauth2`.
+
+It runs in the environment that has the original (`.venv-conformance`) and needs nothing else of
+this project:
+
+    python tests/compare/original.py FOLDER
+
+It writes its address as its only line and serves until it is told to end. Three addresses are not
+the original's: `POST /_original/reset` puts the empty database back, `GET /_original/generations`
+tells the generations of its providers and consumers, so that the next request can name them, and
+`POST /_original/orphans` removes the consumers that its refused requests have left behind.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from wsgiref.handlers import SimpleHandler
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+import jsonschema
+from placement import wsgi
+
+SETTINGS = """\
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///{database}
+sync_on_startup = true
+sqlite_synchronous = false
+[oslo_policy]
+enforce_scope = true
+[DEFAULT]
+log_file = {log}
+default_log_levels = placement=WARNING,alembic=WARNING
+"""
+GENERATIONS = {
+    "providers": "SELECT uuid, generation FROM resource_providers",
+    "consumers": "SELECT uuid, generation FROM consumers",
+}
+ORPHANS = "FROM consumers WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
+
+Application = Callable[..., Any]
+
+LINE_MAX = 65_537
+
+
+class Database:
+    """Its SQLite file, and a copy of it from before the first request."""
+
+    def __init__(self, file: Path) -> None:
+        self._live = sqlite3.connect(file)
+        self._empty = sqlite3.connect(":memory:")
+        self._live.backup(self._empty)
+
+    def reset(self) -> None:
+        """Put the copy back; connections that are open see it at their next statement."""
+        self._empty.backup(self._live)
+
+    def generations(self) -> dict[str, dict[str, int]]:
+        """Return the generations of all providers and consumers."""
+        with contextlib.closing(self._live.cursor()) as cursor:
+            return {what: dict(cursor.execute(sql)) for what, sql in GENERATIONS.items()}
+
+    def forget_orphans(self) -> list[str]:
+        """Remove consumers that hold nothing; return them."""
+        with self._live:
+            found = [uuid for (uuid,) in self._live.execute(f"SELECT uuid {ORPHANS}")]
+            self._live.execute(f"DELETE {ORPHANS}")
+        return found
+
+
+def with_reset(application: Application, database: Database) -> Application:
+    """Add the addresses that are not the original's."""
+    acts: dict[str, Callable[[], Any]] = {
+        "/_original/reset": database.reset,
+        "/_original/generations": database.generations,
+        "/_original/orphans": database.forget_orphans,
+    }
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        act = acts.get(environ["PATH_INFO"])
+        if act is None:
+            return application(environ, start)
+        body = json.dumps(act()).encode()
+        start("200 OK", [("content-length", str(len(body)))])
+        return [body]
+
+    return answer
+
+
+def check_schemas_once() -> None:
+    """Let jsonschema look at each schema once, not at every request: half of the time goes there.
+
+    What is accepted and what is told stays the same: the schemas are constants of the original.
+    """
+    for kind in (jsonschema.Draft4Validator, jsonschema.Draft202012Validator):
+        kind.check_schema = cache_by_identity(kind.check_schema)
+
+
+def cache_by_identity(check: Callable[..., None]) -> Callable[..., None]:
+    """Return a check that does nothing when it is handed the same object again."""
+    seen: dict[int, Any] = {}
+
+    def checked(schema: Any, *more: Any, **others: Any) -> None:
+        if id(schema) not in seen:
+            check(schema, *more, **others)
+            seen[id(schema)] = schema
+
+    return checked
+
+
+class Response(SimpleHandler):
+    """One answer on a connection that stays open."""
+
+    http_version = "1.1"
+
+
+class Connection(WSGIRequestHandler):
+    """The requests of one connection, one after the other."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: WSGIServer
+
+    def handle(self) -> None:
+        """Answer until the other side closes; bodies are read whole, so that none is left over."""
+        self.close_connection = False
+        while not self.close_connection:
+            self.raw_requestline = self.rfile.readline(LINE_MAX)
+            if not self.raw_requestline or not self.parse_request():
+                return
+            length = self.headers.get("content-length") or "0"
+            body = io.BytesIO(self.rfile.read(int(length) if length.isdigit() else 0))
+            response = Response(body, self.wfile, sys.stderr, self.get_environ(), False)
+            response.run(self.server.get_app())
+            self.wfile.flush()
+
+    def get_environ(self) -> dict[str, Any]:
+        """An absent content type is empty, as uwsgi and mod_wsgi say it; wsgiref makes one up."""
+        environ: dict[str, Any] = super().get_environ()
+        environ["CONTENT_TYPE"] = self.headers.get("content-type") or ""
+        return environ
+
+
+def main(folder: Path) -> None:
+    """Serve on a free port of 127.0.0.1."""
+    file = folder / "placement.db"
+    settings = folder / "placement.conf"
+    settings.write_text(SETTINGS.format(database=file, log=folder / "placement.log"))
+    os.environ["OS_PLACEMENT_CONFIG_DIR"] = str(folder)
+    check_schemas_once()
+    application = wsgi.init_application()
+    with WSGIServer(("127.0.0.1", 0), Connection) as server:
+        server.set_app(with_reset(application, Database(file)))
+        sys.stdout.write(f"original: serving http://127.0.0.1:{server.server_port}\n")
+        sys.stdout.flush()
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())

@@ -1,0 +1,123 @@
+"""Play a sequence on both sides and tell what differs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.compare.asks import Ask, Generations
+from tests.compare.deliberate import deliberate_of
+from tests.compare.differences import Difference
+from tests.compare.exchange import Exchange, removal
+from tests.compare.looks import looks
+from tests.compare.sequences import Sequence
+from tests.compare.sides import Sides
+
+LOOK_EVERY = 60
+"""After so many requests everything is read from both sides."""
+
+MAY_LEAVE_ORPHANS = {"/allocations", "/allocations/{consumer}", "/reshaper"}
+
+
+@dataclass(slots=True)
+class Finding:
+    """A difference that no reason is known for."""
+
+    engine: str
+    exchange: Exchange
+    difference: Difference
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a sequence went: what was sent, what was found, and whether the two have parted."""
+
+    sent: list[Ask] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    tolerated: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
+    forked: bool = False
+
+
+class Player:
+    """Sends requests to both sides and judges the answers.
+
+    `survey` True: goes on after a finding for as long as the two are in the same state.
+    """
+
+    def __init__(self, sides: Sides, *, survey: bool = False) -> None:
+        self.sides = sides
+        self.survey = survey
+        self.outcome = Outcome()
+
+    async def generate(self, seed: object, count: int) -> Outcome:
+        """Play a new sequence."""
+        await self._begin()
+        sequence = Sequence(seed)
+        for ask in sequence.fleet():
+            if await self._sent(ask):
+                return self.outcome
+        for n in range(1, count + 1):
+            if await self._sent(sequence.ask(await self.sides.generations())):
+                return self.outcome
+            if n % LOOK_EVERY == 0 and await self._looked():
+                return self.outcome
+        await self._looked()
+        return self.outcome
+
+    async def repeat(self, asks: Iterable[Ask]) -> Outcome:
+        """Play these, then look at everything."""
+        await self._begin()
+        for ask in asks:
+            if await self._sent(ask):
+                return self.outcome
+        await self._looked()
+        return self.outcome
+
+    async def _begin(self) -> None:
+        self.outcome = Outcome()
+        await self.sides.reset()
+
+    async def _sent(self, ask: Ask) -> bool:
+        """Send one and judge it; True: the sequence ends here."""
+        self.outcome.sent.append(ask)
+        return await self._judged(ask, await self.sides.generations())
+
+    async def _looked(self) -> bool:
+        """Read everything from both sides; the two have parted if anything differs."""
+        known = await self.sides.generations()
+        before = len(self.outcome.findings)
+        for ask in looks(known):
+            if await self._judged(ask, known):
+                return True
+        found = self.outcome.findings[before:]
+        return any(finding.difference.aspect.startswith(("body", "status")) for finding in found)
+
+    async def _judged(self, ask: Ask, known: Generations) -> bool:
+        self.outcome.requests += 1
+        theirs, ours = await self.sides.send(ask, known)
+        for engine, answer in ours.items():
+            exchange = Exchange(ask, known, theirs, answer)
+            await exchange.complete(self.sides)
+            if (made := exchange.made_up()) is not None:
+                await self._removed(engine, *made)
+            for difference in exchange.differences():
+                self._noted(engine, exchange, difference)
+        if ask.template in MAY_LEAVE_ORPHANS and ask.method != "GET":
+            left = await self.sides.forget_orphans()
+            self.outcome.tolerated["consumers left behind"] += bool(left)
+        return self.outcome.forked or (bool(self.outcome.findings) and not self.survey)
+
+    async def _removed(self, name: str, theirs: str, ours: str) -> None:
+        """Remove a provider that each side has given a UUID of its own."""
+        for side, uuid in ((self.sides.original, theirs), (self.sides.others[name], ours)):
+            answer = await side.peer.send(removal(uuid).bytes(Generations()))
+            assert answer.status == 204 or side is self.sides.original, answer
+
+    def _noted(self, engine: str, exchange: Exchange, difference: Difference) -> None:
+        reason = deliberate_of(exchange, difference)
+        if reason is None:
+            self.outcome.findings.append(Finding(engine, exchange, difference))
+            self.outcome.forked |= exchange.parts
+        else:
+            self.outcome.tolerated[reason.name] += 1
+            self.outcome.forked |= reason.forks

@@ -1,0 +1,188 @@
+"""Seeded sequences of requests for both sides: a small fleet first, then anything.
+
+The names are few, so that requests meet: trees, sharing providers, claims on the same room. About
+a sixth of the requests has something wrong on purpose.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from tests.compare.asks import ADMIN, NOTHING, VERSION, Ask, Generation, Generations, plain
+from tests.e2e.fuzzer import (
+    ACCEPTS,
+    BAD_VERSIONS,
+    CLASSES,
+    CONSUMERS,
+    CONTENT_TYPES,
+    NEWEST,
+    PROVIDERS,
+    TRAITS,
+    Fuzzer,
+    escaped,
+)
+from tests.e2e.hostile import mutated
+from tests.e2e.known import Known
+
+HOSTS = PROVIDERS[:4]
+"""Roots of the fleet that a sequence begins with; the other providers become their children."""
+
+SHARER = PROVIDERS[9]
+NAMES = [*CLASSES, "CUSTOM_NOSUCH"]
+TRAIT_NAMES = [*TRAITS, "CUSTOM_NOSUCH"]
+WRONG: list[Any] = [
+    *(None, True, False, 0, -1, 1, 2, 1.0, 1.5, 4.0, 2_147_483_647, 2_147_483_648, 1e30),
+    *("", " ", "x", "VCPU", "CUSTOM_NOSUCH", "custom_a", "CUSTOM_", "é", "x" * 201, "x" * 256),
+    *("99999999-9999-4999-8999-999999999999", "not-a-uuid", PROVIDERS[0], CONSUMERS[0]),
+    *([], {}, [None], {"a": 1}, [1, 1]),
+]
+WRONG_PIECES = ["x", "VCPU", "CUSTOM_NOSUCH", "not-a-uuid", "99999999-9999-4999-8999-999999999999"]
+WRONG_PAIRS = ["x=1", "limit=0", "limit=x", "name=", "uuid=x", "resources=", "member_of=", "a", "="]
+
+
+def tame(choice: Random) -> Any:
+    """Return a value that is probably not what is expected in its place, and legal JSON."""
+    return choice.choice(WRONG)
+
+
+class Sequence(Fuzzer):
+    """Makes requests as data; `known` is what is there before each."""
+
+    WRONG = 0.1
+
+    def __init__(self, seed: object) -> None:
+        super().__init__(seed, Known())
+        self.known = Generations()
+
+    def fleet(self) -> Iterator[Ask]:
+        """Yield what builds a fleet: hosts, children, a sharing provider, what they have."""
+        self._version = NEWEST
+        for name in ("CUSTOM_A", "CUSTOM_B"):
+            yield plain("PUT", f"/resource_classes/{name}", template="/resource_classes/{class}")
+        for name in ("CUSTOM_S", "CUSTOM_T"):
+            yield plain("PUT", f"/traits/{name}", template="/traits/{trait}")
+        for n, uuid in enumerate(PROVIDERS):
+            if uuid not in (*HOSTS, SHARER) and self._rarely(0.3):
+                continue
+            self._provider = uuid
+            body = {"name": f"name-{n}", "uuid": uuid}
+            if uuid not in (*HOSTS, SHARER):
+                body["parent_provider_uuid"] = self.choice.choice(PROVIDERS[: max(1, n - 2)])
+            yield plain("POST", "/resource_providers", body=body)
+            yield from self._equipped(uuid)
+
+    def _equipped(self, uuid: str) -> Iterator[Ask]:
+        one = "/resource_providers/{provider}"
+        for part, make in (
+            ("/inventories", self._inventories),
+            ("/traits", self._traits),
+            ("/aggregates", self._aggregates),
+        ):
+            if self._rarely(0.75):
+                body = make()
+                if uuid == SHARER and part == "/traits":
+                    body["traits"] = ["MISC_SHARES_VIA_AGGREGATE"]
+                path = f"/resource_providers/{uuid}{part}"
+                yield plain("PUT", path, body=body, template=one + part)
+
+    def ask(self, known: Generations) -> Ask:
+        """Return the next request."""
+        self.known = known
+        choice = self.choice
+        method, template, body = choice.choice(self.routes)
+        self._version = NEWEST if choice.random() < 0.4 else choice.randint(0, NEWEST)
+        self._provider = self._one_provider()
+        self._consumer = self._one_consumer()
+        wrong = self._rarely(0.17)
+        content = NOTHING if body is None else body()
+        while wrong and content is not NOTHING and self._rarely(0.7):
+            content = mutated(choice, content, tame)
+        path, query = self._path(template, wrong), self._pieces(template, wrong)
+        headers = self._said(content is not NOTHING, wrong)
+        if wrong and self._rarely(0.03):
+            method = choice.choice(["PATCH", "OPTIONS", "HEAD", "PUT", "POST", "DELETE", "GET"])
+        return Ask(method, template, path, query, headers, content)
+
+    def _one_provider(self) -> str:
+        there = sorted(set(self.known.providers) & set(PROVIDERS))
+        return self.choice.choice(PROVIDERS if self._rarely(0.1) or not there else there)
+
+    def _one_consumer(self) -> str:
+        return self.choice.choice(CONSUMERS)
+
+    def _generation(self) -> Any:
+        return Generation(self._provider, off_by=self._off())
+
+    def _consumer_generation(self) -> Any:
+        return Generation(self._consumer, consumer=True, off_by=self._off())
+
+    def _off(self) -> int:
+        return self.choice.choice([-1, 1, 5]) if self._rarely(0.03) else 0
+
+    def _said(self, with_body: bool, wrong: bool) -> tuple[tuple[str, str], ...]:
+        version = "latest" if self._version == NEWEST and self._rarely() else f"1.{self._version}"
+        found = [(VERSION, f"placement {version}"), *ADMIN]
+        if with_body:
+            found.append(("Content-Type", "application/json"))
+        if self._version == 0 and self._rarely(0.5):
+            del found[0]
+        if wrong and self._rarely(0.2):
+            way = self.choice.randrange(5)
+            if way == 0:
+                found[0] = (VERSION, self.choice.choice(BAD_VERSIONS))
+            elif way == 1:
+                found = found[:-1] if with_body else found[:-2]
+            elif way == 2:
+                found.append(("Accept", self.choice.choice(ACCEPTS)))
+            elif way == 3 and with_body:
+                found[-1] = ("Content-Type", self.choice.choice(CONTENT_TYPES))
+            elif way == 4:
+                found = [pair for pair in found if pair[0] != "X-Roles"] + [("X-Roles", "reader")]
+        return tuple(found)
+
+    def _path(self, template: str, wrong: bool) -> str:
+        path = template.format_map(
+            {
+                "provider": self._provider,
+                "consumer": self._consumer,
+                "class": self._class(),
+                "trait": self.choice.choice(TRAIT_NAMES if self._rarely(0.1) else TRAITS),
+            }
+        )
+        if wrong and self._rarely(0.1):
+            parts = path.split("/")
+            at = self.choice.randrange(1, len(parts))
+            parts[at : at + self.choice.randint(0, 1)] = [self.choice.choice(WRONG_PIECES)]
+            path = "/".join(parts)
+        return path
+
+    def _pieces(self, template: str, wrong: bool) -> tuple[str, ...]:
+        pairs = self._pairs(template)
+        while wrong and pairs and self._rarely(0.4):
+            at = self.choice.randrange(len(pairs))
+            pairs[at] = self._wrong_pair(*pairs[at])
+        if wrong and pairs and self._rarely(0.1):
+            pairs.append(self.choice.choice(pairs))
+        pieces = [f"{escaped(key)}={escaped(value)}" for key, value in pairs]
+        if wrong and self._rarely(0.05):
+            pieces.append(self.choice.choice(WRONG_PAIRS))
+        return tuple(piece for piece in pieces if piece)
+
+    def _wrong_pair(self, key: str, value: str) -> tuple[str, str]:
+        letter = self.choice.choice("aZ0_-:,!=+ %\n")
+        at = self.choice.randrange(len(value) + 1)
+        return self.choice.choice(
+            [
+                (key, self.choice.choice(WRONG_PIECES)),
+                (key, value[:at] + letter + value[at:]),
+                (key, value[:at]),
+                (key + letter, value),
+                (key, "!" + value),
+                (key, "in:" + value),
+                (key, value + ":" + "9" * 30),
+                (key, f"{value},{value}"),
+            ]
+        )
+
+    def _class(self) -> str:
+        return self.choice.choice(NAMES if self._rarely(0.05) else CLASSES)

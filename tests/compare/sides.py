@@ -1,0 +1,118 @@
+"""The two sides: the original and Moorage, each a server of its own, each on an empty database."""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tests.compare.asks import Ask, Generations
+from tests.e2e.peer import Answer, Peer, head
+from tests.e2e.server import Server, serve
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = ROOT / ".venv-conformance/bin/python"
+ORIGINAL = Path(__file__).with_name("original.py")
+READY = re.compile(r"original: serving (?P<url>\S+)")
+RESET_ORIGINAL = head("POST", "/_original/reset", [], b"")
+RESET_OURS = head("POST", "/_testing/reset", [], b"{}")
+FORGET_ORPHANS = head("POST", "/_original/orphans", [], b"")
+GENERATIONS = head("GET", "/_original/generations", [], None)
+
+
+class Absent(Exception):
+    """There is no environment with the original; the message says how to make it."""
+
+
+@contextlib.contextmanager
+def original(folder: Path, hashes: str = "0") -> Iterator[Server]:
+    """Run the original with its database in a folder, made if it is not there.
+
+    `hashes` is the seed of its hashes: some of its lists come in the order of a set, and a run is
+    to be repeatable.
+    """
+    if not PYTHON.exists():
+        raise Absent(f"{PYTHON} is not there: `make .venv-conformance/stamp` builds it")
+    folder.mkdir(exist_ok=True)
+    environment = {**os.environ, "PYTHONHASHSEED": hashes}
+    with Server([str(PYTHON), "-P", str(ORIGINAL), str(folder)], environment, ready=READY) as it:
+        yield it
+
+
+@contextlib.contextmanager
+def ours(database: Path | str) -> Iterator[Server]:
+    """Run Moorage on a database."""
+    options = ("--auth", "noauth2", "--testing", "--no-access-log")
+    with serve(database, *options) as server:
+        yield server
+
+
+@dataclass(slots=True)
+class Side:
+    """A connection to one server; `original`: it is the original."""
+
+    peer: Peer
+    original: bool
+
+    async def reset(self) -> None:
+        """Empty its database."""
+        request = RESET_ORIGINAL if self.original else RESET_OURS
+        answer = await self.peer.send(request)
+        assert answer.status in (200, 204), answer
+
+    async def forget_orphans(self) -> list[str]:
+        """Remove the consumers that the original has left without allocations; return them."""
+        if not self.original:
+            return []
+        found: list[str] = (await self.peer.send(FORGET_ORPHANS)).json()
+        return found
+
+
+class Sides:
+    """The original, and what stands beside it, by name: Moorage on some engines.
+
+    Or the original once more, when the comparison itself is in question.
+    """
+
+    def __init__(self, original: Side, others: dict[str, Side]) -> None:
+        self.original = original
+        self.others = others
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, original: str, others: dict[str, str]) -> AsyncIterator[Self]:
+        """Connect to servers at these addresses. One whose name begins with `original` is one."""
+        async with contextlib.AsyncExitStack() as stack:
+            first = Side(await stack.enter_async_context(Peer(original)), True)
+            found = {}
+            for name, url in others.items():
+                peer = await stack.enter_async_context(Peer(url))
+                found[name] = Side(peer, name.startswith("original"))
+            yield cls(first, found)
+
+    @property
+    def all(self) -> list[Side]:
+        """All of them."""
+        return [self.original, *self.others.values()]
+
+    async def reset(self) -> None:
+        """Empty all databases."""
+        await asyncio.gather(*(side.reset() for side in self.all))
+
+    async def generations(self) -> Generations:
+        """Return the original's generations."""
+        return Generations(**(await self.original.peer.send(GENERATIONS)).json())
+
+    async def send(self, ask: Ask, known: Generations) -> tuple[Answer, dict[str, Answer]]:
+        """Send a request to all; return the original's answer and the others' by name."""
+        request = ask.bytes(known)
+        first, *others = await asyncio.gather(*(side.peer.send(request) for side in self.all))
+        return first, dict(zip(self.others, others, strict=True))
+
+    async def forget_orphans(self) -> list[str]:
+        """Remove what refused requests have left behind in the original; return the consumers."""
+        first, *_ = await asyncio.gather(*(side.forget_orphans() for side in self.all))
+        return first
