@@ -22,7 +22,21 @@ VERBOSE_SUFFIX_SINCE = 33
 
 _STRING: Schema = {"type": "string"}
 _UUID: Schema = {"type": "string", "format": "uuid"}
+_TEXT: Schema = {"type": ["string"]}
+"""The same as a string; refusals quote it in the spelling of the API."""
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": VOCABLE_LENGTH_MAX}
+_LIMIT: Schema = {
+    "type": ["integer", "string"],
+    "pattern": "^[1-9][0-9]*$",
+    "minimum": 1,
+    "minLength": 1,
+}
+_CONSUMER_TYPE: Schema = {
+    "type": "string",
+    "pattern": "^[A-Z0-9_]+$|^all$|^unknown$",
+    "minLength": 1,
+    "maxLength": VOCABLE_LENGTH_MAX,
+}
 
 
 class Parameter(NamedTuple):
@@ -50,20 +64,20 @@ KNOWN: dict[str, tuple[Parameter, ...]] = {
     "usages": (
         Parameter("project_id", 9, _NAME, required=True),
         Parameter("user_id", 9, _NAME),
-        Parameter("consumer_type", 38, {**_NAME, "pattern": "^[A-Z0-9_]+$|^all$|^unknown$"}),
+        Parameter("consumer_type", 38, _CONSUMER_TYPE),
     ),
     "candidates": (
         Parameter("resources", 10, until=GROUPS_SINCE - 1, required=True),
-        Parameter("limit", 16, {"type": "string", "pattern": "^[1-9][0-9]*$"}),
-        Parameter("required", 17, until=GROUPS_SINCE - 1),
-        Parameter("member_of", 21, until=GROUPS_SINCE - 1),
+        Parameter("limit", 16, _LIMIT),
+        Parameter("required", 17, _TEXT, until=GROUPS_SINCE - 1),
+        Parameter("member_of", 21, _TEXT, until=GROUPS_SINCE - 1),
         Parameter("resources", GROUPS_SINCE, suffixed=True),
         Parameter("required", GROUPS_SINCE, suffixed=True),
         Parameter("member_of", GROUPS_SINCE, suffixed=True),
         Parameter("in_tree", 31, suffixed=True),
         Parameter("group_policy", GROUPS_SINCE, {"type": "string", "enum": ["none", "isolate"]}),
-        Parameter("root_required", 35),
-        Parameter("same_subtree", 36),
+        Parameter("root_required", 35, _TEXT),
+        Parameter("same_subtree", 36, _TEXT),
     ),
 }
 """Every route that looks at its query string, by what it lists."""
@@ -78,7 +92,7 @@ def check(pairs: Pairs, route: str, version: int) -> None:
     """Raise ProblemError 400 unless a route's every parameter is known and looks as it should."""
     schema = _schema(route, version)
     values = dict(pairs)
-    if all(name in values for name in schema["required"]) and all(
+    if all(name in values for name in schema.get("required", ())) and all(
         _fits(name, value, schema) for name, value in pairs
     ):
         return
@@ -96,11 +110,13 @@ def _schema(route: str, version: int) -> Schema:
     schema: Schema = {
         "type": "object",
         "properties": {each.name: each.schema for each in now if not each.suffixed},
-        "required": [each.name for each in now if each.required],
-        "additionalProperties": False,
     }
+    # Members without content would change the words of refusals, and so would another order.
+    if required := [each.name for each in now if each.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
     suffixed = {f"^{each.name}({suffix})?$": each.schema for each in now if each.suffixed}
-    if suffixed:  # an empty member would change the words of refusals
+    if suffixed:
         schema["patternProperties"] = suffixed
     return schema
 
