@@ -1,14 +1,22 @@
 """Bodies: msgspec decides, and the explanation is in the words clients know."""
 
 import json
+import random
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from moorage.core.limits import MAX_INT
 from moorage.faces.placement import schemas
+from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
+from moorage.faces.placement.explain import LENGTH_MAX, explanation
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.schemas import body_decode
+from moorage.faces.placement.quoted import QUOTED
+
+SECONDS_MAX = 0.5
+"""Far above what an explanation takes."""
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 OWNER: dict[str, Any] = {"project_id": "p", "user_id": "u"}
@@ -140,13 +148,34 @@ def test_refused_in_known_words(kind: Any, value: Any, why: str, rule: str) -> N
     ("kind", "value"),
     [
         (schemas.ClassNamed, {"name": "CUSTOM_A\n"}),
-        (schemas.InventoryPost, {"resource_class": "VCPU", "total": 1.0}),
         (schemas.Consumers38, {RP + "\n": FULL}),
+        (schemas.InventoriesPut, {"resource_provider_generation": 0, "inventories": {"a": 1}}),
     ],
 )
 def test_what_only_the_type_refuses_has_a_reason_too(kind: Any, value: Any) -> None:
     """Where JSON Schema would be content, the type's own words are shown."""
     assert len(refusal(kind, value)) > len("JSON does not validate: ")
+
+
+@pytest.mark.parametrize("spelled", ["4.0", "4e0", "40E-1"])
+def test_whole_numbers_are_integers(spelled: str) -> None:
+    """JSON Schema knows no other kind of integer; numbers with a fraction are none."""
+    body = f'{{"resource_class": "VCPU", "total": {spelled}}}'
+    found = body_decode(body.encode(), schemas.InventoryPost).total
+    assert (found, type(found)) == (4, int)
+    assert "4.5 is not of type 'integer'" in refusal(
+        schemas.InventoryPost, {"resource_class": "VCPU", "total": 4.5}
+    )
+    assert "4.0 is not of type 'string'" in refusal(schemas.ProviderPost, {"name": 4.0})
+
+
+def test_whole_numbers_are_integers_in_long_bodies_too() -> None:
+    """Which words a refusal gets depends on the length of a body, never whether it is refused."""
+    inventories = {f"CUSTOM_{number}": {"total": 4.0} for number in range(1_000)}
+    body = {"resource_provider_generation": 0.0, "inventories": inventories}
+    assert decoded(schemas.InventoriesPut, body).inventories["CUSTOM_7"].total == 4
+    body["inventories"]["CUSTOM_7"]["total"] = 4.5
+    assert "Expected `int`" in refusal(schemas.InventoriesPut, body)
 
 
 def test_explanations_stay_short() -> None:
@@ -157,9 +186,159 @@ def test_explanations_stay_short() -> None:
     assert len(refusal(schemas.AggregatesPut, [[], 1, {}, "a"] * 25_000)) < 5_000
 
 
+def nested(depth: int) -> Any:
+    """Return lists in lists, with two neighbours each."""
+    value: Any = []
+    for _ in range(depth):
+        value = [value, "x" * 9, 1]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {f"k{number}": 0 for number in range(700)},
+        [[], 1, {}, "a"] * 400,
+        ["a b c " * 1_300],
+        [[1], [2]] * 600,
+        nested(14),
+        nested(400),
+        [str(number) for number in range(1_000)] + ["7"],
+    ],
+)
+def test_the_longest_explanation_is_bounded(value: Any) -> None:
+    """Whatever is sent, what is said about it is neither long nor dear."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    assert len(body) <= EXPLAINED_BYTES_MAX
+    started = time.thread_time()
+    for kind in (schemas.AggregatesPut, schemas.Reshape38):
+        with pytest.raises(ProblemError) as refused:
+            body_decode(body, kind)
+        assert len(refused.value.detail) < LENGTH_MAX + 100
+    assert time.thread_time() - started < SECONDS_MAX
+
+
 def test_lists_of_unique_items() -> None:
-    """What is named twice is told."""
-    schemas.check_unique(["a", "b"])
+    """What is named twice is told, however it is asked."""
+    for kind, body in (
+        (schemas.AggregatesPut, [RP, RP]),
+        (schemas.AggregatesPut19, {"aggregates": [RP, RP], "resource_provider_generation": 0}),
+    ):
+        check_unique(["a", "b"], b"", kind)
+        with pytest.raises(ProblemError) as refused:
+            check_unique([RP, RP], json.dumps(body).encode(), kind)
+        assert f"['{RP}', '{RP}'] has non-unique elements" in refused.value.detail
+    long = [*map(str, range(50_000)), "7"]
     with pytest.raises(ProblemError) as refused:
-        schemas.check_unique([*map(str, range(50_000)), "7"])
-    assert "has non-unique elements: '7'" in refused.value.detail
+        check_unique(long, json.dumps(long).encode(), schemas.AggregatesPut)
+    assert "has non-unique elements" in refused.value.detail
+
+
+SPOILS: tuple[Any, ...] = (None, True, 0, -1, 4.0, 4.5, 2**31, 1e39, "", "x", "X" * 256, [], {})
+GENERATION = {"resource_provider_generation": 0}
+ITEM = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1}
+FIGURES = {**ITEM, "allocation_ratio": 1.5}
+LISTED = [{"resource_provider": {"uuid": RP}, "resources": {"VCPU": 1}}]
+MAPPED = {**FULL, "mappings": {"_A": [RP]}}
+CHANGED = {RP: {**GENERATION, "inventories": {"VCPU": FIGURES}}}
+
+
+def but(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return an object without some of its members."""
+    return {name: each for name, each in value.items() if name not in names}
+
+
+CONSUMER34 = but(MAPPED, "consumer_type")
+CONSUMER28 = but(CONSUMER34, "mappings")
+CONSUMER13 = but(CONSUMER28, "consumer_generation")
+GOOD: dict[Any, Any] = {
+    schemas.ProviderPost: {"name": "a", "uuid": RP},
+    schemas.ProviderPost14: {"name": "a", "uuid": RP, "parent_provider_uuid": RP},
+    schemas.ProviderPut: {"name": "a"},
+    schemas.ProviderPut14: {"name": "a", "parent_provider_uuid": None},
+    schemas.InventoryPost: {**FIGURES, "resource_class": "VCPU", **GENERATION},
+    schemas.InventoryPut: {**FIGURES, **GENERATION},
+    schemas.InventoriesPut: {**GENERATION, "inventories": {"VCPU": FIGURES, "DISK_GB": ITEM}},
+    schemas.AggregatesPut: [RP],
+    schemas.AggregatesPut19: {**GENERATION, "aggregates": [RP]},
+    schemas.TraitsPut: {**GENERATION, "traits": ["HW_CPU_X86_VMX", "CUSTOM_A"]},
+    schemas.ClassNamed: {"name": "CUSTOM_A"},
+    schemas.AllocationsPut: {"allocations": LISTED},
+    schemas.AllocationsPut8: {"allocations": LISTED, **OWNER},
+    schemas.AllocationsPut12: {"allocations": TAKEN, **OWNER},
+    schemas.Allocations28: CONSUMER28,
+    schemas.Allocations34: CONSUMER34,
+    schemas.Allocations38: MAPPED,
+    schemas.Consumers13: {RP: CONSUMER13},
+    schemas.Consumers28: {RP: CONSUMER28},
+    schemas.Consumers34: {RP: CONSUMER34},
+    schemas.Consumers38: {RP: MAPPED},
+    schemas.Reshape30: {"inventories": CHANGED, "allocations": {RP: CONSUMER28}},
+    schemas.Reshape34: {"inventories": CHANGED, "allocations": {RP: CONSUMER34}},
+    schemas.Reshape38: {"inventories": CHANGED, "allocations": {RP: MAPPED}},
+}
+
+
+def kind_name(kind: Any) -> str:
+    """Return what a type of body is called."""
+    return next(name for name, each in vars(schemas).items() if each is kind)
+
+
+def spoilt(value: Any) -> Iterator[Any]:
+    """Yield a good value with one thing wrong, or at least different, in every place of it."""
+    yield from SPOILS
+    parts = value if isinstance(value, dict) else dict(enumerate(value))
+    for key, part in parts.items():
+        inner = spoilt(part) if isinstance(part, dict | list) else SPOILS
+        changed: list[dict[Any, Any]] = [{**parts, key: each} for each in inner]
+        changed.append({other: each for other, each in parts.items() if other != key})
+        for each in changed:
+            yield each if isinstance(value, dict) else list(each.values())
+    if isinstance(value, dict):
+        for name in ("", "extra", "EXTRA", "a" * 36):
+            for part in (1, next(iter(parts.values()))):
+                yield {**value, name: part}
+    else:
+        yield value * 2
+
+
+STRICTER = (".inventories[...]", ".mappings[...]")
+"""Where types refuse what schemas let pass: below keys that are no class and no suffix."""
+
+SAMPLE = 150
+"""Values of each type that are judged."""
+
+
+@pytest.mark.parametrize("kind", list(QUOTED), ids=kind_name)
+def test_types_and_quoted_schemas_agree(kind: Any) -> None:
+    """What a schema refuses its type refuses, and what a type refuses its schema can explain."""
+    good = GOOD[kind]
+    assert explanation(good, QUOTED[kind]) is None
+    decoded(kind, good)
+    refused = 0
+    values = list(spoilt(good))
+    for value in random.Random(1).sample(values, min(SAMPLE, len(values))):
+        told = explanation(value, QUOTED[kind])
+        try:
+            decoded(kind, value)
+        except ProblemError as problem:
+            refused += 1
+            reason = problem.detail.removeprefix("JSON does not validate: ")
+            assert told == reason or any(place in reason for place in STRICTER), value
+        else:
+            if told is not None:  # what a handler looks for itself
+                assert "has non-unique elements" in told, value
+    assert refused > len(SPOILS) // 2
+
+
+def test_every_body_has_a_schema_that_is_quoted() -> None:
+    """No type of body is forgotten on either side."""
+    assert set(GOOD) == set(QUOTED)
+    named = {
+        each
+        for each in vars(schemas).values()
+        if isinstance(each, type) and issubclass(each, schemas.Body)
+    }
+    inside = {schemas.Body, schemas.InventoryItem, schemas.ListedProvider}
+    inside |= {schemas.ListedAllocation, schemas.Allocation, schemas.Allocations13}
+    assert named - inside <= set(QUOTED)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from moorage.core.ids import AggregateId
+from moorage.faces.placement.bodies import check_unique
 from moorage.faces.placement.request import Answer, Request, json_answer
-from moorage.faces.placement.schemas import AggregatesPut, AggregatesPut19, check_unique
+from moorage.faces.placement.schemas import AggregatesPut, AggregatesPut19
 from moorage.faces.placement.uuids import uuid_normal
 from moorage.service.ledger import AggregatesReplace
 
@@ -25,9 +26,10 @@ async def replace(request: Request) -> Answer:
     if request.version >= GENERATION_SINCE:
         body = request.decode(AggregatesPut19)
         named, generation = body.aggregates, body.resource_provider_generation
+        check_unique(named, request.body, AggregatesPut19)
     else:
         named = request.decode(AggregatesPut)
-    check_unique(named)
+        check_unique(named, request.body, AggregatesPut)
     aggregates = [AggregateId(uuid_normal(name) or name) for name in named]
     state = await request.service.transactor.submit(
         AggregatesReplace(uuid, frozenset(aggregates), generation)

@@ -6,6 +6,7 @@ from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.model import Allocations
 from moorage.faces.placement import schemas
+from moorage.faces.placement.bodies import invalid
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.uuids import uuid_normal
@@ -108,7 +109,7 @@ def consumer_requests(body: dict[str, Any]) -> list[ConsumerRequest]:
         for uuid, each in body.items()
     }
     if len(requests) != len(body):
-        raise schemas.invalid("a consumer is named twice, in upper and in lower case")
+        raise invalid("a consumer is named twice, in upper and in lower case")
     return list(requests.values())
 
 
@@ -135,7 +136,7 @@ def _amounts(allocations: Any) -> Allocations:
         }
     amounts = {ProviderId(uuid.lower()): each.resources for uuid, each in allocations.items()}
     if len(amounts) != len(allocations):
-        raise schemas.invalid("a resource provider is named twice, in upper and in lower case")
+        raise invalid("a resource provider is named twice, in upper and in lower case")
     return amounts
 
 

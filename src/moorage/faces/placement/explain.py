@@ -1,38 +1,40 @@
 """Why a value was refused, in the words clients of this API know.
 
 Whether it is refused has been decided before; this is the slow path and only finds words. The
-texts are those of the `jsonschema` library, which the original shows as they are. They are kept
-short, and only a bounded part of a value is looked at: a stranger must not make us write books.
+texts are those of the `jsonschema` library, which the original shows as they are. They quote the
+value and the schema, so callers bound the size of the value.
 """
 
-from functools import lru_cache
-from heapq import nsmallest
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import jsonschema
-import msgspec
-from jsonschema.exceptions import ValidationError, relevance
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 
 from moorage.faces.placement.uuids import is_dashed, uuid_normal
 
 ERRORS_MAX = 50
 """Faults of one value that are compared for the most telling one."""
 
-MESSAGE_LENGTH_MAX = 1_000
-"""Characters of the sentence that says what is wrong."""
+LENGTH_MAX = 65_536
+"""Characters of an explanation; the rest is cut off."""
+
+MIXED_ITEMS_MAX = 100
+"""Items of a list that may be compared pair by pair, as lists of mixed types must be."""
 
 Schema = dict[str, Any]
 
-_formats = jsonschema.FormatChecker(())
+_formats = FormatChecker(())
 
 
 @_formats.checks("uuid")
 def _is_uuid(value: object) -> bool:
-    return not isinstance(value, str) or uuid_normal(value) is not None
+    return isinstance(value, str) and uuid_normal(value) is not None
 
 
-_dashed_formats = jsonschema.FormatChecker(())
+_dashed_formats = FormatChecker(())
 
 
 @_dashed_formats.checks("uuid")
@@ -40,74 +42,31 @@ def _is_dashed(value: object) -> bool:
     return not isinstance(value, str) or is_dashed(value)
 
 
-def explanation(value: Any, kind: Any) -> str | None:
-    """Say why a decoded body is none of this type; None when only its type knows why."""
-    return _told(value, _validator(kind))
+def _unique(validator: Any, unique: bool, value: Any, schema: Schema) -> Iterator[ValidationError]:
+    """Judge `uniqueItems`, unless that would compare very many pairs."""
+    if not isinstance(value, list):
+        return
+    if len(value) > MIXED_ITEMS_MAX and not all(isinstance(item, str) for item in value):
+        return
+    yield from Draft202012Validator.VALIDATORS["uniqueItems"](validator, unique, value, schema)
+
+
+_Validator = extend(  # type: ignore[no-untyped-call]  # the stubs leave it untyped
+    Draft202012Validator, {"uniqueItems": _unique}
+)
+
+
+def explanation(value: Any, schema: Schema) -> str | None:
+    """Say why a decoded body does not follow a schema; None when it does."""
+    return _told(value, schema, _formats)
 
 
 def query_explanation(value: dict[str, str], schema: Schema) -> str | None:
     """Say why the parameters of a query string do not follow a schema."""
-    validator = jsonschema.Draft202012Validator(schema, format_checker=_dashed_formats)
-    return _told(value, validator)
+    return _told(value, schema, _dashed_formats)
 
 
-def _told(value: Any, validator: jsonschema.Draft202012Validator) -> str | None:
-    errors = list(islice(validator.iter_errors(value), ERRORS_MAX))
-    if not errors:
-        return None
-    worst = max(errors, key=relevance)
-    while worst.context:
-        nearest = nsmallest(2, worst.context, key=relevance)
-        if len(nearest) > 1 and relevance(nearest[0]) == relevance(nearest[1]):
-            break
-        worst = nearest[0]
-    return _words(worst)
-
-
-def _words(error: ValidationError) -> str:
-    message = error.message
-    if len(message) > MESSAGE_LENGTH_MAX:
-        half = MESSAGE_LENGTH_MAX // 2
-        message = f"{message[:half]} ... {message[-half:]}"
-    rule = "".join(f"[{part!r}]" for part in list(error.absolute_schema_path)[:-1])
-    place = "".join(f"[{part!r}]" for part in error.absolute_path)
-    rule_shown = {error.validator: error.validator_value}
-    return (
-        f"{message}\n\nFailed validating {error.validator!r} in schema{rule}:\n"
-        f"    {rule_shown!r}\n\n"
-        f"On instance{place[:MESSAGE_LENGTH_MAX]}"
-    )
-
-
-@lru_cache(maxsize=64)
-def _validator(kind: Any) -> jsonschema.Draft202012Validator:
-    schema = msgspec.json.schema(kind)
-    plain = _plain(schema, schema.get("$defs", {}))
-    return jsonschema.Draft202012Validator(plain, format_checker=_formats)
-
-
-def _plain(node: Any, named: Schema) -> Any:
-    """Return a schema in the form the original writes its own in.
-
-    References are replaced by what they name; a rule for all keys of an object becomes a rule
-    for the values under such keys, and other keys are forbidden.
-    """
-    if isinstance(node, list):
-        return [_plain(item, named) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _plain(named[node["$ref"].rpartition("/")[2]], named)
-    made = {key: _plain(value, named) for key, value in node.items() if key not in _LEFT_OUT}
-    if made.get("format") == "uuid":
-        made.pop("pattern", None)
-    if "pattern" in made:
-        made["pattern"] = made["pattern"].replace(r"\Z", "$")
-    if "propertyNames" in made:
-        keys = made.pop("propertyNames")["pattern"]
-        made["patternProperties"] = {keys: made["additionalProperties"]}
-        made["additionalProperties"] = False
-    return made
-
-
-_LEFT_OUT = frozenset({"title", "description", "default", "$defs"})
+def _told(value: Any, schema: Schema, formats: FormatChecker) -> str | None:
+    errors = _Validator(schema, format_checker=formats).iter_errors(value)
+    worst = best_match(islice(errors, ERRORS_MAX))
+    return None if worst is None else str(worst)[:LENGTH_MAX]

@@ -1,5 +1,6 @@
 """Inventories of a provider: all of them, or one resource class."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from moorage.core.ledger.model import Inventory
@@ -40,7 +41,9 @@ async def create(request: Request) -> Answer:
     state = await request.service.transactor.submit(
         InventoryCreate(uuid, body.resource_class, body.spec(), _full_reserve(request))
     )
-    answer = _one_shown(state.generation, state.inventories[body.resource_class], 201)
+    answer = _one_shown(
+        state.generation, state.inventories[body.resource_class], request.given(), 201
+    )
     answer.location = f"/resource_providers/{uuid}/inventories/{body.resource_class}"
     return answer
 
@@ -53,7 +56,8 @@ async def replace(request: Request) -> Answer:
     state = await request.service.transactor.submit(
         InventoriesReplace(uuid, body.resource_provider_generation, specs, _full_reserve(request))
     )
-    return _all_shown(request, state.generation, state.inventories)
+    given = request.given()["inventories"]
+    return _all_shown(request, state.generation, state.inventories, given)
 
 
 async def update(request: Request) -> Answer:
@@ -66,7 +70,7 @@ async def update(request: Request) -> Answer:
             uuid, name, body.resource_provider_generation, body.spec(), _full_reserve(request)
         )
     )
-    return _one_shown(state.generation, state.inventories[name])
+    return _one_shown(state.generation, state.inventories[name], request.given())
 
 
 async def delete(request: Request) -> Answer:
@@ -87,8 +91,14 @@ def _full_reserve(request: Request) -> bool:
     return request.version >= FULL_RESERVE_SINCE
 
 
-def _shown(inventory: Inventory) -> dict[str, Any]:
-    return {
+Given = Mapping[str, Any]
+"""Figures of an inventory as a client has just spelled them: 4.0 is not answered with 4."""
+
+_NOTHING: Given = {}
+
+
+def _shown(inventory: Inventory, given: Given) -> dict[str, Any]:
+    shown = {
         "total": inventory.total,
         "reserved": inventory.reserved,
         "min_unit": inventory.min_unit,
@@ -96,17 +106,27 @@ def _shown(inventory: Inventory) -> dict[str, Any]:
         "step_size": inventory.step_size,
         "allocation_ratio": inventory.allocation_ratio,
     }
+    return {name: given.get(name, value) for name, value in shown.items()}
 
 
-def _one_shown(generation: int, inventory: Inventory, status: int = 200) -> Answer:
-    shown = {**_shown(inventory), "resource_provider_generation": generation}
+def _one_shown(
+    generation: int, inventory: Inventory, given: Given = _NOTHING, status: int = 200
+) -> Answer:
+    shown = {**_shown(inventory, given), "resource_provider_generation": generation}
     return json_answer(shown, inventory.updated_at, status)
 
 
-def _all_shown(request: Request, generation: int, inventories: dict[str, Inventory]) -> Answer:
+def _all_shown(
+    request: Request,
+    generation: int,
+    inventories: dict[str, Inventory],
+    given: Mapping[str, Given] = _NOTHING,
+) -> Answer:
     modified = max((each.updated_at for each in inventories.values()), default=request.now())
     shown = {
         "resource_provider_generation": generation,
-        "inventories": {name: _shown(each) for name, each in inventories.items()},
+        "inventories": {
+            name: _shown(each, given.get(name, _NOTHING)) for name, each in inventories.items()
+        },
     }
     return json_answer(shown, modified)

@@ -11,9 +11,9 @@ from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Fleet
+from moorage.faces.placement.bodies import body_decode
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.schemas import body_decode
-from moorage.faces.web import Limits
+from moorage.faces.web import Limits, json_decode
 from moorage.service.app import Service
 
 T = TypeVar("T")
@@ -54,6 +54,10 @@ class Request:
     def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
         return body_decode(self.body, kind)
+
+    def given(self) -> Any:
+        """Return the body as it was sent, once it has been found good."""
+        return json_decode(self.body)
 
     async def fleet(self) -> Fleet:
         """Return every provider as of now."""

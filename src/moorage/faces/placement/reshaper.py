@@ -6,6 +6,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement import schemas
 from moorage.faces.placement.allocations import consumer_requests
+from moorage.faces.placement.bodies import invalid
 from moorage.faces.placement.request import Answer, Request
 from moorage.service.ledger import Reshape
 
@@ -28,7 +29,7 @@ async def reshape(request: Request) -> Answer:
         for uuid, given in body.inventories.items()
     }
     if len(inventories) != len(body.inventories):
-        raise schemas.invalid("a resource provider is named twice, in upper and in lower case")
+        raise invalid("a resource provider is named twice, in upper and in lower case")
     await request.service.transactor.submit(
         Reshape(inventories, consumer_requests(body.allocations))
     )

@@ -4,9 +4,10 @@ from typing import Any
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.search import Fleet
+from moorage.faces.placement.bodies import body_check
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
-from moorage.faces.placement.schemas import ClassNamed, body_check
+from moorage.faces.placement.schemas import ClassNamed
 from moorage.service.ledger import ClassCreate, ClassDelete, ClassEnsure, ClassRename
 
 

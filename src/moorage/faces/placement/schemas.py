@@ -4,10 +4,8 @@ Ranges of microversions that differ have types of their own, named after the fir
 Source: Placement API reference, request parameters of each route.
 """
 
-from collections import Counter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moorage.core.ledger.inventory import InventorySpec
@@ -18,14 +16,9 @@ from moorage.core.limits import (
     NAME_LENGTH_MAX,
     VOCABLE_LENGTH_MAX,
 )
-from moorage.faces.placement.explain import explanation
-from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.uuids import UUID_PATTERN
-from moorage.faces.web import json_decode
 
-T = TypeVar("T")
-
-Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, extra_json_schema={"format": "uuid"})]
+Uuid = Annotated[str, Meta(pattern=UUID_PATTERN)]
 UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z")]
 ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z")]
 CustomName = Annotated[
@@ -236,33 +229,3 @@ class Reshape38(Body):
 
     inventories: _Reshaped
     allocations: dict[UuidKey, Allocations38]
-
-
-def body_decode(body: bytes, kind: type[T]) -> T:
-    """Return a request's body as one of the types above.
-
-    Raises:
-        RefusalError: 400, it is not JSON.
-        ProblemError: 400, it is another kind of value.
-    """
-    return body_check(json_decode(body), kind)
-
-
-def body_check(value: Any, kind: type[T]) -> T:
-    """Return a decoded value as one of the types above. Raises ProblemError: 400, it is not."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise invalid(explanation(value, kind) or str(error)) from None
-
-
-def invalid(reason: str) -> ProblemError:
-    """Return the refusal of a body that is JSON, but not what was asked for."""
-    return ProblemError(400, f"JSON does not validate: {reason}")
-
-
-def check_unique(items: list[Any]) -> None:
-    """Raise ProblemError 400 when a list names something twice."""
-    if len(set(items)) != len(items):
-        ((twice, _),) = Counter(items).most_common(1)
-        raise invalid(f"the list has non-unique elements: {twice!r}")

@@ -1,0 +1,120 @@
+"""From the bytes of a request's body to one of the types of `schemas.py`, or to a refusal.
+
+msgspec decides; jsonschema only says why (docs/decisions/0004).
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.faces.placement.explain import explanation
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.placement.quoted import QUOTED
+from moorage.faces.web import RefusalError, json_decode
+
+T = TypeVar("T")
+
+EXPLAINED_BYTES_MAX = 8_192
+"""The longest body that is explained in the API's own words; of longer ones msgspec tells what is
+wrong and where, which costs no more than refusing them."""
+
+EXPLAINED_DEPTH_MAX = 16
+"""How deep a body is nested that is explained so. Good ones are less deep, and to lay out lists of
+lists takes time that grows with the square of their depth."""
+
+
+def body_decode(body: bytes, kind: type[T]) -> T:
+    """Return a request's body as one of the types of `schemas.py`.
+
+    Raises ProblemError: 400, it is not JSON, or another kind of value.
+    """
+    try:
+        value = json_decode(body)
+    except RefusalError as refusal:
+        raise ProblemError(refusal.status, _malformed(body) or refusal.message) from None
+    return body_check(value, kind, len(body))
+
+
+def body_check(value: Any, kind: type[T], length: int = 0) -> T:
+    """Return a decoded value as one of the types of `schemas.py`.
+
+    Args:
+        value: what was decoded.
+        kind: the type that it should be.
+        length: how many bytes it was decoded from.
+
+    Raises:
+        ProblemError: 400, it is not of this type.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return _second_look(value, kind, length, str(error))
+
+
+def check_unique(items: list[str], body: bytes, kind: Any) -> None:
+    """Raise ProblemError 400 when a list in a body of some type names something twice."""
+    if len(set(items)) != len(items):
+        explained = _explained(json_decode(body), kind, len(body))
+        raise invalid(explained or "a list has non-unique elements")
+
+
+def invalid(reason: str) -> ProblemError:
+    """Return the refusal of a body that is JSON, but not what was asked for."""
+    return ProblemError(400, f"JSON does not validate: {reason}")
+
+
+def _second_look(value: Any, kind: type[T], length: int, reason: str) -> T:
+    """Take what msgspec refused and JSON Schema allows: 4.0 where an integer is asked for."""
+    explained = _explained(value, kind, length)
+    if explained is None:
+        try:
+            return msgspec.convert(_with_integers(value), kind)
+        except (msgspec.ValidationError, RecursionError):
+            pass
+    raise invalid(explained or reason)
+
+
+def _explained(value: Any, kind: Any, length: int) -> str | None:
+    if length > EXPLAINED_BYTES_MAX or _is_deep(value):
+        return None
+    return explanation(value, QUOTED[kind])
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(EXPLAINED_DEPTH_MAX):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a value in which floats without a fraction are integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    return value
+
+
+def _malformed(body: bytes) -> str | None:
+    """Say why a body is no JSON, as Python's decoder does; None when only ours refuses it."""
+    if len(body) > EXPLAINED_BYTES_MAX:
+        return None
+    try:
+        json.loads(body.decode())
+    except RecursionError:
+        return None
+    except ValueError as error:  # what JSON and UTF-8 decoders raise
+        return f"Malformed JSON: {error}"
+    return None
