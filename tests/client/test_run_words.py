@@ -121,7 +121,37 @@ def test_where_it_stands() -> None:
         "3 ahead; pacing: next grant in 12 s (1m20s so far)"
     )
     assert standing_of("a", None, 5.0, None) == "waiting for a (5s so far)"
+    late = Waiting(1, None, "first in line", overdue=True)
+    assert standing_of("a", late, 5.0, None) == (
+        "waiting for a: place 1; longer than usual; first in line (5s so far)"
+    )
     assert standing_of("a", waiting, 5.0, "no answer") == "waiting for a: no answer (5s so far)"
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        (0, "20s to 30s to go"),
+        (19, "1s to 11s to go"),
+        (20, "up to 10s to go"),
+        (29, "up to 1s to go"),
+        (30, "any moment now"),
+        (34, "any moment now"),
+        (36, "longer than usual"),
+    ],
+)
+def test_an_estimate_counts_down_between_answers(age: float, told: str) -> None:
+    """The server is asked now and then only: meanwhile the time that passes is taken off."""
+    waiting = Waiting(1, (20.0, 30.0), "")
+    assert (
+        standing_of("a", waiting, 1.0, None, age) == f"waiting for a: place 1; {told} (1s so far)"
+    )
+
+
+def test_an_exact_estimate_is_one_duration() -> None:
+    """And a server that tells nothing of being overdue is no surprise."""
+    waiting = Waiting(1, (20.0, 20.2), "")
+    assert "; about 20s to go (" in standing_of("a", waiting, 1.0, None)
 
 
 class Terminal(io.StringIO):

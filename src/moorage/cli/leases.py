@@ -12,7 +12,7 @@ from moorage.cli.options import json_option
 from moorage.cli.output import show_json, show_table
 from moorage.cli.pools import plain_text
 from moorage.client.admission import Admission
-from moorage.client.run.durations import spoken
+from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, Waiting
 
 STATES = ("waiting", "granted", "ended")
@@ -82,10 +82,9 @@ def needs_text(lease: Lease) -> str:
 
 def eta_text(waiting: Waiting) -> str:
     """Return when a ticket may be granted, as far as that is known; empty: it is not."""
-    if waiting.eta_seconds is None:
-        return ""
-    least, most = (spoken(seconds) for seconds in waiting.eta_seconds)
-    return least if least == most else f"{least} to {most}"
+    if waiting.overdue:
+        return OVERDUE
+    return "" if waiting.eta_seconds is None else eta_spoken(*waiting.eta_seconds)
 
 
 def _found(

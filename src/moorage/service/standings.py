@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from moorage.core.admission import line
 from moorage.core.admission.eta import Place
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.line import Standing
+from moorage.core.admission.line import Standing, View
 from moorage.core.admission.model import Lease, Timeline
 from moorage.service.cases import When
 from moorage.store.admission_pass import Pass, pass_load
@@ -22,17 +23,24 @@ POOLS_MAX = 1_000
 """Pools of which a pass is kept."""
 
 
+class _Seen(NamedTuple):
+    """A pass, and what is drawn from it for all who ask; None: there is no such pool."""
+
+    read: Pass
+    view: View | None
+
+
 class Standings:
     """The last passes over the lines of pools. Raises StoreError."""
 
     def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:
         self._engine = engine
         self._when = when
-        self._passes: dict[str, tuple[float, Pass]] = {}
+        self._passes: dict[str, tuple[float, _Seen]] = {}
         """With the time of each, in the loop's time."""
         self._changed: set[str] = set()
         """Pools that have changed since their pass."""
-        self._under_way: dict[str, asyncio.Task[Pass]] = {}
+        self._under_way: dict[str, asyncio.Task[_Seen]] = {}
 
     async def of(self, ticket: Lease) -> Standing | None:
         """Return where a ticket stands; None: a pool of it is gone."""
@@ -43,7 +51,7 @@ class Standings:
     async def first(self, pool: str) -> tuple[Lease, Standing] | None:
         """Return the ticket that is first in a pool's line and where it stands; None: no one is."""
         here = await self._pass(pool)
-        ticket = here.first
+        ticket = here.read.first
         if ticket is None:
             return None
         others = [need.pool for need in ticket.needs if need.pool != pool]
@@ -51,9 +59,9 @@ class Standings:
         standing = self._standing(ticket, passes)
         return None if standing is None else (ticket, standing)
 
-    def _standing(self, ticket: Lease, passes: dict[str, Pass]) -> Standing | None:
+    def _standing(self, ticket: Lease, passes: dict[str, _Seen]) -> Standing | None:
         facts = Facts()
-        for one in passes.values():
+        for one, _ in passes.values():
             facts.timeline = one.facts.timeline
             facts.pools.update(one.facts.pools)
             facts.slots.update(one.facts.slots)
@@ -64,8 +72,8 @@ class Standings:
             facts,
             self._when(facts.timeline).moment,
             ticket,
-            {pool: _place(one, ticket, pool) for pool, one in passes.items()},
-            {pool: one.evidence for pool, one in passes.items()},
+            {pool: _place(seen.read, ticket, pool) for pool, seen in passes.items()},
+            {pool: seen.view for pool, seen in passes.items() if seen.view is not None},
         )
 
     def note(self, changes: Changes, _when: When) -> None:
@@ -74,10 +82,10 @@ class Standings:
             if pool in self._passes or pool in self._under_way:
                 self._changed.add(pool)
 
-    async def _pass(self, pool: str) -> Pass:
+    async def _pass(self, pool: str) -> _Seen:
         loop = asyncio.get_running_loop()
         known = self._passes.get(pool)
-        is_short = known is None or len(known[1].places) <= SHORT
+        is_short = known is None or len(known[1].read.places) <= SHORT
         stale = is_short and pool in self._changed
         if known is not None and not stale and loop.time() - known[0] < PASS_SECONDS:
             return known[1]
@@ -88,12 +96,12 @@ class Standings:
             task = self._under_way[pool] = loop.create_task(self._read(pool))
         return await asyncio.shield(task)
 
-    async def _read(self, pool: str) -> Pass:
+    async def _read(self, pool: str) -> _Seen:
         """Pass over a pool's line; keep the pass, unless one that began later is kept already."""
         at = asyncio.get_running_loop().time()
         mine = asyncio.current_task()
         try:
-            one = await self._engine.read_aside(pass_load(pool))
+            one = _seen(pool, await self._engine.read_aside(pass_load(pool)))
         finally:
             if self._under_way.get(pool) is mine:  # a later one may be done already
                 del self._under_way[pool]
@@ -102,11 +110,16 @@ class Standings:
             self._keep(pool, at, one)
         return one
 
-    def _keep(self, pool: str, at: float, one: Pass) -> None:
+    def _keep(self, pool: str, at: float, one: _Seen) -> None:
         if len(self._passes) >= POOLS_MAX:
             self._passes.clear()
             self._changed &= self._under_way.keys()
         self._passes[pool] = (at, one)
+
+
+def _seen(pool: str, one: Pass) -> _Seen:
+    found = one.facts.pools.get(pool)
+    return _Seen(one, None if found is None else line.view_of(one.facts, found, one.evidence))
 
 
 def _place(one: Pass, ticket: Lease, pool: str) -> Place:

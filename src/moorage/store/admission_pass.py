@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from moorage.core.admission.eta import Place
+from moorage.core.admission.eta import Holder, Place
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.line import Evidence, places
 from moorage.core.admission.model import SECOND, Lease, Timeline
@@ -18,6 +18,9 @@ PAGE = 5_000
 PASTS = 200
 """Newest ended leases from which it is drawn how long units are held."""
 
+HOLDERS = 2_000
+"""Granted leases that are looked at one by one for when they end: those granted first."""
+
 
 class Pass(NamedTuple):
     """A pool as of one moment. `last` is the place of the last in its line."""
@@ -32,11 +35,12 @@ class Pass(NamedTuple):
 
 def pass_load(pool: str) -> Plan[Pass]:
     """Read a pool and all of its line; of a pool that is not there nothing is in the facts."""
-    (timeline,), pools, pasts, holders = yield [
+    (timeline,), pools, pasts, holders, holding = yield [
         Query("timeline_load"),
         pools_query(Keys(pools={pool})),
         Query("pasts_load", (pool, PASTS)),
         Query("pool_holders_load", (pool,)),
+        Query("pool_holding_load", (pool, HOLDERS)),
     ]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
@@ -56,5 +60,7 @@ def pass_load(pool: str) -> Plan[Pass]:
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=tuple((owner, units) for owner, units in holders),
+        holding=tuple(Holder(*row) for row in holding),
+        line=tuple(units for _, _, units in rows),
     )
     return Pass(facts, found, last, evidence, lease_from_row(heads[0]) if heads else None)

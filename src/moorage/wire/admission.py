@@ -135,12 +135,14 @@ class LeaseWanted:
 class Waiting:
     """Where a ticket stands. `position` 1 is the first of its line (of its longest, for gangs).
 
-    `eta_seconds` is a range, earliest and latest, from how long past leases were held; null: there
-    is nothing to tell from. `code` says what binds, for programs; `reason` the same for people.
+    `eta_seconds` is a range, earliest and latest, from how long its holders have held and past
+    leases were held; null: there is nothing to tell from, or `overdue`: the units it waits for are
+    held for longer than usual. `code` says what binds, for programs; `reason` the same for people.
     """
 
     position: int
     eta_seconds: tuple[float, float] | None
+    overdue: bool = False
     code: str
     reason: str
 

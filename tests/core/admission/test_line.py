@@ -1,9 +1,10 @@
 """Where a ticket stands, why, and for how long: codes for programs, sentences for people."""
 
 import pytest
+from msgspec import structs
 
 from moorage.core.admission import leases
-from moorage.core.admission.eta import Place, eta, share_of
+from moorage.core.admission.eta import Holder, Outlook, Place, share_of
 from moorage.core.admission.line import (
     CODES,
     Evidence,
@@ -12,6 +13,7 @@ from moorage.core.admission.line import (
     places,
     span,
     standing,
+    view_of,
 )
 from moorage.core.admission.model import SECOND, Need, Pacing
 from moorage.core.admission.units import limit_of, units_by_pool
@@ -43,9 +45,29 @@ def stands(world: World, key: str, evidence: dict[str, Evidence] | None = None) 
         for pool, units in units_by_pool(lease.needs).items()
     ]
     found = places(rows)[LeaseId(key)]
-    told = standing(world.facts, world.moment, world.lease(key), found, evidence or {})
+    views = {
+        name: view_of(world.facts, pool, seen(world, name, rows, (evidence or {}).get(name)))
+        for name, pool in world.facts.pools.items()
+    }
+    told = standing(world.facts, world.moment, world.lease(key), found, views)
     assert told.code in CODES
     return told
+
+
+def seen(
+    world: World, name: str, rows: list[tuple[str, LeaseId, int]], told: Evidence | None
+) -> Evidence:
+    """Return what there is to see of a pool, as the store reads it, besides what a test tells."""
+    holding = sorted(
+        (
+            Holder(units_by_pool(lease.needs)[name], lease.granted_at, lease.hold_until)
+            for lease in world.facts.leases.values()
+            if lease.state == "granted" and name in units_by_pool(lease.needs)
+        ),
+        key=lambda holder: holder.granted_at,
+    )
+    line = tuple(units for pool, _, units in rows if pool == name)
+    return structs.replace(told or Evidence(), holding=tuple(holding), line=line)
 
 
 def test_everything_is_held(world: World) -> None:
@@ -176,22 +198,25 @@ def test_an_eta_needs_evidence_or_a_hold(world: World) -> None:
     world.ask("x", {"p": 2})
     world.ask("a")
     assert stands(world, "a").eta_seconds is None
-    assert stands(world, "a", EVIDENCE).eta_seconds == (0.0, 190.0)
+    assert not stands(world, "a").overdue
+    assert stands(world, "a", EVIDENCE).eta_seconds == (110.0, 190.0)
     world.pool("p", 2, hold=60 * SECOND)
     assert stands(world, "a").eta_seconds == (0.0, 60.0)
 
 
 def test_an_eta_never_falls_with_the_position(world: World) -> None:
-    """Over rounds of holders, pacing, rests and tickets of any size."""
+    """Over rounds of holders, pacing, rests and tickets of any size, those beyond the line, too."""
     world.pool("p", 3, pacing=Pacing(7 * SECOND, 2, SECOND), cooldown=5 * SECOND)
+    world.ask("x", {"p": 3})
     pool = world.facts.pools["p"]
     last = (0.0, 0.0)
     units = 0
-    for rank in range(1, 60):
-        own = 1 + rank % 3
+    line = [1 + rank % 3 for rank in range(1, 60)]
+    holders = [Holder(3, Instant(START), None)]
+    outlook = Outlook(pool, limit_of(world.facts, pool), line[:-1], HELD, holders)
+    for rank, own in enumerate(line, 1):
         units += own
-        limit = limit_of(world.facts, pool)
-        found = eta(pool, limit, 0, Instant(START), Place(rank, units), own, HELD)
+        found = outlook.of("free", 0, Instant(START), Place(rank, units), own).seconds
         assert found is not None
         assert found[0] <= found[1]
         assert found[0] >= last[0]

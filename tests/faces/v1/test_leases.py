@@ -48,7 +48,7 @@ def test_a_ticket_waits_and_is_granted(native: Native, pool: str) -> None:
     assert ticket.status == 202
     assert (ticket.body["state"], ticket.body["token"]) == ("waiting", None)
     told = ticket.body["waiting"]
-    assert set(told) == {"position", "eta_seconds", "code", "reason"}
+    assert set(told) == {"position", "eta_seconds", "overdue", "code", "reason"}
     assert told["position"] == 1
     assert told["reason"] and told["code"]
     assert native.ask("GET", f"/v1/pools/{pool}").body["first"] == ticket.body
@@ -292,3 +292,30 @@ def test_leases_are_listed(native: Native, pool: str) -> None:
     told = native.ask("GET", "/v1/leases?state=lost")
     assert refused(told) == (400, "refused")
     assert "lost" in told.body["detail"]
+
+
+def test_an_estimate_of_a_timed_hold_is_its_end(native: Native) -> None:
+    """As moved last, and exact without any past; of a holder without an end there is no telling."""
+    pool = make(native)
+    holder = ask(native, pool, hold=600.0).body
+    first = ask(native, pool, hold=60.0)
+    second = ask(native, pool, hold=60.0)
+
+    def eta(ticket: Told) -> list[float]:
+        told = native.ask("GET", f"/v1/leases/{ticket.body['id']}").body["waiting"]
+        found: list[float] = told["eta_seconds"]
+        assert told["overdue"] is False
+        return found
+
+    earliest, latest = eta(first)
+    assert 500 < earliest == latest <= 600
+    assert eta(first)[0] < earliest
+    hold = {"token": holder["token"], "hold": 300.0}
+    assert native.ask("PATCH", f"/v1/leases/{holder['id']}", hold).status == 200
+    assert 200 < eta(first)[0] <= 300
+    told = native.ask("GET", f"/v1/leases/{second.body['id']}").body["waiting"]
+    assert told["eta_seconds"] is None  # how long the first will hold is its own, not the pool's
+    hold["hold"] = None
+    assert native.ask("PATCH", f"/v1/leases/{holder['id']}", hold).status == 200
+    told = native.ask("GET", f"/v1/leases/{first.body['id']}").body["waiting"]
+    assert (told["eta_seconds"], told["overdue"]) == (None, False)

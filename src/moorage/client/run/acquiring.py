@@ -73,7 +73,7 @@ class Acquiring:
         self._patience = patience
         self._first = first
         self._stopped = threading.Event()
-        self._sent = self.began
+        self._sent = self._told = self.began
 
     def stop(self) -> None:
         """Give up at the next opportunity."""
@@ -82,6 +82,11 @@ class Acquiring:
     def poll_within(self, seconds: float) -> None:
         """Ask at least this often where we stand."""
         self._patience = self._patience._replace(poll=seconds)
+
+    @property
+    def age(self) -> float:
+        """Seconds since `lease` was told."""
+        return elapsed() - self._told
 
     @property
     def waited(self) -> float:
@@ -161,6 +166,7 @@ class Acquiring:
             self._sent = elapsed()
             try:
                 self.lease = call()
+                self._told = elapsed()
                 self.trouble = None
                 return self.lease
             except StrangeAnswerError as strange:

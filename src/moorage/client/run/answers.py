@@ -47,6 +47,7 @@ class Waiting(NamedTuple):
     position: int
     eta_seconds: tuple[float, float] | None
     reason: str
+    overdue: bool = False
 
 
 class Lease(NamedTuple):
@@ -108,4 +109,5 @@ def _waiting(told: Any) -> Waiting:
         position=int(told["position"]),
         eta_seconds=None if eta is None else (float(eta[0]), float(eta[1])),
         reason=str(told["reason"]),
+        overdue=bool(told.get("overdue", False)),
     )

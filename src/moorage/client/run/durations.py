@@ -25,6 +25,27 @@ def _not_negative(seconds: float) -> float:
     return seconds
 
 
+OVERDUE = "longer than usual"
+"""Of an estimate that has passed."""
+
+SOON = "any moment now"
+
+OVERDUE_SECONDS = 5.0
+"""How long an estimate must have passed before that is said of it."""
+
+
+def eta_spoken(earliest: float, latest: float) -> str:
+    """Return a range of seconds for people: `9s`, `3s to 5s`, `up to 5s`; `SOON`, `OVERDUE`."""
+    if latest < -OVERDUE_SECONDS:
+        return OVERDUE
+    if round(latest) <= 0:
+        return SOON
+    low, high = spoken(earliest), spoken(latest)
+    if round(earliest) <= 0:
+        return f"up to {high}"
+    return high if low == high else f"{low} to {high}"
+
+
 def spoken(seconds: float) -> str:
     """Return a duration for people, in at most two units: `3s`, `1m20s`, `2h05m`."""
     whole = max(0, round(seconds))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import IO
 
 from moorage.client.run.answers import Waiting
-from moorage.client.run.durations import spoken
+from moorage.client.run.durations import OVERDUE, SOON, eta_spoken, spoken
 
 LIVE_SECONDS = 1.0
 LOG_SECONDS = 60.0
@@ -59,20 +59,29 @@ class Notices:
             self._stream.flush()
 
 
-def standing_of(pools: str, waiting: Waiting | None, waited: float, trouble: str | None) -> str:
-    """Return where a ticket stands, for people: place, time to go, and what binds."""
+def standing_of(
+    pools: str, waiting: Waiting | None, waited: float, trouble: str | None, age: float = 0.0
+) -> str:
+    """Return where a ticket stands, for people: place, time to go, and what binds.
+
+    `age`: seconds since that was told; the time to go counts down meanwhile.
+    """
     if trouble is not None:
         return f"waiting for {pools}: {trouble} ({spoken(waited)} so far)"
     if waiting is None:
         return f"waiting for {pools} ({spoken(waited)} so far)"
     parts = [f"place {waiting.position}"]
-    if waiting.eta_seconds is not None:
-        parts.append(_eta(*waiting.eta_seconds))
+    if waiting.overdue:
+        parts.append(OVERDUE)
+    elif waiting.eta_seconds is not None:
+        parts.append(_eta(waiting.eta_seconds[0] - age, waiting.eta_seconds[1] - age))
     if waiting.reason:
         parts.append(waiting.reason)
     return f"waiting for {pools}: {'; '.join(parts)} ({spoken(waited)} so far)"
 
 
 def _eta(earliest: float, latest: float) -> str:
-    low, high = spoken(earliest), spoken(latest)
-    return f"about {low} to go" if low == high else f"{low} to {high} to go"
+    told = eta_spoken(earliest, latest)
+    if told in (OVERDUE, SOON):
+        return told
+    return f"{told} to go" if " " in told else f"about {told} to go"

@@ -65,7 +65,9 @@ def await_grant(
 
 def _standing(acquiring: Acquiring) -> str:
     waiting = None if acquiring.lease is None else acquiring.lease.waiting
-    return standing_of(acquiring.wish.pools, waiting, acquiring.waited, acquiring.trouble)
+    return standing_of(
+        acquiring.wish.pools, waiting, acquiring.waited, acquiring.trouble, acquiring.age
+    )
 
 
 def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) -> None:

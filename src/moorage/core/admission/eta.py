@@ -1,13 +1,15 @@
-"""How long a ticket may still wait: a range, from how long past leases of its pools were held.
+"""How long a ticket may still wait: its pool's line, played through once quickly and once slowly.
 
-An estimate that says what it rests on. Earliest: everybody before it, and a turn of every unit, as
-quick as the quickest tenth of the past. Latest: as slow as the slowest tenth, all units of a round
-ending together. Both take pacing and rest into account; of two tickets in one line the later never
-has the earlier range. New tickets of higher priority, and changes of the pool, are not foreseen.
+Holders free their units, tickets are granted in order as units and pacing permit, hold, and free
+theirs. A timed hold ends on time at the latest. All else is drawn from how long past leases of the
+pool were held: in the quick play as long as the quickest tenth, in the slow one as long as the
+slowest tenth, counted from each grant. So what a holder has already held counts, and while nothing
+changes an estimate only counts down. A holder that passes the slowest tenth holds longer than
+usual: nobody can tell when it ends. New tickets of higher priority, and changes of the pool, are
+not foreseen; who is passed over is counted all the same.
 """
 
 from collections.abc import Sequence
-from math import ceil
 
 from msgspec import Struct
 
@@ -17,6 +19,12 @@ from moorage.core.clock import Instant
 
 QUICK, SLOW = 0.1, 0.9
 """Shares of past leases that were held for less than what is told."""
+
+NEVER = Instant(1 << 62)
+"""Later than any time: there is no telling."""
+
+PLAYED_MAX = 1_000
+"""Tickets that are played; those behind them are told by a steady pace."""
 
 Range = tuple[float, float]
 """Earliest and latest, in seconds from now."""
@@ -31,60 +39,210 @@ class Place(Struct, frozen=True):
     """That it and all before it need."""
 
 
-def eta(
-    pool: Pool, limit: int, free: int, at: Instant, place: Place, own: int, held: Sequence[float]
-) -> Range | None:
-    """Return when a ticket may be granted, as far as one pool is concerned.
+class Holder(Struct, frozen=True):
+    """A granted lease: its units in one pool, since when, and when its hold ends it, if it does."""
 
-    Args:
-        pool: whose line it is.
-        limit: units that the pool has.
-        free: units that limit and rest leave; may be negative.
-        at: now, in service time.
-        place: of the ticket.
-        own: units that the ticket itself needs; they are in `place`, too.
-        held: seconds for which past leases of the pool were held, rising. Without any, the pool's
-            hold is the most; without a hold there is nothing to tell from.
-
-    Returns:
-        None: there is no telling.
-    """
-    freed = _freed(pool, limit, place.units - free, at, held)
-    if freed is None:
-        return None
-    paced = _paced(pool, at, place.units - own)
-    return max(freed[0], paced[0]), max(freed[1], paced[1])
+    units: int
+    granted_at: Instant
+    hold_until: Instant | None
 
 
-def _freed(pool: Pool, limit: int, wanted: int, at: Instant, held: Sequence[float]) -> Range | None:
-    """Return when so many units will have become free."""
-    if wanted <= 0:
-        return 0.0, 0.0
-    rested = 0.0
-    for rest in pool.resting:
-        if wanted > 0 and rest.until > at:
-            wanted -= rest.units
-            rested = (rest.until - at) / SECOND
-    if wanted <= 0:
-        return rested, rested
-    if limit <= 0 or not (held or pool.spec.hold is not None):
-        return None
-    cooldown = pool.spec.cooldown / SECOND
-    quick = share_of(held, QUICK) if held else 0.0
-    slow = share_of(held, SLOW) if held else (pool.spec.hold or 0) / SECOND
-    rounds = ceil(wanted / limit)
-    return max(rested, (wanted - 1) / limit * quick), rested + rounds * (slow + cooldown)
+class Estimate(Struct, frozen=True):
+    """When a ticket may be granted; neither member is set where there is nothing to tell from."""
+
+    seconds: Range | None = None
+    overdue: bool = False
+    """It depends on holders that have held for longer than usual."""
 
 
-def _paced(pool: Pool, at: Instant, ahead: int) -> Range:
-    """Return when pacing permits a grant after so many units."""
-    limits = pool.spec.pacing
-    if limits is None:
-        return 0.0, 0.0
-    opens = (pacing.opens_at(pool) or at) + max(0, at - pool.paced_at)
-    earliest = opens + ahead * limits.interval - at
-    latest = earliest + ahead * limits.jitter
-    return max(0, earliest) / SECOND, max(0, latest) / SECOND
+class Outlook:
+    """The grants to come in the line of one pool, as of one moment; played as far as asked."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        limit: int,
+        line: Sequence[int],
+        held: Sequence[float],
+        holders: Sequence[Holder],
+    ) -> None:
+        """Prepare to play.
+
+        Args:
+            pool: whose line it is.
+            limit: units that the pool has.
+            line: units of each ticket, in order.
+            held: seconds for which past leases of the pool were held, rising. Without any, the
+                pool's hold is the most; without a hold there is nothing to tell from.
+            holders: of its units, those granted first before others. If units are held that none
+                of these holds, they count as granted with the last.
+        """
+        self._pool = pool
+        self._limit = limit
+        self._line = line
+        self._quick = round(share_of(held, QUICK) * SECOND) if held else None
+        self._slow = round(share_of(held, SLOW) * SECOND) if held else None
+        self._timed = [
+            (one.granted_at, one.hold_until, one.units)
+            for one in holders
+            if one.hold_until is not None
+        ]
+        self._untimed = [(one.granted_at, one.units) for one in holders if one.hold_until is None]
+        self._untold = max(0, pool.occupied - sum(one.units for one in holders))
+        self._newest = holders[-1].granted_at if holders else None
+        self._plays: dict[str, tuple[_Play, _Play]] = {}
+
+    def of(self, state: str, free: int, at: Instant, place: Place, own: int) -> Estimate:
+        """Return when a ticket may be granted, as far as this pool is concerned.
+
+        Args:
+            state: of the slots that it needs.
+            free: units in that state that limit and rest leave; may be negative.
+            at: now, in service time.
+            place: of the ticket; beyond the line: it came later.
+            own: units that it needs.
+        """
+        plays = self._plays.get(state)
+        if plays is None:
+            plays = self._plays[state] = self._prepared(free, at)
+        earliest, latest = (play.granted(place, own) for play in plays)
+        if earliest >= NEVER:
+            return Estimate()
+        if latest >= NEVER:
+            return Estimate(overdue=True)
+        return Estimate((max(0, earliest - at) / SECOND, max(0, latest - at) / SECOND))
+
+    def _prepared(self, free: int, at: Instant) -> "tuple[_Play, _Play]":
+        resting = self._pool.resting
+        rests: list[tuple[int, int]] = [(it.until, it.units) for it in resting if it.until > at]
+        untimed = self._untimed
+        if self._untold:
+            newest = at if self._newest is None else self._newest
+            untimed = [*untimed, (newest, self._untold)]
+        lasts = self._lasts()
+        limits = self._pool.spec.pacing
+        jitter = 0 if limits is None else limits.jitter
+        parts = (self._pool, self._limit, self._line, at, free)
+        return (
+            _Play(*parts, self._early_ends(untimed, at) + rests, lasts[0], 0),
+            _Play(*parts, self._late_ends(untimed, at) + rests, lasts[1], jitter),
+        )
+
+    def _early_ends(self, untimed: list[tuple[Instant, int]], at: Instant) -> list[tuple[int, int]]:
+        """Return when units come back that are held, at the earliest, and how many."""
+        quick, rest = self._quick, self._pool.spec.cooldown
+        if quick is None:
+            unknown = NEVER if self._pool.spec.hold is None else at
+            ends = [(until + rest, units) for _, until, units in self._timed]
+            return ends + [(unknown + rest, units) for _, units in untimed]
+        ends = [
+            (min(until, max(at, since + quick)) + rest, units)
+            for since, until, units in self._timed
+        ]
+        return ends + [(max(at, since + quick) + rest, units) for since, units in untimed]
+
+    def _late_ends(self, untimed: list[tuple[Instant, int]], at: Instant) -> list[tuple[int, int]]:
+        """Return when they come back at the latest; `NEVER`: there is no telling."""
+        slow, rest = self._slow, self._pool.spec.cooldown
+        if slow is None:
+            slow = self._pool.spec.hold
+        ends = [(until + rest, units) for _, until, units in self._timed]
+        return ends + [
+            (NEVER if slow is None or since + slow < at else since + slow + rest, units)
+            for since, units in untimed
+        ]
+
+    def _lasts(self) -> tuple[int | None, int | None]:
+        """Return how long those will hold who are granted from now on; None: no telling."""
+        hold = self._pool.spec.hold
+        if hold is None or self._quick is None or self._slow is None:
+            return (hold, hold) if self._quick is None else (self._quick, self._slow)
+        return min(hold, self._quick), min(hold, self._slow)
+
+
+class _Play:
+    """One play of a line. Times are service times, `NEVER` included."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        limit: int,
+        line: Sequence[int],
+        at: Instant,
+        free: int,
+        ends: list[tuple[int, int]],
+        lasts: int | None,
+        jitter: int,
+    ) -> None:
+        self._limit = limit
+        self._line = line
+        self._at: int = at
+        self._free = free
+        self._ends = sorted(ends)
+        """When units become free that are held or rest now; what is over comes at once."""
+        self._next_end = 0
+        self._later: list[tuple[int, int]] = []
+        """The same of those who are granted in the play; in order, as grants are."""
+        self._next_later = 0
+        self._lasts = None if lasts is None else lasts + pool.spec.cooldown
+        self._pacing = pool.spec.pacing
+        self._paid: int = pool.paced_at
+        self._opens: int = at if (opens := pacing.opens_at(pool)) is None else opens
+        self._jitter = jitter
+        self._grants: list[int] = []
+        self._ahead = 0
+        """Units of those that `_grants` is of."""
+
+    def granted(self, place: Place, own: int) -> int:
+        """Return when the ticket at a place is granted, which needs so many units itself."""
+        played = min(len(self._line), PLAYED_MAX)
+        while len(self._grants) < min(place.rank, played):
+            units = self._line[len(self._grants)]
+            self._ahead += units
+            self._grants.append(self._grant(units))
+        if place.rank <= played:
+            return self._grants[place.rank - 1]
+        return self._find(own)[0] if played < PLAYED_MAX else self._beyond(place.units)
+
+    def _beyond(self, units: int) -> int:
+        """Return when a ticket is granted that so many units end with: at a steady pace."""
+        if self._at >= NEVER or self._lasts is None:
+            return NEVER
+        step = 0 if self._pacing is None else self._pacing.interval + self._jitter
+        more = units - self._ahead
+        return self._at + max(more * step, more * self._lasts // self._limit)
+
+    def _find(self, units: int) -> tuple[int, int, int, int]:
+        """Return when so many units are free and may be granted.
+
+        And how many are free then, and how many ends and later ends have passed.
+        """
+        at, free, end, later = self._at, self._free, self._next_end, self._next_later
+        ends, laters = self._ends, self._later
+        while free < units:
+            if end < len(ends) and (later == len(laters) or ends[end] <= laters[later]):
+                time, freed = ends[end]
+                end += 1
+            elif later < len(laters):
+                time, freed = laters[later]
+                later += 1
+            else:
+                return NEVER, free, end, later
+            free += freed
+            if time > at:
+                at = time
+        return max(at, self._opens), free, end, later
+
+    def _grant(self, units: int) -> int:
+        if units > self._limit:
+            return NEVER  # passed over as long as the limit is what it is
+        at, free, self._next_end, self._next_later = self._find(units)
+        self._at, self._free = at, free - units
+        self._later.append((NEVER if self._lasts is None else at + self._lasts, units))
+        if self._pacing is not None:
+            self._paid = max(at, self._paid) + units * (self._pacing.interval + self._jitter)
+            self._opens = self._paid - (self._pacing.burst - 1) * self._pacing.interval
+        return at
 
 
 def share_of(rising: Sequence[float], share: float) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.eta import Place, Range, eta
+from moorage.core.admission.eta import Estimate, Holder, Outlook, Place, Range
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, SECOND, Lease, Moment, Need, Pool
 from moorage.core.admission.rules import Bar, bar_of
@@ -51,6 +51,10 @@ class Evidence(Struct, frozen=True):
     """Seconds for which past leases were held, rising."""
     holders: tuple[tuple[str, int], ...] = ()
     """All owners and the units that they hold, the most first."""
+    holding: tuple[Holder, ...] = ()
+    """Granted leases, the oldest grants first; not all of them, if there are very many."""
+    line: tuple[int, ...] = ()
+    """Units of each ticket in its line, in order."""
 
 
 class Binding(Struct, frozen=True):
@@ -61,15 +65,32 @@ class Binding(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """Where a ticket stands. `position` is that in its longest line; 1 is the first."""
+    """Where a ticket stands. `position` is that in its longest line; 1 is the first.
+
+    `overdue`: it waits for units that are held for longer than usual; there is no range then.
+    """
 
     position: int
     eta_seconds: Range | None
     code: str
     reason: str
+    overdue: bool = False
 
 
 NOTHING = Evidence()
+
+
+class View(Struct, frozen=True):
+    """What is known of a pool, and the outlook drawn from it."""
+
+    evidence: Evidence
+    outlook: Outlook
+
+
+def view_of(facts: Facts, pool: Pool, evidence: Evidence) -> View:
+    """Return what tickets of a pool are to be told from."""
+    outlook = Outlook(pool, limit_of(facts, pool), evidence.line, evidence.held, evidence.holding)
+    return View(evidence, outlook)
 
 
 def places(rows: Iterable[tuple[str, LeaseId, int]]) -> Places:
@@ -88,7 +109,7 @@ def standing(
     moment: Moment,
     ticket: Lease,
     place: Mapping[str, Place],
-    evidence: Mapping[str, Evidence],
+    views: Mapping[str, View],
 ) -> Standing:
     """Return where a waiting ticket stands.
 
@@ -97,7 +118,7 @@ def standing(
         moment: now.
         ticket: that waits.
         place: its places, by pool; each of its pools is there.
-        evidence: by pool, where there is any.
+        views: of each of its pools.
     """
     position = max(place[need.pool].rank for need in ticket.needs)
     barred = None if ticket.forced else _barred(facts, ticket)
@@ -106,9 +127,10 @@ def standing(
     if ticket.allocations is not None and ticket.detail:
         text = f"it waits for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
-    bound = _bound(facts, moment, ticket, place, evidence)
+    bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
-    return Standing(position, eta_of(facts, moment, ticket, place, evidence), bound.code, text)
+    estimate = eta_of(facts, moment, ticket, place, views)
+    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
 
 
 def eta_of(
@@ -116,25 +138,22 @@ def eta_of(
     moment: Moment,
     ticket: Lease,
     place: Mapping[str, Place],
-    evidence: Mapping[str, Evidence],
-) -> Range | None:
+    views: Mapping[str, View],
+) -> Estimate:
     """Return when a ticket may be granted: as late as in the latest of its pools."""
     earliest = latest = 0.0
+    overdue = False
     for need in ticket.needs:
-        pool = facts.pools[need.pool]
-        found = eta(
-            pool,
-            limit_of(facts, pool),
-            free_units(facts, pool, moment.at).get(need.state, 0),
-            moment.at,
-            place[need.pool],
-            need.units,
-            evidence.get(need.pool, NOTHING).held,
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        found = views[need.pool].outlook.of(
+            need.state, free, moment.at, place[need.pool], need.units
         )
-        if found is None:
-            return None
-        earliest, latest = max(earliest, found[0]), max(latest, found[1])
-    return earliest, latest
+        if found.seconds is None and not found.overdue:
+            return Estimate()
+        overdue = overdue or found.overdue
+        if found.seconds is not None:
+            earliest, latest = max(earliest, found.seconds[0]), max(latest, found.seconds[1])
+    return Estimate(overdue=True) if overdue else Estimate((earliest, latest))
 
 
 def binding(
@@ -203,13 +222,13 @@ def _bound(
     moment: Moment,
     ticket: Lease,
     place: Mapping[str, Place],
-    evidence: Mapping[str, Evidence],
+    views: Mapping[str, View],
 ) -> Binding:
     """Return what binds in the pool that matters most: something does, and most are ahead."""
     found = []
     for need in ticket.needs:
         rank, pool = place[need.pool].rank, facts.pools[need.pool]
-        known = evidence.get(need.pool, NOTHING)
+        known = views[need.pool].evidence
         # Behind others, what matters is whether anything is free at all.
         units = need.units if rank == 1 else 1
         bound = None

@@ -89,6 +89,7 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
     return wire.Waiting(
         position=standing.position,
         eta_seconds=standing.eta_seconds,
+        overdue=standing.overdue,
         code=standing.code,
         reason=standing.reason,
     )

@@ -249,6 +249,13 @@ SELECT owner, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
 WHERE pool = ?1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
+-- Granted leases, the oldest grants first, and when their holds end them.
+-- name: pool_holding_load --
+SELECT lease_need.units, lease_need.granted_at, lease.body ->> 'hold_until'
+FROM lease_need INDEXED BY lease_need_held JOIN lease ON lease.id = lease_need.lease
+WHERE lease_need.pool = ?1 AND lease_need.state = 'granted'
+ORDER BY lease_need.granted_at LIMIT ?2;
+
 -- Of those not heard of until then: leases that go on to occupy, counted in each of their pools.
 -- name: unheard_count --
 SELECT needed.value, COUNT(*)
