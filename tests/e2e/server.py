@@ -18,6 +18,7 @@ from typing import IO, Self
 READY = re.compile(r"moorage: serving (?P<url>https?://\S+)")
 READY_SECONDS = 30.0
 STOP_SECONDS = 15.0
+SAY_SECONDS = 30.0
 MOORAGE = (sys.executable, "-m", "moorage")
 
 
@@ -48,6 +49,7 @@ class Server:
         self.url = ""
         self._line = ready
         self._ready = threading.Event()
+        self._more = threading.Condition()
         self.process = subprocess.Popen(
             [*command],
             env=dict(os.environ if environment is None else environment),
@@ -75,12 +77,22 @@ class Server:
         """Collect what the process says; the ready line, or its end, wakes the starter."""
         with lines:
             for line in lines:
-                self.said.append(line)
+                with self._more:
+                    self.said.append(line)
+                    self._more.notify_all()
                 found = self._line.search(line)
                 if found and not self.url:
                     self.url = found["url"]
                     self._ready.set()
         self._ready.set()
+
+    def wait_for(self, words: str, times: int = 1) -> None:
+        """Return when it has said a line with these words so often. Raises TimeoutError."""
+        with self._more:
+            if not self._more.wait_for(
+                lambda: sum(words in line for line in self.said) >= times, SAY_SECONDS
+            ):
+                raise TimeoutError(f"{words!r} is not among {self.said}")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """End the process and everything it started; return its exit code.

@@ -9,9 +9,7 @@ import gc
 import logging
 import os
 import resource
-import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -19,13 +17,14 @@ from typing import NamedTuple
 import uvicorn
 import uvloop
 
-from moorage.config import Address, ConfigError, Settings, address_parse
+from moorage.config import Address, Settings, address_parse
 from moorage.serve import logs
 from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.protocol import Bounds, protocol_for
+from moorage.serve.signals import Signals, certificate_of
 from moorage.service.access import Role
 from moorage.service.app import Service
 from moorage.service.audit import Actor
@@ -97,29 +96,10 @@ class Server(uvicorn.Server):
         self._on_ready()
 
 
-class _Stop:
-    """Remembers that a signal came, and passes it on to the server once there is one.
-
-    `tell` is called then, too: whoever waits for something to happen need not wait any more.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.servers: list[Server] = []
-        self.tell: Callable[[], None] = lambda: None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self.ask)
-
-    def ask(self) -> None:
-        self.asked = True
-        self.tell()
-        for server in self.servers:
-            server.should_exit = True
-
-
 async def _run(settings: Settings) -> int:
-    _check_certificate(settings)
-    stop = _Stop()
+    if settings.tls_cert is not None:
+        certificate_of(settings)  # before anything else is begun
+    stop = Signals(settings)
     with contextlib.ExitStack() as stack:
         doors = [_listen("listen", settings.listen)]
         stack.enter_context(doors[0].listener)
@@ -150,7 +130,7 @@ def _spare_collector() -> None:
 
 
 async def _serve(
-    settings: Settings, service: Service, files: Files, doors: list[Door], stop: _Stop
+    settings: Settings, service: Service, files: Files, doors: list[Door], stop: Signals
 ) -> None:
     if settings.auth != "noauth2":
         await _admin_token(service, files)
@@ -239,22 +219,10 @@ def _uvicorn_config(
         backlog=BACKLOG,
         timeout_keep_alive=settings.idle_seconds_max,  # type: ignore[arg-type] # a float will do
         timeout_graceful_shutdown=settings.stop_seconds_max,  # type: ignore[arg-type] # so will here
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
+        ssl_context_factory=(lambda *_: certificate_of(settings)) if settings.tls_cert else None,
     )
     config.load()
     return config
-
-
-def _check_certificate(settings: Settings) -> None:
-    """Raise ConfigError when HTTPS is wanted and cannot be served."""
-    if settings.tls_cert is None:
-        return
-    try:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except OSError as error:  # ssl's own errors are OSErrors
-        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
 
 
 async def _admin_token(service: Service, files: Files) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, TextIO
@@ -103,5 +104,6 @@ class AccessLog:
         """Write what has been collected."""
         if self._lines:
             lines, self._lines = self._lines, []
-            self._stream.write("\n".join(lines) + "\n")
-            self._stream.flush()
+            with suppress(OSError):  # nobody can read it any more: no reason to serve no more
+                self._stream.write("\n".join(lines) + "\n")
+                self._stream.flush()

@@ -298,24 +298,28 @@ def test_an_estimate_of_a_timed_hold_is_its_end(native: Native) -> None:
     """As moved last, and exact without any past; of a holder without an end there is no telling."""
     pool = make(native)
     holder = ask(native, pool, hold=600.0).body
-    first = ask(native, pool, hold=60.0)
-    second = ask(native, pool, hold=60.0)
 
-    def eta(ticket: Told) -> list[float]:
-        told = native.ask("GET", f"/v1/leases/{ticket.body['id']}").body["waiting"]
-        found: list[float] = told["eta_seconds"]
+    def eta() -> list[float] | None:
+        """Return the estimate of who is first, as of now: whoever comes makes it anew."""
+        ask(native, pool, hold=60.0)
+        told = native.ask("GET", f"/v1/pools/{pool}").body["first"]["waiting"]
         assert told["overdue"] is False
+        found: list[float] | None = told["eta_seconds"]
         return found
 
-    earliest, latest = eta(first)
-    assert 500 < earliest == latest <= 600
-    assert eta(first)[0] < earliest
-    hold = {"token": holder["token"], "hold": 300.0}
-    assert native.ask("PATCH", f"/v1/leases/{holder['id']}", hold).status == 200
-    assert 200 < eta(first)[0] <= 300
-    told = native.ask("GET", f"/v1/leases/{second.body['id']}").body["waiting"]
-    assert told["eta_seconds"] is None  # how long the first will hold is its own, not the pool's
-    hold["hold"] = None
-    assert native.ask("PATCH", f"/v1/leases/{holder['id']}", hold).status == 200
-    told = native.ask("GET", f"/v1/leases/{first.body['id']}").body["waiting"]
-    assert (told["eta_seconds"], told["overdue"]) == (None, False)
+    def move(hold: float | None) -> None:
+        wanted = {"token": holder["token"], "hold": hold}
+        assert native.ask("PATCH", f"/v1/leases/{holder['id']}", wanted).status == 200
+
+    found = eta()
+    assert found is not None
+    assert 500 < found[0] == found[1] <= 600
+    again = eta()
+    assert again is not None
+    assert again[0] < found[0]
+    move(300.0)
+    found = eta()
+    assert found is not None
+    assert 200 < found[0] == found[1] <= 300
+    move(None)
+    assert eta() is None

@@ -1,0 +1,94 @@
+"""What signals do to the process: TERM and INT stop it in good order, HUP reads certificates again.
+
+HUP comes for two reasons. By `systemctl reload` or `kill`: then the certificate is read again, and
+nothing else happens. Or because the terminal was closed that the process was started from: then it
+stops in good order, as nobody could stop or see it any more. Whoever starts it under `nohup` has
+HUP ignored, and so it stays.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import ssl
+from collections.abc import Callable
+
+import uvicorn
+
+from moorage.config import ConfigError, Settings
+
+TERMINAL = "/dev/tty"
+
+log = logging.getLogger("moorage.serve")
+
+
+class Signals:
+    """Remembers that a signal asked to stop, and passes it on to the servers once there are any.
+
+    `tell` is called then, too: whoever waits for something to happen need not wait any more.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.asked = False
+        self.servers: list[uvicorn.Server] = []
+        self.tell: Callable[[], None] = lambda: None
+        self._settings = settings
+        self._had_terminal = _has_terminal()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.ask)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+
+    def ask(self) -> None:
+        """Let everything stop."""
+        self.asked = True
+        self.tell()
+        for server in self.servers:
+            server.should_exit = True
+
+    def _hung_up(self) -> None:
+        if self._had_terminal and not _has_terminal():
+            log.info("the terminal was closed: stopping")
+            self.ask()
+        elif self._settings.tls_cert is None:
+            log.info("HUP: there is no certificate to read again")
+        else:
+            self._reload()
+
+    def _reload(self) -> None:
+        """Show new connections what is in the certificate's files now, if it can be used."""
+        try:
+            fresh = certificate_of(self._settings)
+        except ConfigError as error:
+            log.error("HUP: the certificate is still the old one: %s", error)
+            return
+
+        def choose(connection: ssl.SSLObject, _name: str | None, _was: ssl.SSLContext) -> None:
+            connection.context = fresh
+
+        # A context keeps one certificate per kind of key, so the old one must not be loaded over.
+        for server in self.servers:
+            if server.config.ssl is not None:
+                server.config.ssl.sni_callback = choose
+        log.info("HUP: the certificate was read again")
+
+
+def certificate_of(settings: Settings) -> ssl.SSLContext:
+    """Return what HTTPS is served with. Raises ConfigError: it cannot be."""
+    assert settings.tls_cert is not None
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:  # ssl's own errors are OSErrors
+        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
+    return context
+
+
+def _has_terminal() -> bool:
+    """Is there a terminal that this process belongs to?"""
+    try:
+        os.close(os.open(TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
