@@ -40,7 +40,7 @@ def test_providers_with_inventories(engine: Engine) -> None:
         await run(engine, provider_new(0, VCPU=8, DISK_GB=100))
         await run(engine, held(1, {0: {"VCPU": 3}}))
         facts = await facts_of(engine, providers={A, B})
-        assert facts.providers == {A: Provider(A, "name-0", 2, None, A, NOW, NOW)}
+        assert facts.providers == {A: Provider(A, "name-0", 2, None, A, NOW, Instant(NOW + 1))}
         assert facts.names == {"name-0": A}
         assert facts.inventories[A]["VCPU"].used == 3
         assert facts.inventories[A]["DISK_GB"] == Inventory(100, created_at=NOW, updated_at=NOW)

@@ -118,8 +118,9 @@ class Batches:
         changes = Changes()
         now = self._now(transaction.now)
         granting = await self._granting(items, facts, keys, extra, now, transaction)
+        self._last = now
         for item in items:
-            _decide(item, facts, changes, now, granting)
+            self._last = _decide(item, facts, changes, self._last, granting)
         if granting is not None:
             await transaction.run(granting.grant(extra.lines))
             granting.finish()
@@ -171,10 +172,8 @@ class Batches:
         return Granting.begun(loaded, self._chronometer, wall, began, share)
 
     def _now(self, told: Instant | None) -> Instant:
-        """One time per batch, the database's if it tells one, always after that of the last."""
-        now = self._clock.now() if told is None else told
-        self._last = Instant(max(self._last + 1, now))
-        return self._last
+        """When a batch begins, by the database if it tells, always after the end of the last."""
+        return Instant(max(self._last + 1, self._clock.now() if told is None else told))
 
 
 def _union(items: list[Item], extra: Keys) -> Keys:
@@ -189,14 +188,15 @@ def _union(items: list[Item], extra: Keys) -> Keys:
 
 def _decide(
     item: Item, facts: Facts, changes: Changes, now: Instant, granting: Granting | None
-) -> None:
+) -> Instant:
+    """Decide one request; return the time of the next one."""
     item.refusal, item.again = None, False
     try:
         if item.case is not None:
             assert granting is not None
             granting.decide(item.case)
             changes.update(granting.ledger.fetched())
-            return
+            return now
         assert item.use_case is not None
         made, item.answer = item.use_case.decide(facts, now)
     except Error as refusal:
@@ -217,6 +217,8 @@ def _decide(
     else:
         facts.apply(made)
         changes.update(made)
+        return Instant(now + made.instants)
+    return now
 
 
 def _conclude(item: Item, granting: Granting) -> None:

@@ -64,9 +64,8 @@ class TreesUpsert(UseCase[list[Upserted]]):
         changes = Changes()
         answers: list[Upserted] = []
         for tree in self.trees:
-            made, answered = bulk.upsert_tree(
-                facts, now, tree, self.movable, self.create_vocabulary
-            )
+            at = Instant(now + changes.instants)
+            made, answered = bulk.upsert_tree(facts, at, tree, self.movable, self.create_vocabulary)
             changes.update(made)
             answers += answered
         self.counts = Counter(each.outcome for each in answers)

@@ -287,7 +287,7 @@ def test_steps_are_taken_back_in_reverse() -> None:
     """Names that went round are back where they were."""
     known = stock()
     before = comparable(deepcopy(known))
-    trial = Trial(known)
+    trial = Trial(known, NOW)
     one, three = known.providers[P1], known.providers[P3]
     for provider, name in ((one, "x"), (three, "one"), (one, "three")):
         renamed = Changes()

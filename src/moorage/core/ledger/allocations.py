@@ -209,10 +209,10 @@ def check_capacity(shift: Shift, stock: Stock) -> None:
 def consumers_after(
     facts: Facts, now: Instant, requests: list[ConsumerRequest]
 ) -> dict[ConsumerId, Consumer | None]:
-    """Return the consumers' after-images; who holds nothing any more is gone."""
+    """Return the consumers' after-images, in order; who holds nothing any more is gone."""
     return {
-        request.consumer: _consumer_after(facts, now, request)
-        for request in requests
+        request.consumer: _consumer_after(facts, Instant(now + number), request)
+        for number, request in enumerate(requests)
         if request.allocations or request.consumer in facts.consumers
     }
 

@@ -49,12 +49,18 @@ class Upserted(Struct, frozen=True):
 
 
 class Trial:
-    """Steps that are visible in the facts at once, and can be taken back."""
+    """Steps that are visible in the facts at once, and can be taken back; they begin at `now`."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, now: Instant) -> None:
         self.facts = facts
+        self._began = now
         self.changes = Changes()
         self._back: list[Changes] = []
+
+    @property
+    def now(self) -> Instant:
+        """The instant of the next step."""
+        return Instant(self._began + self.changes.instants)
 
     def step(self, changes: Changes) -> None:
         """Make one step."""
@@ -105,11 +111,11 @@ def upsert_tree(
         movable: providers whose whole trees, old and new, were loaded.
         create_vocabulary: make custom classes and traits known that are not.
     """
-    trial = Trial(facts)
+    trial = Trial(facts, now)
     answers = []
     for spec in parents_first(specs):
         try:
-            answers.append(_upsert(trial, now, spec, movable, create_vocabulary))
+            answers.append(_upsert(trial, spec, movable, create_vocabulary))
         except Error as refusal:
             trial.take_back()
             return Changes(), [_refused(facts, each, spec, refusal) for each in specs]
@@ -159,7 +165,6 @@ def trees(
 
 def _upsert(
     trial: Trial,
-    now: Instant,
     spec: ProviderSpec,
     movable: set[ProviderId],
     create_vocabulary: bool,
@@ -167,28 +172,26 @@ def _upsert(
     facts, uuid = trial.facts, spec.uuid
     before = facts.providers.get(uuid)
     if before is None:
-        _create(trial, now, spec)
+        _create(trial, spec)
     elif is_met(spec, before, facts.inventories_of(uuid), facts.tags_of(uuid)):
         return Upserted(uuid, Outcome.UNCHANGED, before.generation)
     elif _is_elsewhere(spec, before):
-        _relocate(trial, now, spec, before, movable)
+        _relocate(trial, spec, before, movable)
     if create_vocabulary:
-        _teach(trial, now, spec)
-    _furnish(trial, now, spec)
+        _teach(trial, spec)
+    _furnish(trial, spec)
     outcome = Outcome.CREATED if before is None else Outcome.UPDATED
     return Upserted(uuid, outcome, facts.providers[uuid].generation)
 
 
-def _create(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
+def _create(trial: Trial, spec: ProviderSpec) -> None:
     if spec.name is None:
         raise Error(Code.INVALID, f"Provider {spec.uuid} does not exist; a new one needs a name.")
     parent = None if spec.parent is UNSET else spec.parent
-    trial.step(providers.create(trial.facts, now, spec.uuid, _name(spec.name), parent)[0])
+    trial.step(providers.create(trial.facts, trial.now, spec.uuid, _name(spec.name), parent)[0])
 
 
-def _relocate(
-    trial: Trial, now: Instant, spec: ProviderSpec, before: Provider, movable: set[ProviderId]
-) -> None:
+def _relocate(trial: Trial, spec: ProviderSpec, before: Provider, movable: set[ProviderId]) -> None:
     move = moves(spec, before)
     if move and spec.uuid not in movable:
         raise Error(
@@ -197,7 +200,8 @@ def _relocate(
         )
     name = before.name if spec.name is None else _name(spec.name)
     parent = None if spec.parent is UNSET else spec.parent
-    trial.step(providers.update(trial.facts, now, spec.uuid, name, move, parent, free=True)[0])
+    facts, now = trial.facts, trial.now
+    trial.step(providers.update(facts, now, spec.uuid, name, move, parent, free=True)[0])
 
 
 def _name(name: str) -> str:
@@ -206,17 +210,17 @@ def _name(name: str) -> str:
     return name
 
 
-def _teach(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
+def _teach(trial: Trial, spec: ProviderSpec) -> None:
     for name in spec.inventories or ():
         if not trial.facts.has_class(name):
-            trial.step(vocabulary.class_ensure(trial.facts, now, name)[0])
+            trial.step(vocabulary.class_ensure(trial.facts, trial.now, name)[0])
     for name in sorted(spec.traits or ()):
         if not trial.facts.has_trait(name):
-            trial.step(vocabulary.trait_ensure(trial.facts, now, name)[0])
+            trial.step(vocabulary.trait_ensure(trial.facts, trial.now, name)[0])
 
 
-def _furnish(trial: Trial, now: Instant, spec: ProviderSpec) -> None:
-    facts, uuid = trial.facts, spec.uuid
+def _furnish(trial: Trial, spec: ProviderSpec) -> None:
+    facts, now, uuid = trial.facts, trial.now, spec.uuid
     specs = spec.inventories
     if specs is not None and not inventory.offers(facts.inventories_of(uuid), specs):
         for name, figures in specs.items():

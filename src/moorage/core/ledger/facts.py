@@ -91,6 +91,15 @@ class Changes:
         self.traits.update(other.traits)
         self.renamed_classes.update(other.renamed_classes)
 
+    @property
+    def instants(self) -> int:
+        """How many instants these changes use up.
+
+        Each thing that is made or written has one of its own, in the order of the requests, so
+        that lists can be in the order of creation even within a batch.
+        """
+        return len(self.providers) + len(self.consumers) + len(self.classes) + len(self.traits)
+
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
 

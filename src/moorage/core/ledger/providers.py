@@ -35,7 +35,14 @@ def check_generation(provider: Provider, generation: int | None) -> None:
 
 def touched(provider: Provider, now: Instant) -> Provider:
     """Return the provider with its generation raised."""
-    return replace(provider, generation=provider.generation + 1, updated_at=now)
+    return replace(
+        provider, generation=provider.generation + 1, updated_at=_after_creation(provider, now)
+    )
+
+
+def _after_creation(provider: Provider, now: Instant) -> Instant:
+    """Return the time of an update; only whoever was never updated has that of its creation."""
+    return now if now > provider.created_at else Instant(provider.created_at + 1)
 
 
 def create(

@@ -12,10 +12,19 @@ from moorage.core.ledger.search.groups import in_aggregates, with_resources, wit
 
 
 def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
-    """Return all providers that meet the query, in the same order for the same question.
+    """Return all providers that meet the query, in the order of their creation.
 
     A condition that names something unknown is met by nobody.
     """
+    return sorted(_found(fleet, query), key=_creation)
+
+
+def _creation(record: ProviderRecord) -> tuple[int, str]:
+    provider = record.provider
+    return provider.created_at, provider.uuid
+
+
+def _found(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
     named = _named(fleet, query)
     if named is None:
         return [

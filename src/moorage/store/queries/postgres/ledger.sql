@@ -91,9 +91,10 @@ WHERE project_id = $1 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = $1 AND user_id = $2 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 
+-- In the order in which they are listed.
 -- name: providers_snapshot --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
-FROM provider ORDER BY uuid;
+FROM provider ORDER BY created_at, uuid;
 
 -- name: tags_snapshot --
 SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
