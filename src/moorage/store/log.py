@@ -16,7 +16,13 @@ from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocab
 from moorage.store import admission_rows
 from moorage.store.admission_save import wipe_writes
 from moorage.store.api import Plan, Query, Row, Write
-from moorage.store.rows import encode, key_set, provider_from_row, tags_from_row
+from moorage.store.rows import (
+    encode,
+    encode_consumer,
+    key_set,
+    provider_from_row,
+    tags_from_row,
+)
 
 # The ledger's kinds of change rows, in the order in which a batch writes them: member of Changes,
 # value. Admission's come after them.
@@ -53,7 +59,8 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
         values: dict[Any, Any] = getattr(changes, member)
         for key in sorted(values):
             text = f"{key[0]}/{key[1]}" if kind == "inventory" else key
-            yield kind, text, None if values[key] is None else encode(values[key])
+            written = encode_consumer if kind == "consumer" else encode
+            yield kind, text, None if values[key] is None else written(values[key])
 
 
 def _change_read(changes: Changes, kind: str, key: str, body: str | None) -> None:

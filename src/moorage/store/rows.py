@@ -10,11 +10,17 @@ from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
 from moorage.store.api import Row
 
 _encoder = json.Encoder(order="deterministic")
+_as_it_is = json.Encoder()
 
 
 def encode(value: object) -> str:
     """Return a value as JSON text; equal values give equal texts."""
     return _encoder.encode(value).decode()
+
+
+def encode_consumer(consumer: Consumer) -> str:
+    """Return a consumer as JSON text; what it holds stands in the order of its claim."""
+    return _as_it_is.encode(consumer).decode()
 
 
 def key_set(keys: Iterable[str]) -> str:
@@ -74,7 +80,7 @@ def consumer_row(consumer: Consumer) -> Row:
         consumer.consumer_type,
         consumer.created_at,
         consumer.updated_at,
-        encode(consumer.allocations),
+        _as_it_is.encode(consumer.allocations).decode(),
     )
 
 

@@ -7,6 +7,7 @@ from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.model import Allocations
 from moorage.faces.placement import schemas
 from moorage.faces.placement.bodies import invalid
+from moorage.faces.placement.order import holders_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.uuids import uuid_normal
@@ -64,9 +65,10 @@ async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/allocations."""
     record = await request.provider()
     found = await request.service.reads.provider_allocations(record.provider.uuid)
+    fleet = await request.fleet()
     modified = max((updated for *_, updated in found), default=request.now())
     held: dict[str, Any] = {}
-    for consumer, generation, amounts, _ in found:
+    for consumer, generation, amounts, _ in holders_in_order(fleet, found):
         held[consumer] = {"resources": amounts}
         if request.version >= GENERATION_SINCE:
             held[consumer]["consumer_generation"] = generation

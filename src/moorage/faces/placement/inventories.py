@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.core.ledger.model import Inventory
+from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.schemas import InventoriesPut, InventoryPost, InventoryPut
@@ -21,7 +22,9 @@ FULL_RESERVE_SINCE = 26
 async def index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/inventories."""
     record = await request.provider()
-    return _all_shown(request, record.provider.generation, record.inventories)
+    fleet = await request.fleet()
+    held = {name: record.inventories[name] for name in classes_in_order(fleet, record.inventories)}
+    return _all_shown(request, record.provider.generation, held)
 
 
 async def show(request: Request) -> Answer:
@@ -56,8 +59,9 @@ async def replace(request: Request) -> Answer:
     state = await request.service.transactor.submit(
         InventoriesReplace(uuid, body.resource_provider_generation, specs, _full_reserve(request))
     )
+    stored = {name: state.inventories[name] for name in specs}
     given = request.given()["inventories"]
-    return _all_shown(request, state.generation, state.inventories, given)
+    return _all_shown(request, state.generation, stored, given)
 
 
 async def update(request: Request) -> Answer:

@@ -5,6 +5,7 @@ from typing import Any
 from moorage.core.clock import Instant
 from moorage.core.ledger.search import Fleet
 from moorage.faces.placement.bodies import body_check
+from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.schemas import ClassNamed
@@ -14,7 +15,7 @@ from moorage.service.ledger import ClassCreate, ClassDelete, ClassEnsure, ClassR
 async def index(request: Request) -> Answer:
     """GET /resource_classes."""
     fleet = await request.fleet()
-    names = sorted(fleet.standard_classes.union(fleet.classes))
+    names = classes_in_order(fleet, fleet.standard_classes.union(fleet.classes))
     shown = {"resource_classes": [_shown(request, name) for name in names]}
     return json_answer(shown, request.now())
 

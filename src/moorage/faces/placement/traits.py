@@ -5,21 +5,21 @@ from collections.abc import Iterable
 from moorage.core.clock import Instant
 from moorage.core.ledger.model import Vocable
 from moorage.core.ledger.search import Fleet
+from moorage.faces.placement.order import traits_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.queries import TraitQuery, trait_query
 from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.schemas import TraitsPut
 from moorage.service.ledger import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
 
-CUSTOM = "CUSTOM_"
-"""How the names of traits begin that are not standard."""
-
 
 async def index(request: Request) -> Answer:
     """GET /traits."""
     query = trait_query(request.query_string, request.version, request.limits)
     fleet = await request.fleet()
-    names = [name for name in _known(fleet) if _matches(fleet, name, query)]
+    known = fleet.standard_traits.union(fleet.traits)
+    names = [name for name in known if _matches(fleet, name, query)]
+    names = traits_in_order(fleet, names) if query.names is None else sorted(names)
     return json_answer({"traits": names}, _modified(request, fleet, names))
 
 
@@ -47,9 +47,9 @@ async def delete(request: Request) -> Answer:
 async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/traits."""
     record = await request.provider()
-    return _provider_shown(
-        request, await request.fleet(), record.tags.traits, record.provider.generation
-    )
+    fleet = await request.fleet()
+    names = traits_in_order(fleet, record.tags.traits)
+    return _provider_shown(request, fleet, names, record.provider.generation)
 
 
 async def provider_replace(request: Request) -> Answer:
@@ -59,7 +59,8 @@ async def provider_replace(request: Request) -> Answer:
     state = await request.service.transactor.submit(
         TraitsReplace(uuid, body.resource_provider_generation, frozenset(body.traits))
     )
-    return _provider_shown(request, await request.fleet(), state.tags.traits, state.generation)
+    fleet = await request.fleet()
+    return _provider_shown(request, fleet, sorted(state.tags.traits), state.generation)
 
 
 async def provider_delete(request: Request) -> Answer:
@@ -67,15 +68,6 @@ async def provider_delete(request: Request) -> Answer:
     uuid = (await request.provider()).provider.uuid
     await request.service.transactor.submit(TraitsDelete(uuid))
     return Answer(204)
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return traits as clients are used to: the standard ones first."""
-    return sorted(names, key=lambda name: (name.startswith(CUSTOM), name))
-
-
-def _known(fleet: Fleet) -> list[str]:
-    return in_order(fleet.standard_traits.union(fleet.traits))
 
 
 def _matches(fleet: Fleet, name: str, query: TraitQuery) -> bool:
@@ -92,9 +84,6 @@ def _modified(request: Request, fleet: Fleet, names: Iterable[str]) -> Instant:
     return max((trait.updated_at for trait in found), default=request.now())
 
 
-def _provider_shown(
-    request: Request, fleet: Fleet, traits: Iterable[str], generation: int
-) -> Answer:
-    names = in_order(traits)
+def _provider_shown(request: Request, fleet: Fleet, names: list[str], generation: int) -> Answer:
     shown = {"traits": names, "resource_provider_generation": generation}
     return json_answer(shown, _modified(request, fleet, names))

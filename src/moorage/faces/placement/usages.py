@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from moorage.faces.placement.allocations import NO_TYPE, TYPE_SINCE
+from moorage.faces.placement.order import class_key, classes_in_order
 from moorage.faces.placement.queries import usage_query
 from moorage.faces.placement.request import Answer, Request, json_answer
 
@@ -14,9 +15,10 @@ EVERY_TYPE = "all"
 async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/usages."""
     record = await request.provider()
+    names = classes_in_order(await request.fleet(), record.inventories)
     shown = {
         "resource_provider_generation": record.provider.generation,
-        "usages": {name: inventory.used for name, inventory in record.inventories.items()},
+        "usages": {name: record.inventories[name].used for name in names},
     }
     return json_answer(shown, request.now())
 
@@ -25,19 +27,27 @@ async def index(request: Request) -> Answer:
     """GET /usages: what a project, or one user in it, holds."""
     query = usage_query(request.query_string, request.version, request.limits)
     usages = await request.service.reads.usages(query.project_id, query.user_id)
+    fleet = await request.fleet()
+    usages.amounts.sort(key=lambda amount: (class_key(fleet, amount[1]), amount[0] or ""))
     if request.version < TYPE_SINCE:
         return json_answer({"usages": _sums(usages.amounts, None)}, request.now())
     if query.consumer_type == EVERY_TYPE:
         groups = {EVERY_TYPE: sum(usages.consumers.values())} if usages.amounts else {}
     else:
-        groups = {kind or NO_TYPE: number for kind, number in usages.consumers.items()}
+        kinds = dict.fromkeys(kind for kind, _, _ in usages.amounts)
+        groups = {kind or NO_TYPE: usages.consumers[kind] for kind in kinds}
         if query.consumer_type is not None:
             groups = {kind: groups[kind] for kind in groups if kind == query.consumer_type}
     shown: dict[str, Any] = {
-        kind: {**_sums(usages.amounts, kind), "consumer_count": number}
-        for kind, number in groups.items()
+        kind: _counted(_sums(usages.amounts, kind), number) for kind, number in groups.items()
     }
     return json_answer({"usages": shown}, request.now())
+
+
+def _counted(sums: dict[str, int], consumers: int) -> dict[str, int]:
+    """Return a group with the number of its consumers, which stands second."""
+    first, *others = sums
+    return {first: sums[first], "consumer_count": consumers, **{n: sums[n] for n in others}}
 
 
 def _sums(amounts: list[tuple[str | None, str, int]], wanted: str | None) -> dict[str, int]:

@@ -58,6 +58,11 @@ class Fleet:
         """Has any provider the trait?"""
         return self._trait_uses[name] > 0
 
+    @property
+    def is_nested(self) -> bool:
+        """Has any provider a child?"""
+        return bool(self._children)
+
     def __len__(self) -> int:
         return len(self.places)
 
