@@ -53,6 +53,10 @@ def test_health(database: Path) -> None:
             sent = b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             assert [answer.status for answer in talk(server.url, sent)] == [200]
             assert status(server.url, path, method=b"POST") == 405
+            for method in (b"HEAD", b"OPTIONS"):
+                assert status(server.url, path, method=method) == 200
+            as_haproxy = b"OPTIONS " + path + b" HTTP/1.0\r\n\r\n"
+            assert [answer.status for answer in talk(server.url, as_haproxy)] == [200]
             assert status(server.url, path + b"/more") == 404
 
 
@@ -71,6 +75,33 @@ def test_metrics_count_requests(database: Path) -> None:
         assert shown["moorage_changes_total"] == "1.0"
         assert shown["moorage_revision"] == "1.0"
         assert shown['moorage_http_request_seconds_count{face="placement"}'] == "2.0"
+
+
+def test_waiting_on_purpose_is_no_latency(database: Path) -> None:
+    """Long polls have a histogram of their own; who might have waited but need not is not in it."""
+
+    def ask(method: bytes, path: bytes, body: bytes = b"") -> int:
+        length = b"Content-Length: %d\r\n" % len(body)
+        return talk(server.url, request(method, path, JSON, length, body=body))[0].status
+
+    def counts(name: str) -> dict[str, float]:
+        (answer,) = talk(server.url, request(b"GET", b"/metrics"))
+        found = re.findall(name + r'_count\{face="v1"\} (\S+)', answer.body.decode())
+        total = re.findall(name + r'_sum\{face="v1"\} (\S+)', answer.body.decode())
+        return {"count": sum(map(float, found)), "seconds": sum(map(float, total))}
+
+    with serve(database, "--auth", "noauth2") as server:
+        lease = b'{"needs": [{"pool": "p"}], "key": "%s"}'
+        assert ask(b"PUT", b"/v1/pools/p", b'{"limit": 1}') == 200
+        assert ask(b"POST", b"/v1/leases?wait=30", lease % b"a") == 201
+        assert counts("moorage_http_request_seconds")["count"] == 2
+        assert counts("moorage_http_wait_seconds") == {"count": 0, "seconds": 0}
+        assert ask(b"POST", b"/v1/leases?wait=0.6", lease % b"b") == 202
+        assert ask(b"GET", b"/v1/watch?wait=0.6") == 200
+        assert counts("moorage_http_request_seconds")["count"] == 2
+        waits = counts("moorage_http_wait_seconds")
+        assert waits["count"] == 2
+        assert waits["seconds"] >= 1.2
 
 
 def test_accepted_requests_are_finished(database: Path) -> None:
@@ -146,6 +177,8 @@ def test_an_address_in_use_is_named(database: Path) -> None:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         line = refusal(2, "serve", "--database", f"sqlite:///{database}", "--listen", where)
     assert where in line
+    assert "--listen" in line
+    assert "MOORAGE_LISTEN" in line
     assert not database.exists()
 
 
@@ -173,8 +206,9 @@ def test_noauth2_where_others_can_reach_it(database: Path) -> None:
     """With --insecure the test scheme may be served on every address."""
     options = ["--auth", "noauth2", "--insecure", "--listen", "0.0.0.0:0"]
     with serve(database, *options) as server:
+        assert server.url.startswith("http://0.0.0.0:")
         announced = json.loads(Path(f"{database}.server").read_text())
-        assert announced["url"].startswith("http://127.0.0.1:")
+        assert announced["url"] == server.url.replace("0.0.0.0", "127.0.0.1")
         assert status(announced["url"], b"/traits") == 200
         assert server.stop() == 0
 

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from moorage.faces.web import Receive, Scope, Send
 
 PATHS = ("healthz", "readyz", "metrics")
+METHODS = ("GET", "HEAD", "OPTIONS")
+"""Load balancers ask by any of them; HAProxy's `option httpchk` by OPTIONS."""
 
 
 class HealthFace:
@@ -30,7 +32,7 @@ class HealthFace:
         status, body = 200, b"ok\n"
         if scope["path"] not in {f"/{path}" for path in PATHS}:
             status, body = 404, b"not found\n"
-        elif scope["method"] not in ("GET", "HEAD"):
+        elif scope["method"] not in METHODS:
             status, body = 405, b"only GET\n"
         elif scope["path"] == "/readyz":
             reason = await self._readiness()
@@ -44,6 +46,6 @@ class HealthFace:
             (b"cache-control", b"no-store"),
         ]
         if status == 405:
-            headers.append((b"allow", b"GET, HEAD"))
+            headers.append((b"allow", ", ".join(METHODS).encode("ascii")))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

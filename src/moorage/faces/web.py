@@ -23,10 +23,27 @@ LENGTH_DIGITS_MAX = 18
 ABORT = "moorage.abort"
 """In the scope of a request: what ends its connection at once, with all that is unsent."""
 
+WAITED = "moorage.waited"
+"""Set in the scope of a request once it waits on purpose: for units, or for changes."""
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
+    """Return what to wait for beside whatever else a request waits for: that its caller goes away.
+
+    To call it notes that the request waits on purpose, see `WAITED`.
+    """
+
+    async def gone() -> None:
+        scope[WAITED] = True
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    return gone
 
 
 class Caller(Struct, frozen=True):

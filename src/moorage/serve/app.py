@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from moorage.faces.web import Message, Receive, Scope, Send
+from moorage.faces.web import WAITED, Message, Receive, Scope, Send
 from moorage.serve.logs import Access, AccessLog, time_text
 from moorage.serve.metrics import Requests
 from moorage.serve.protocol import LENGTH_UNREADABLE
@@ -74,7 +74,7 @@ class Application:
             await face(scope, receive, watch.send)
         finally:
             seconds = time.perf_counter() - begun
-            self._requests.add(name, scope["method"], watch.status, seconds)
+            self._requests.add(name, scope["method"], watch.status, seconds, WAITED in scope)
             if self._access_log is not None:
                 self._access_log.write(_access(scope, watch, seconds))
 

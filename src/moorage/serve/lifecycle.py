@@ -139,14 +139,13 @@ async def _serve(
         await boskos.start()
     composition = compose(settings, service, lambda: stop.asked, boskos)
     applications = [composition.application, composition.second]
-    urls = [
-        _reachable(door.address).url("https" if settings.tls_cert else "http") for door in doors
-    ]
+    scheme = "https" if settings.tls_cert else "http"
+    urls = [door.address.url(scheme) for door in doors]
 
     def ready() -> None:
         files.announce(
             Announcement(
-                url=urls[0],
+                url=_reachable(doors[0].address).url(scheme),
                 pid=os.getpid(),
                 auth=settings.auth,
                 certificate=settings.tls_cert and os.path.abspath(settings.tls_cert),
@@ -260,7 +259,8 @@ def _listen(setting: str, value: str) -> Door:
         listener.close()
         raise StartError(
             f"{setting}: cannot serve on {address.host}:{address.port}: {error.strerror}; "
-            "stop the other program or choose another port"
+            f"stop the other program, or choose another port with --{setting.replace('_', '-')}"
+            f" or MOORAGE_{setting.upper()}"
         ) from None
     # Boskos is told by any name in a cluster, and a page in a browser cannot reach what it does not
     # know; but what listens on this machine alone must not be reached from its browsers.

@@ -21,25 +21,52 @@ from moorage import __version__
 from moorage.service.app import Service
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the histogram's buckets."""
+"""Upper bounds of the buckets for answers that are given as soon as may be."""
+
+WAIT_SECONDS = (0.1, 1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
+"""The same for requests that wait on purpose."""
+
+
+class Durations:
+    """A histogram of seconds, by face."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self._buckets: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def add(self, face: str, seconds: float) -> None:
+        """Count one duration."""
+        buckets = self._buckets.get(face)
+        if buckets is None:
+            buckets = self._buckets[face] = [0] * (len(self.bounds) + 1)
+            self._seconds[face] = 0.0
+        buckets[bisect_left(self.bounds, seconds)] += 1
+        self._seconds[face] += seconds
+
+    def family(self, name: str, meaning: str) -> HistogramMetricFamily:
+        """Return it as Prometheus wants it."""
+        family = HistogramMetricFamily(name, meaning, labels=["face"])
+        for face, buckets in self._buckets.items():
+            family.add_metric([face], cumulated(buckets, self.bounds), self._seconds[face])
+        return family
 
 
 class Requests:
-    """How many requests were answered, how, and how long it took."""
+    """How many requests were answered, how, and how long it took.
+
+    Those that wait on purpose have a histogram of their own: their seconds say nothing of us.
+    """
 
     def __init__(self) -> None:
         self.answered: Counter[tuple[str, str, int]] = Counter()
-        self.buckets: dict[str, list[int]] = {}
-        self.seconds: Counter[str] = Counter()
+        self.prompt = Durations(SECONDS)
+        self.waits = Durations(WAIT_SECONDS)
 
-    def add(self, face: str, method: str, status: int, seconds: float) -> None:
+    def add(self, face: str, method: str, status: int, seconds: float, waited: bool) -> None:
         """Count one answered request; status 0: the client went away first."""
         self.answered[face, method, status] += 1
-        buckets = self.buckets.get(face)
-        if buckets is None:
-            buckets = self.buckets[face] = [0] * (len(SECONDS) + 1)
-        buckets[bisect_left(SECONDS, seconds)] += 1
-        self.seconds[face] += seconds  # type: ignore[assignment] # a Counter counts floats as well
+        (self.waits if waited else self.prompt).add(face, seconds)
 
 
 class Metrics(Collector):
@@ -79,12 +106,12 @@ class Metrics(Collector):
         for (face, method, status), count in self.requests.answered.items():
             answered.add_metric([face, method, str(status)], count)
         yield answered
-        taken = HistogramMetricFamily(
-            "moorage_http_request_seconds", "Seconds to answer a request.", labels=["face"]
+        yield self.requests.prompt.family(
+            "moorage_http_request_seconds", "Seconds to answer a request that does not wait."
         )
-        for face, buckets in self.requests.buckets.items():
-            taken.add_metric([face], cumulated(buckets), self.requests.seconds[face])
-        yield taken
+        yield self.requests.waits.family(
+            "moorage_http_wait_seconds", "Seconds that a request took which waits on purpose."
+        )
 
     def _of_service(self) -> Iterable[Metric]:
         transactor, index = self._service.transactor, self._service.index
@@ -111,7 +138,7 @@ class Metrics(Collector):
             yield GaugeMetricFamily(name, help_text, value=value)
 
 
-def cumulated(buckets: list[int], bounds: tuple[float, ...] = SECONDS) -> list[tuple[str, float]]:
+def cumulated(buckets: list[int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
     """Return what Prometheus wants of a histogram: for each bound how many are not above it."""
     shown, total = [], 0
     for bound, count in zip((*map(str, bounds), "+Inf"), buckets, strict=True):

@@ -6,6 +6,7 @@ does, whoever goes away leaves nothing behind, and giving back once more is no f
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -23,7 +24,16 @@ from moorage.faces.golang.texts import (
     raw_bytes,
     storable,
 )
-from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send, body_read, headers_of
+from moorage.faces.web import (
+    Limits,
+    Receive,
+    RefusalError,
+    Scope,
+    Send,
+    body_read,
+    headers_of,
+    leaving,
+)
 from moorage.service.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 
 ACQUIRE = "/lease/acquire"
@@ -77,7 +87,7 @@ class LeaseProxyFace:
             )
             query = query_values(scope["query_string"])
             if scope["path"] == ACQUIRE:
-                return await self._acquire(query, receive)
+                return await self._acquire(query, leaving(scope, receive))
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
@@ -85,16 +95,14 @@ class LeaseProxyFace:
             log.exception("%s failed", scope["path"])
             return refusal(500, "the server has erred; its log says how")
 
-    async def _acquire(self, query: dict[str, str], receive: Receive) -> Answer | None:
+    async def _acquire(
+        self, query: dict[str, str], gone: Callable[[], Awaitable[None]]
+    ) -> Answer | None:
         wanted = _wanted(query)
         if isinstance(wanted, Answer):
             return wanted
         if wanted.count == 0:
             return _names_answer([])
-
-        async def gone() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
 
         try:
             names = await self._proxy.acquire(

@@ -27,6 +27,7 @@ from moorage.faces.web import (
     Send,
     body_read,
     headers_of,
+    leaving,
     query_parse,
     request_id_new,
 )
@@ -112,10 +113,6 @@ class V1Face:
                 raw = b"{}"
             body = raw if route.bulk else body_decode(raw, route.body)
 
-        async def disconnected() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
         return Request(
             service=self._service,
             caller=caller,
@@ -127,7 +124,7 @@ class V1Face:
             query=query,
             parameters=parameters,
             body=body,
-            disconnected=disconnected,
+            disconnected=leaving(scope, receive),
         )
 
     async def _let_in(
