@@ -61,6 +61,18 @@ def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
     assert "dry run" in done.stderr
 
 
+def test_a_server_can_be_required(tmp_path: Path) -> None:
+    """Then a folder without a database is no dry run; one with a database is, as ever, asked."""
+    run = ("run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran")
+    for words, variables in ((("--require",), {}), ((), {"MOORAGE_REQUIRE": "1"})):
+        line = refusal(125, run[0], *words, *run[1:], directory=tmp_path, **variables)
+        assert "MOORAGE_URL" in line
+    with serve(tmp_path / "moorage.sqlite"):
+        answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
+        done = moorage(*run, directory=tmp_path, MOORAGE_REQUIRE="1")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
 def test_while_no_process_serves_nothing_starts(tmp_path: Path) -> None:
     """A database whose server was stopped, or that is on a PostgreSQL, is no dry run."""
     run = ["run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran"]
@@ -105,13 +117,14 @@ def test_the_first_server_that_comes_up_is_asked(tmp_path: Path) -> None:
 
 
 def test_best_effort_runs_whatever_the_settings_say(tmp_path: Path) -> None:
-    """Settings that cannot be read end no command that is to run by all means."""
-    command = ("run", "--best-effort", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3")
+    """Settings that cannot be read end no command that is to run always; they are no outage."""
+    command = ("run", "--best-effort-always", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3")
     (tmp_path / "moorage.toml").write_text("nonsense = 1\n")
     for environment in ({}, {"MOORAGE_CONFIG": "/nonexistent"}, {"MOORAGE_AUTH": "zzz"}):
         done = moorage(*command, directory=tmp_path, **environment)
         assert (done.returncode, done.stdout) == (3, "ran\n"), done.stderr
         assert "best effort" in done.stderr
+        refusal(125, "run", "--best-effort", *command[2:], directory=tmp_path, **environment)
 
 
 def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pty
 import select
 import shlex
 import signal
+import socket
 import subprocess
 import time
 from contextlib import suppress
@@ -39,11 +40,51 @@ def test_death_by_a_signal_is_told_as_shells_do() -> None:
 
 
 def test_what_cannot_be_run(tmp_path: Path) -> None:
-    """As in shells: 127 if there is no such command, 126 if it cannot be executed."""
-    assert finished(*RUN, "no-such-command-anywhere").returncode == 127
-    plain = tmp_path / "plain"
+    """As in shells: 127 if there is no such command, 126 if it cannot be executed.
+
+    At once: no server is asked, though one is named, whatever else is wrong.
+    """
+    plain, below = tmp_path / "plain", tmp_path / "below"
     plain.write_text("no program\n")
-    assert finished(*RUN, str(plain)).returncode == 126
+    below.mkdir()
+    path = f"{tmp_path}:{below}:{BARE['PATH']}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        where = {"MOORAGE_URL": f"http://127.0.0.1:{listener.getsockname()[1]}", "PATH": path}
+        for command, code, words in (
+            ("no-such-command-anywhere", 127, "no such command"),
+            (str(tmp_path / "none"), 127, "no such command"),
+            (str(plain), 126, "is not executable"),
+            ("plain", 126, "is not executable"),
+            (str(below), 126, "is a directory"),
+        ):
+            done = finished(*RUN, command, **where)
+            assert (done.returncode, done.stdout) == (code, ""), done.stderr
+            assert done.stderr == f"moorage: {command}: {words}\n"
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    (below / "plain").write_text("#!/bin/sh\nexit 6\n")
+    (below / "plain").chmod(0o755)
+    # What is not executable does not hide what comes later on the path.
+    assert finished(*RUN, "plain", PATH=path).returncode == 6
+
+
+def test_a_server_can_be_required() -> None:
+    """Without one nothing runs unlimited: 125, of other commands 2; by option or by variable."""
+    for words, variables in (
+        (("--require",), {}),
+        ((), {"MOORAGE_REQUIRE": "1"}),
+        ((), {"MOORAGE_REQUIRE": "True"}),
+        (("--best-effort",), {"MOORAGE_REQUIRE": "1"}),
+    ):
+        done = finished("run", "--pool", "p", *words, "--", "echo", "never", **variables)
+        assert (done.returncode, done.stdout) == (125, ""), done.stderr
+        assert "MOORAGE_URL" in done.stderr
+    done = finished("lease", "acquire", "--pool", "p", MOORAGE_REQUIRE="1")
+    assert (done.returncode, done.stdout) == (2, "")
+    for no in ("", "0", "false"):
+        assert finished(*RUN, "true", MOORAGE_REQUIRE=no).returncode == 0
+    assert finished(*RUN, "true", MOORAGE_REQUIRE="maybe").returncode == 125
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])

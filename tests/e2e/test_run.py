@@ -53,7 +53,7 @@ def test_the_second_waits_for_the_first(port: Harbour) -> None:
             assert len(port.leases(pool)) == 1
             tell(second)
             assert second.wait(SECONDS) == 0
-    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
 
 def test_all_pools_or_none(port: Harbour) -> None:
@@ -97,7 +97,7 @@ def test_an_interrupt_ends_us_when_all_is_given_back(port: Harbour) -> None:
             process.send_signal(signal.SIGINT)
             assert process.wait(SECONDS) == code
         assert port.leases(pool) == []
-    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
 
 def test_signals_go_to_the_command(port: Harbour) -> None:
@@ -220,26 +220,35 @@ def test_a_stopped_holder_has_lost_when_it_wakes(port: Harbour) -> None:
         assert port.admission.release(lease.id, lease.token).cause == "ttl_over"
 
 
-def test_best_effort_runs_whatever_happens(port: Harbour, tmp_path: Path) -> None:
-    """No pool, too many units, no server, no right, not in time, nonsense: one line, it runs."""
+OUTAGES = (
+    ("--url", "http://127.0.0.1:1", "--unreachable-after", "0"),
+    ("--wait", "0"),
+    ("--key-file", "no/folder/key"),
+)
+MISTAKES = (
+    (122, ("--pool", "no/such/pool")),
+    (121, ("--pool", "POOL=5")),
+    (121, ("--token", "wrong")),
+    (125, ("--url", "nonsense")),
+    (125, ("--token-file", "no/such/file")),
+)
+
+
+def test_best_effort_forgives_outages_and_no_mistakes(port: Harbour) -> None:
+    """No server, not in time: one line, it runs. A wrong name or token ends it, unless told."""
     pool = port.pool()
-    nowhere = ("--url", "http://127.0.0.1:1", "--unreachable-after", "0")
-    token = str(tmp_path / "none")
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
-        for words in (
-            ("--pool", "no/such/pool"),
-            ("--pool", f"{pool}=5"),
-            ("--pool", pool, *nowhere),
-            ("--pool", pool, "--token", "wrong"),
-            ("--pool", pool, "--wait", "0"),
-            ("--pool", pool, "--url", "nonsense"),
-            ("--pool", pool, "--token-file", token),
-            ("--pool", pool, "--key-file", str(tmp_path / "no/folder/key")),
-        ):
-            done = port.finished(
-                "run", "--best-effort", *words, "--", "sh", "-c", "echo ran; exit 5"
-            )
+        mistakes = [(code, [word.replace("POOL", pool) for word in it]) for code, it in MISTAKES]
+        mistakes = [(code, it if "--pool" in it else ["-p", pool, *it]) for code, it in mistakes]
+        for code, mistake in mistakes:
+            done = port.finished("run", "--best-effort", *mistake, "--", "echo", "never")
+            assert (done.returncode, done.stdout) == (code, ""), (mistake, done.stderr)
+        forgiven = [("--best-effort", "-p", pool, *words) for words in OUTAGES]
+        forgiven += [("--best-effort-always", "-p", pool, *words) for words in OUTAGES]
+        forgiven += [("--best-effort-always", *words) for _, words in mistakes]
+        for words in forgiven:
+            done = port.finished("run", *words, "--", "sh", "-c", "echo ran; exit 5")
             assert (done.returncode, done.stdout) == (5, "ran\n"), (words, done.stderr)
             # Beside it only where it stood, should that have taken a while.
             told = [said for said in done.stderr.splitlines() if ": waiting for " not in said]
@@ -268,12 +277,16 @@ def test_without_best_effort_each_failure_has_its_code(port: Harbour) -> None:
         assert len(port.leases(pool)) == 1
 
 
-def test_a_command_that_cannot_be_run_gives_its_lease_back(port: Harbour) -> None:
-    """126 and 127 as in shells, and the unit is free."""
+def test_a_command_that_cannot_be_run_gives_its_lease_back(port: Harbour, tmp_path: Path) -> None:
+    """126 and 127 as in shells, without a lease; one that was granted before is given back."""
     pool = port.pool()
     assert port.finished("run", "--pool", pool, "--", "no-such-command").returncode == 127
     assert port.finished("run", "--pool", pool, "--", os.sep).returncode == 126
-    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    assert port.finished("run", "--pool", pool, "--", str(script)).returncode == 127
+    assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
 
 def test_outcomes_are_told(port: Harbour) -> None:

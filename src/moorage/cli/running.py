@@ -87,13 +87,13 @@ def _parameter(option: Option) -> click.Parameter:
 
 
 def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the same as `_server`; with best effort why there is none, for the command to run."""
+    """Return the same as `_server`; why there is none, if the command is to run all the same."""
     from moorage.store.api import StoreError
 
     try:
         return _server(words)
     except (Failure, StoreError) as error:
-        if not words.get("best_effort"):
+        if not words.get("best_effort_always"):
             raise
         return {"trouble": str(error)}
 

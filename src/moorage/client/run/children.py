@@ -24,6 +24,18 @@ class CommandError(Exception):
         self.code = code
 
 
+def check_command(name: str) -> None:
+    """Look for a command where `Child` will. Raises CommandError: 127 or 126, as in shells."""
+    folders = [""] if "/" in name else os.get_exec_path()
+    there = [path for path in (os.path.join(it, name) for it in folders) if os.path.exists(path)]
+    if any(os.path.isfile(path) and os.access(path, os.X_OK) for path in there):
+        return
+    if not there:
+        raise CommandError(127, f"{name}: no such command")
+    why = "is a directory" if os.path.isdir(there[0]) else "is not executable"
+    raise CommandError(126, f"{name}: {why}")
+
+
 class Child:
     """A running command and everything that it started in its process group.
 

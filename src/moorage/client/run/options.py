@@ -53,6 +53,7 @@ SERVER = (
     Option("--url", "The server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
     Option("--token", "The token to ask with; also MOORAGE_TOKEN.", "TOKEN"),
     Option("--token-file", "A file with that token.", "FILE"),
+    Option("--require", "Fail if no server is named; also MOORAGE_REQUIRE=1."),
     Option("--certificate", "Believe exactly this certificate (PEM) of the server.", "FILE"),
 )
 RELEASE_TIMEOUT = Option(
@@ -66,7 +67,15 @@ RUN = (
     *PATIENCE,
     Option("--key", "The idempotency key of this attempt; by default a random one.", "KEY"),
     Option("--key-file", "Keep the key there: a second start gets the same lease.", "FILE"),
-    Option("--best-effort", "Run the command even if there is no lease, whatever the reason."),
+    Option(
+        "--best-effort",
+        "Run the command without a lease if the server cannot be reached, or does not grant"
+        " one in time.",
+    ),
+    Option(
+        "--best-effort-always",
+        "The same whatever the reason: also if the pool, the token or the settings are wrong.",
+    ),
     Option(
         "--on-lost",
         "If the lease is lost; term by default, warn with --best-effort or --hold.",

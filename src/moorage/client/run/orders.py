@@ -16,6 +16,13 @@ URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"
 
 
+REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
+YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+MISTAKES = ("refused", "pool_unknown")
+"""Why there is no lease if trying later would not help."""
+
+
 class UsageError(Exception):
     """The words make no sense; the message is one line and says what to change."""
 
@@ -35,14 +42,19 @@ class Order(NamedTuple):
     key_file: str | None
     patience: Patience
     best_effort: bool
+    always: bool
     on_lost: str
     kill_after: float
     release_timeout: float
     outcome: bool
 
+    def forgives(self, why: str) -> bool:
+        """Does the command run without a lease if there is none for this reason?"""
+        return self.always or (self.best_effort and why not in MISTAKES)
+
 
 def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
-    """Return what the words say; with best effort `trouble` tells why there is no server.
+    """Return what the words say; `trouble` tells why there is no server if that is forgiven.
 
     Raises UsageError.
     """
@@ -50,11 +62,12 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
         raise UsageError("no command: put it after --, as in: run --pool NAME -- COMMAND ARGUMENTS")
     if words["key"] and words["key_file"]:
         raise UsageError("--key and --key-file are two ways to say the same: name one")
-    best_effort, leases, trouble = bool(words["best_effort"]), None, words.get("trouble")
+    always, leases, trouble = bool(words["best_effort_always"]), None, words.get("trouble")
+    best_effort = always or bool(words["best_effort"])
     try:
         leases = server_of(words) if trouble is None else None
     except UsageError as error:
-        if not best_effort:
+        if not always:
             raise
         trouble = str(error)
     wish = wish_of(words)
@@ -69,6 +82,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
         key_file=words["key_file"],
         patience=patience_of(words),
         best_effort=best_effort,
+        always=always,
         on_lost=words["on_lost"] or ("warn" if lenient else "term"),
         kill_after=duration_of(words, "kill_after", 30.0),
         release_timeout=duration_of(words, "release_timeout", 5.0),
@@ -126,7 +140,7 @@ def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
 
 
 def server_of(words: Mapping[str, Any]) -> Leases | None:
-    """Return the way to the server; None: none is named. Raises UsageError.
+    """Return the way to the server; None: none is named, and none is required. Raises UsageError.
 
     Whoever knows a way of its own hands it on as the word `server`.
     """
@@ -134,11 +148,24 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
         return Leases(words["server"])
     url = words["url"] or os.environ.get(URL_VARIABLE)
     if not url:
+        if words["require"] or is_required():
+            raise UsageError(
+                "no server is named, and one is required (--require, MOORAGE_REQUIRE):"
+                " set MOORAGE_URL, or use --url"
+            )
         return None
     try:
         return Leases(Transport(url, token_named(words), certificate=words["certificate"]))
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
+
+
+def is_required() -> bool:
+    """Must a server be named, as the environment has it? Raises UsageError."""
+    text = os.environ.get(REQUIRE_VARIABLE, "").strip().lower()
+    if text not in YES + NO:
+        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is neither 1 nor 0")
+    return text in YES
 
 
 def token_named(words: Mapping[str, Any]) -> str | None:

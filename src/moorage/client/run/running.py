@@ -10,7 +10,7 @@ from typing import NamedTuple
 from moorage.client.run.acquiring import Acquiring, Grant
 from moorage.client.run.answers import Lease
 from moorage.client.run.calls import Leases
-from moorage.client.run.children import Child, CommandError
+from moorage.client.run.children import Child, CommandError, check_command
 from moorage.client.run.durations import spoken
 from moorage.client.run.keeping import Keeper, carry_through
 from moorage.client.run.keys import FileKey, GivenKey, Keys, OwnKey
@@ -76,6 +76,11 @@ def run(order: Order, notices: Notices) -> int:
 
 def _run(this: Run) -> Done:
     order, notices, signals = this
+    try:
+        check_command(order.command[0])  # before anybody waits for it
+    except CommandError as error:
+        notices.say(str(error))
+        return Done(error.code)
     if order.leases is None:
         notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
         return _carry(this, None, None)
@@ -88,9 +93,10 @@ def _run(this: Run) -> Done:
         by_us = Interrupted.PROCESS if interrupted.number == signal.SIGINT else None
         return Done(128 + interrupted.number, interrupted=by_us)
     except Exception as failure:  # whatever it is: with best effort the command runs
-        if not order.best_effort:
+        why = getattr(failure, "why", "")
+        if not order.forgives(why):
             notices.say(f"no lease of {order.wish.pools}: {failure}")
-            return Done(EXIT_CODES.get(getattr(failure, "why", ""), FAILED))
+            return Done(EXIT_CODES.get(why, FAILED))
         notices.say(_without(str(failure)))
         return _carry(this, None, None)
     return _held(this, order.leases, keys, grant)
