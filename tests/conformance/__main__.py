@@ -7,52 +7,25 @@ number passed, so that a suite that lost tests is no success either.
 
 import argparse
 import contextlib
-import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.queues import Queue
 from pathlib import Path
 
-from tests.conformance.suite import FILES, Outcome, bind, run_file
-from tests.e2e.server import serve
+from tests.conformance.suite import FILES, bind, run_file
+from tests.suites import Outcome, complete, counts, processes, report, say, servers
 
 EXPECTED_FILES = 79
 EXPECTED_TESTS = 1316
 
 
-def say(text: str) -> None:
-    """Write to standard output at once: the caller may be a pipe."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def servers(moorage: str, databases: Sequence[str | Path]) -> Iterator[list[str]]:
-    """Start a server on each database, all of them empty; yield their addresses."""
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                serve(database, "--auth", "noauth2", "--testing", moorage=[moorage])
-            ).url
-            for database in databases
-        ]
-
-
 def run(files: list[str], urls: list[str]) -> list[Outcome]:
     """Run the files, each on whichever server is free next; print as they end."""
-    spawn = multiprocessing.get_context("spawn")
-    free: Queue[str] = spawn.Queue()
-    for url in urls:
-        free.put(url)
     outcomes = []
-    with ProcessPoolExecutor(len(urls), spawn, bind, (free,)) as pool:
+    with processes(urls, bind) as pool:
         for outcome in pool.map(run_file, files):
-            say(f"{outcome.file}: {outcome.passed} passed, {len(outcome.failures)} failed")
-            for test, reason in outcome.failures.items():
-                say(f"FAILED {test}\n{reason.rstrip()}")
+            say(f"{outcome.name}: {outcome.passed} passed, {len(outcome.failures)} failed")
+            report(outcome)
             outcomes.append(outcome)
     return outcomes
 
@@ -89,10 +62,9 @@ def main() -> int:
         )
         with running as urls:
             outcomes = run(files, urls)
-    passed = sum(outcome.passed for outcome in outcomes)
-    failed = sum(len(outcome.failures) for outcome in outcomes)
+    passed, failed = counts(outcomes)
     say(f"conformance: {passed} passed, {failed} failed")
-    return 0 if failed == 0 and (asked.files or passed == EXPECTED_TESTS) else 1
+    return 0 if complete(outcomes, None if asked.files else EXPECTED_TESTS) else 1
 
 
 if __name__ == "__main__":

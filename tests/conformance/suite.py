@@ -8,10 +8,8 @@ import http.client
 import logging
 import unittest
 import urllib.parse
-from dataclasses import dataclass, field
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any
 
 import httpx
 from gabbi import handlers, httpclient, suitemaker, utils
@@ -19,6 +17,7 @@ from placement.tests.functional import fixtures
 
 from tests.conformance.fixtures import fixtures_for
 from tests.conformance.remote import Remote
+from tests.suites import Outcome, Tally
 
 FILES = Path(next(iter(fixtures.__path__))).parent / "gabbits"
 
@@ -59,47 +58,6 @@ def plain_request(
         connection.close()
 
 
-@dataclass
-class Outcome:
-    """What running one file gave: how many tests passed, and why each other test did not."""
-
-    file: str
-    passed: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
-
-
-class Tally(unittest.TestResult):
-    """Counts what passed; whatever else can happen to a test is a failure with its text."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__()
-        self.outcome = outcome
-
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
-        self.outcome.passed += 1
-
-    def _failed(self, test: unittest.TestCase, text: str) -> None:
-        # After a broken fixture gabbi reports its first test twice: as an error and as skipped.
-        self.outcome.failures.setdefault(str(test.shortDescription()), text)
-
-    def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
-        super().addFailure(test, err)
-        self._failed(test, self.failures[-1][1])
-
-    def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
-        super().addError(test, err)
-        self._failed(test, self.errors[-1][1])
-
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802 - as above
-        self._failed(test, f"skipped: {reason}")
-
-    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802 - as above
-        self._failed(test, "failed as the suite expects: not a pass")
-
-    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - as above
-        self._failed(test, "passed where the suite expects a failure")
-
-
 class Suite:
     """Placement's suite bound to one server; one per process, as the fixtures are global."""
 
@@ -122,7 +80,7 @@ class Suite:
             test_loader_name="conformance",
         )  # fmt: skip
         outcome = Outcome(file)
-        tests.run(Tally(outcome))
+        tests.run(Tally(outcome, lambda test: str(test.shortDescription())))
         return outcome
 
 
