@@ -6,23 +6,37 @@ BIN := $(VENV)/bin
 CONFORMANCE_VENV := .venv-conformance
 CLIENT_VENV := .venv-client
 ORIGINAL_VENV := .venv-original
+OSC_PLACEMENT_VENV := .venv-osc-placement
+NOVA_VENV := .venv-nova
 SOURCES := src tests bench
 # Two workers by default: the numbers of processes that the tests start fit two cores.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
+CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
+# What `make e2e` runs: targets of their own.
+E2E := osc-placement nova
 # Runs a command beside a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.cluster
+
+# Runs a suite on SQLite, then on PostgreSQL, whatever the first comes to.
+define on-both-engines
+@failed=0; \
+$(1) || failed=1; \
+$(CLUSTER) - sh -c '$(1) --database "$$MOORAGE_DATABASE"' || failed=1; \
+exit $$failed
+endef
 
 # What `make run`, `make bench` and `make soak` hand on, for example: make run ARGS="--listen 127.0.0.1:9000"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test check bench soak mutate conformance compare client format zipapp lock openapi clean
+.PHONY: help run run-postgres test e2e osc-placement nova compare environments check bench soak mutate \
+	conformance client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger in ./moorage.sqlite
 	@exec $(BIN)/moorage serve $(ARGS)
@@ -36,6 +50,21 @@ test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the origina
 	$(MAKE) --no-print-directory conformance || failed=1; \
 	exit $$failed
 
+e2e: ## Run real clients' own functional tests against Moorage (about three minutes)
+	@failed=0; \
+	for theme in $(E2E); do \
+		began=$$(date +%s); \
+		$(MAKE) --no-print-directory $$theme && ended=passed || { ended=failed; failed=1; }; \
+		echo "e2e: $$theme $$ended after $$(($$(date +%s) - began)) s, its environment included"; \
+	done; \
+	exit $$failed
+
+osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
+	$(call on-both-engines,$(OSC_PLACEMENT_VENV)/$(CLIENT_TESTS) osc-placement)
+
+nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
+	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -44,8 +73,11 @@ check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 	$(PYTEST) -q tests/floorplan tests/docs
 
 conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placement's own functional suite against Moorage, on both engines
-	$(CONFORMANCE) --moorage $(BIN)/moorage
-	$(CLUSTER) - sh -c '$(CONFORMANCE) --moorage $(BIN)/moorage --database "$$MOORAGE_DATABASE"'
+	$(call on-both-engines,$(CONFORMANCE) --moorage $(BIN)/moorage)
+
+environments: ## Build all environments of the tests, several at a time
+	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare $(ARGS)
@@ -91,13 +123,21 @@ $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
 	scripts/environment $(VENV) requirements-dev.lock
 	@touch $@
 
-# The original and the stock client pin other versions than we do: an environment for each.
+# The original and its clients pin other versions than we do: an environment for each.
 $(CONFORMANCE_VENV)/stamp: tests/conformance/requirements.lock scripts/environment
 	scripts/environment $(CONFORMANCE_VENV) tests/conformance/requirements.lock
 	@touch $@
 
 $(CLIENT_VENV)/stamp: tests/e2e/requirements.lock scripts/environment
 	scripts/environment $(CLIENT_VENV) tests/e2e/requirements.lock
+	@touch $@
+
+$(OSC_PLACEMENT_VENV)/stamp: tests/clients/requirements-osc-placement.lock scripts/environment
+	scripts/environment $(OSC_PLACEMENT_VENV) tests/clients/requirements-osc-placement.lock
+	@touch $@
+
+$(NOVA_VENV)/stamp: tests/clients/requirements-nova.lock scripts/environment
+	scripts/environment $(NOVA_VENV) tests/clients/requirements-nova.lock
 	@touch $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment

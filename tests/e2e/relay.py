@@ -1,4 +1,7 @@
-"""A relay before a real server, for faults that a real server cannot be made to show."""
+"""A relay before a real server, for faults that a real server cannot be made to show.
+
+Standard library only: other environments use it.
+"""
 
 import socket
 import threading
@@ -11,15 +14,18 @@ CHUNK = 65536
 
 
 class Relay:
-    """Hands connections on to a server, and loses the answers that it is told to lose.
+    """Hands connections on to a server, and loses or spoils the answers that it is told to.
 
     `lose` is how many of the next answers never arrive, although the server was asked and has
-    answered; `url` is where to reach it. `tried` counts connections, `heard` are the first lines of
-    all requests that went through.
+    answered. `spoil` is a word of the answers and what is to stand there instead, of the same
+    length; `spoilt` counts how often it did. `url` is where to reach the relay. `tried` counts
+    connections, `heard` are the first lines of all requests that went through.
     """
 
     def __init__(self, url: str) -> None:
         self.lose = 0
+        self.spoil: tuple[bytes, bytes] | None = None
+        self.spoilt = 0
         self.tried = 0
         self.heard: list[str] = []
         self.aim(url)
@@ -66,13 +72,21 @@ class Relay:
                         self.lose -= 1
                     else:
                         while answer:
-                            client.sendall(answer)
+                            client.sendall(self._spoiled(answer))
                             answer = server.recv(CHUNK)
             except OSError:
                 pass  # the server is gone
             # Its other thread may be blocked in a read, which keeps a closed connection open.
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
+
+    def _spoiled(self, answer: bytes) -> bytes:
+        """Replace the word; our server sends each answer at once, so it is never in two parts."""
+        if self.spoil is None:
+            return answer
+        word, instead = self.spoil
+        self.spoilt += answer.count(word)
+        return answer.replace(word, instead)
 
     def _upwards(self, client: socket.socket, server: socket.socket) -> None:
         """Hand on what the client says; when it goes away, so does the server's side."""

@@ -1,0 +1,92 @@
+"""`python -m tests.clients SUITE`: a real client's own functional tests against Moorage.
+
+The tests run over HTTP against real `moorage serve` processes. Afterwards one of them runs again
+through a relay that reports one amount wrongly: it must fail then, or the run proves nothing. The
+last line is `e2e: SUITE on ENGINE: N passed, N failed in N s`; the exit code is 0 only if exactly
+the expected number passed, so that a suite that lost tests is no success either.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tests.clients.suite import SUITES, bind, names, run_test
+from tests.e2e.relay import Relay
+from tests.suites import Outcome, complete, counts, processes, report, say, servers
+
+SPOILT = (b'"VCPU":2', b'"VCPU":3')
+"""An amount that the control's answers report, and what they say instead; of one length."""
+
+
+def run(pool: ProcessPoolExecutor, tests: list[str]) -> list[Outcome]:
+    """Run the tests, each on whichever server is free next; print what fails."""
+    outcomes = []
+    for outcome in pool.map(run_test, tests):
+        report(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def control(pool: ProcessPoolExecutor, witness: str, url: str) -> bool:
+    """Run a test that passed once more through a relay that spoils answers: does it fail now?"""
+    with Relay(url) as relay:
+        relay.spoil = SPOILT
+        outcome = pool.submit(run_test, witness, relay.url).result()
+    good = bool(outcome.failures and relay.spoilt)
+    verdict = "fails, as it must," if good else "DOES NOT FAIL"
+    say(f"control: {witness} {verdict} when answers are spoilt (amounts: {relay.spoilt})")
+    return good
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.clients", description=__doc__)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--moorage", default="moorage", help="the command to test")
+    parser.add_argument("--servers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="a PostgreSQL for one server, instead of a file for each; everything in it is wiped",
+    )
+    parser.add_argument("tests", nargs="*", help="only tests whose name contains one of these")
+    asked = parser.parse_intermixed_args()
+    if asked.database:
+        asked.servers = 1  # two would wipe each other's tests
+    return asked
+
+
+def main() -> int:
+    """Run what was asked for and say how it went."""
+    asked = arguments()
+    suite = SUITES[asked.suite]
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        databases = [asked.database or folder / f"{n}.db" for n in range(asked.servers)]
+        urls = stack.enter_context(servers(asked.moorage, databases))
+        pool = stack.enter_context(processes(urls, partial(bind, suite.package)))
+        tests = pool.submit(names).result()
+        if asked.tests:
+            tests = [test for test in tests if any(word in test for word in asked.tests)]
+        outcomes = run(pool, tests)
+        proved = bool(asked.tests) or control(pool, suite.witness, urls[0])
+    passed, failed = counts(outcomes)
+    if not asked.tests and passed + failed != suite.expected:
+        say(f"{passed + failed} tests instead of {suite.expected}: not the pinned suite")
+    say(f"{passed} passed, {failed} failed")
+    engine = "postgresql" if asked.database else "sqlite"
+    seconds = time.monotonic() - began
+    say(f"e2e: {asked.suite} on {engine}: {passed} passed, {failed} failed in {seconds:.0f} s")
+    expected = None if asked.tests else suite.expected
+    return 0 if complete(outcomes, expected) and proved else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
