@@ -69,11 +69,31 @@ def test_a_whole_question() -> None:
 
 
 def test_the_words_of_a_question_are_collected() -> None:
-    """So that a class or trait nobody knows can be refused."""
-    text = b"resources=VCPU:1&resources1=X:1&required1=in:A,B&root_required=C,!D"
-    words = candidate_query(text, 39, LIMITS).vocabulary
-    assert words.classes == {"VCPU", "X"}
-    assert words.traits == {"A", "B", "C", "D"}
+    """So that the first class or trait nobody knows can be refused: root, then group by group;
+    of a list of providers its traits first.
+    """
+    text = b"resources1=X:1&required1=in:A,B&required1=E&resources=VCPU:1,X:1&root_required=C,!D"
+    words = candidate_query(text, 39, LIMITS).vocabulary.words
+    assert [word.name for word in words] == ["C", "D", "X", "A", "B", "E", "VCPU"]
+    assert [word.name for word in words if not word.is_trait] == ["X", "VCPU"]
+    text = b"resources=X:1&required=A,!B"
+    words = provider_query(text, 39, LIMITS).vocabulary.words
+    assert [word.name for word in words] == ["A", "B", "X"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("resources=VCPU:x&required=,", "expected positive integer amount"),
+        ("required=,&resources=VCPU:x", "an empty trait"),
+        ("in_tree=x&resources=VCPU:1&resources=VCPU", "'in_tree' parameter"),
+        ("resources=VCPU:1&member_of=x&required=,", "'member_of' parameter"),
+        ("resources1=VCPU&resources=,", "Got: VCPU."),
+    ],
+)
+def test_the_first_fault_of_a_query_is_told(text: str, words: str) -> None:
+    """Parameters of groups are judged in the order of the query."""
+    assert words in refused(text).detail
 
 
 def test_equal_questions_are_parsed_once() -> None:
@@ -181,7 +201,7 @@ def test_listing_providers() -> None:
     assert query.resources == {"VCPU": 1}
     assert query.traits == TraitFilter(one("T"), frozenset("U"))
     assert query.aggregates == AggregateFilter((), frozenset({A, B}))
-    assert words.traits == {"T", "U"}
+    assert [word.name for word in words.words] == ["T", "U", "VCPU"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ schedulers repeat all day are parsed once.
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
@@ -40,23 +40,29 @@ LIMIT_DIGITS_MAX = 9
 """A limit with more digits limits nothing."""
 
 
-class Vocabulary(NamedTuple):
-    """What a question names, all of which must be known."""
+class Word(NamedTuple):
+    """A resource class or a trait that a question names."""
 
-    classes: frozenset[str]
-    traits: frozenset[str]
+    is_trait: bool
+    name: str
+
+
+class Vocabulary(NamedTuple):
+    """What a question names, all of which must be known, in the order in which it is judged."""
+
+    words: tuple[Word, ...]
 
     def check(self, fleet: Fleet, traits_prefix: str = "") -> None:
-        """Raise ProblemError 400 for a class or a trait that nobody has made."""
-        for name in self.classes:
-            if not fleet.has_class(name):
+        """Raise ProblemError 400 for the first class or trait that nobody has made."""
+        for is_trait, name in self.words:
+            if is_trait and not fleet.has_trait(name):
+                raise ProblemError(400, f"{traits_prefix}No such trait(s): {name}.")
+            if not is_trait and not fleet.has_class(name):
                 raise ProblemError(
                     400,
                     "Invalid resource class in resources parameter: "
                     f"No such resource class {name}.",
                 )
-        if unknown := sorted(name for name in self.traits if not fleet.has_trait(name)):
-            raise ProblemError(400, f"{traits_prefix}No such trait(s): {', '.join(unknown)}.")
 
 
 class ProviderQuestion(NamedTuple):
@@ -78,15 +84,17 @@ def provider_query(query_string: bytes, version: int, limits: Limits) -> Provide
     pairs = query_parse(query_string, limits)
     parameters.check(pairs, "providers", version)
     last = dict(pairs)
+    aggregates = aggregates_parse(_all(pairs, "member_of"), version)
+    traits = traits_parse(_all(pairs, "required"), version).filter()
     query = ProviderQuery(
         name=last.get("name") or None,
         uuid=ProviderId(last["uuid"].lower()) if "uuid" in last else None,
         in_tree=ProviderId(last["in_tree"].lower()) if "in_tree" in last else None,
         resources=resources_parse(last["resources"]) if "resources" in last else {},
-        traits=traits_parse(_all(pairs, "required"), version).filter(),
-        aggregates=aggregates_parse(_all(pairs, "member_of"), version),
+        traits=traits,
+        aggregates=aggregates,
     )
-    return ProviderQuestion(query, _vocabulary([query.resources], [query.traits]))
+    return ProviderQuestion(query, _vocabulary(traits, query.resources))
 
 
 class TraitQuery(NamedTuple):
@@ -172,13 +180,8 @@ def _candidate_query(query_string: bytes, version: int, limits: Limits) -> Candi
         limit=int(limit) if limit else None,
         nested=version >= NESTED_SINCE,
     )
-    return CandidateQuestion(
-        query,
-        _vocabulary(
-            [group.resources for group in groups],
-            [query.root_traits, *(group.traits for group in groups)],
-        ),
-    )
+    named = [part for group in groups for part in (group.resources, group.traits)]
+    return CandidateQuestion(query, _vocabulary(root_traits, *named))
 
 
 _candidate_query_cached = lru_cache(maxsize=1_024)(_candidate_query)
@@ -216,40 +219,40 @@ def _subtree(value: str) -> frozenset[str]:
 
 
 def _groups(pairs: Pairs, version: int) -> tuple[Group, ...]:
-    by_suffix: dict[str, dict[str, list[str]]] = {}
+    """Parse parameters of groups in the order of the query, for the first fault is told."""
     pattern = _group_key(version)
-    for key, value in pairs:
-        if found := pattern.fullmatch(key):
-            group = by_suffix.setdefault(found[2] or "", {})
-            group.setdefault(found[1], []).append(value)
+    by_suffix: dict[str, dict[str, Any]] = {
+        found[2] or "": {} for key, _ in pairs if (found := pattern.fullmatch(key))
+    }
     if len(by_suffix) > GROUPS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
             f"The query has {len(by_suffix)} request groups; at most {GROUPS_MAX} are allowed.",
         )
-    return tuple(_group(suffix, given, version) for suffix, given in by_suffix.items())
+    values: dict[str, list[str]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    for key, value in pairs:
+        if found := pattern.fullmatch(key):
+            name, suffix = found[1], found[2] or ""
+            group = by_suffix[suffix]
+            if name == "resources":
+                group["resources"] = resources_parse(value)
+            elif name == "in_tree":
+                group["in_tree"] = in_tree_parse(value)
+            elif name == "required" and "traits" not in group:  # all of its values at once
+                group["traits"] = traits_parse(values[key], version).filter()
+            elif name == "member_of" and "aggregates" not in group:
+                group["aggregates"] = aggregates_parse(values[key], version, suffix)
+    return tuple(
+        Group(suffix=suffix, **{"resources": {}, **group}) for suffix, group in by_suffix.items()
+    )
 
 
 @lru_cache(maxsize=64)
 def _group_key(version: int) -> re.Pattern[str]:
     suffix = parameters.suffix_pattern(version)
     return re.compile(f"(resources|required|member_of|in_tree)({suffix})?")
-
-
-def _group(suffix: str, given: dict[str, list[str]], version: int) -> Group:
-    resources: dict[str, int] = {}
-    for text in given.get("resources", ()):
-        resources = resources_parse(text)
-    in_tree = None
-    for text in given.get("in_tree", ()):
-        in_tree = in_tree_parse(text)
-    return Group(
-        suffix=suffix,
-        resources=resources,
-        traits=traits_parse(given.get("required", []), version).filter(),
-        aggregates=aggregates_parse(given.get("member_of", []), version, suffix),
-        in_tree=in_tree,
-    )
 
 
 def _check_groups(
@@ -274,7 +277,7 @@ def _check_groups(
 
 
 def _check_subtrees(groups: tuple[Group, ...], same_subtree: tuple[frozenset[str], ...]) -> None:
-    suffixes = {group.suffix for group in groups}
+    suffixes = [group.suffix for group in groups]
     resourceless = [group.suffix for group in groups if not group.resources]
     related = frozenset[str]().union(*same_subtree)
     if len(resourceless) == len(groups):
@@ -290,11 +293,11 @@ def _check_subtrees(groups: tuple[Group, ...], same_subtree: tuple[frozenset[str
             f"param: bad group(s) - {lonely}.",
             QUERY_BAD_VALUE,
         )
-    if unknown := sorted(related - suffixes):
+    if unknown := sorted(related.difference(suffixes)):
         raise ProblemError(
             400,
             f"Real suffixes should be specified in `same_subtree`: {unknown} not found in "
-            f"{sorted(suffixes)}.",
+            f"{suffixes}.",
             QUERY_BAD_VALUE,
         )
 
@@ -325,11 +328,16 @@ def _check_orphans(groups: tuple[Group, ...]) -> None:
         )
 
 
-def _vocabulary(resources: list[dict[str, int]], traits: list[TraitFilter]) -> Vocabulary:
-    return Vocabulary(
-        frozenset(name for named in resources for name in named),
-        frozenset[str]().union(*(each.forbidden.union(*each.required) for each in traits)),
-    )
+def _vocabulary(*parts: dict[str, int] | TraitFilter) -> Vocabulary:
+    """Return the words of resources and traits."""
+    words: dict[Word, None] = {}
+    for part in parts:
+        if isinstance(part, TraitFilter):
+            for names in (*part.required, part.forbidden):
+                words |= dict.fromkeys(Word(True, name) for name in sorted(names))
+        else:
+            words |= dict.fromkeys(Word(False, name) for name in part)
+    return Vocabulary(tuple(words))
 
 
 def _all(pairs: Pairs, name: str) -> list[str]:
