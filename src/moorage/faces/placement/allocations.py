@@ -63,7 +63,7 @@ async def show(request: Request) -> Answer:
 
 async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/allocations."""
-    record = await request.provider()
+    record = await request.provider("Resource provider '{1}' not found: {0}")
     found = await request.service.reads.provider_allocations(record.provider.uuid)
     fleet = await request.fleet()
     modified = max((updated for *_, updated in found), default=request.now())

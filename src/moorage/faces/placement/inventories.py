@@ -21,7 +21,7 @@ FULL_RESERVE_SINCE = 26
 
 async def index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/inventories."""
-    record = await request.provider()
+    record = await request.provider("{0} : {0}")
     fleet = await request.fleet()
     held = {name: record.inventories[name] for name in classes_in_order(fleet, record.inventories)}
     return _all_shown(request, record.provider.generation, held)
@@ -29,7 +29,7 @@ async def index(request: Request) -> Answer:
 
 async def show(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
-    record = await request.provider()
+    record = await request.provider("{0} : {0}")
     name = request.path[1]
     inventory = record.inventories.get(name)
     if inventory is None:

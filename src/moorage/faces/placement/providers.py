@@ -71,21 +71,23 @@ async def update(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}."""
     record = await request.provider()
     body = request.decode(ProviderPut14 if request.version >= TREE_SINCE else ProviderPut)
-    provider = await request.service.transactor.submit(
-        ProviderUpdate(
-            record.provider.uuid,
-            body.name,
-            move=isinstance(body, ProviderPut14) and body.parent_provider_uuid is not UNSET,
-            parent=_parent(body),
-            free=request.version >= FREE_MOVE_SINCE,
-        )
+    change = ProviderUpdate(
+        record.provider.uuid,
+        body.name,
+        move=isinstance(body, ProviderPut14) and body.parent_provider_uuid is not UNSET,
+        parent=_parent(body),
+        free=request.version >= FREE_MOVE_SINCE,
     )
+    try:
+        provider = await request.service.transactor.submit(change)
+    except Error as error:
+        raise problem_of(error, _NOT_SAVED, (body.name, request.path[0])) from None
     return json_answer(_shown(provider, request), _modified(provider))
 
 
 async def delete(request: Request) -> Answer:
     """DELETE /resource_providers/{uuid}."""
-    record = await request.provider(" for delete")
+    record = await request.provider("{} for delete")
     await request.service.transactor.submit(ProviderDelete(record.provider.uuid))
     return Answer(204)
 

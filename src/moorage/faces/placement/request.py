@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -63,20 +63,27 @@ class Request:
         """Return every provider as of now."""
         return await self.service.index.current()
 
-    async def provider(self, verb: str = "") -> ProviderRecord:
-        """Return the provider that the address names first. Raises ProblemError 404."""
+    async def provider(self, missing: str = "{}") -> ProviderRecord:
+        """Return the provider that the address names first.
+
+        Args:
+            missing: what a 404 says; braces stand for the sentence that names the provider, `{0}`
+                and `{1}` for the sentence and the UUID.
+
+        Raises:
+            ProblemError: 404, there is no such provider.
+        """
         fleet = await self.fleet()
-        uuid = ProviderId(self.path[0].lower())
-        return fleet.record(uuid) or provider_missing(self.path[0], verb)
+        named = self.path[0]
+        record = fleet.record(ProviderId(named.lower()))
+        if record is None:
+            sentence = f"No resource provider with uuid {named} found"
+            raise ProblemError(404, missing.format(sentence, named))
+        return record
 
     def now(self) -> Instant:
         """Return the time, for answers that are as of now."""
         return self.service.clock.now()
-
-
-def provider_missing(uuid: str, verb: str = "") -> NoReturn:
-    """Refuse a request whose address names an unknown provider."""
-    raise ProblemError(404, f"No resource provider with uuid {uuid} found{verb}")
 
 
 def json_answer(value: Any, modified: Instant | None = None, status: int = 200) -> Answer:

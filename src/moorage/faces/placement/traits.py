@@ -46,7 +46,7 @@ async def delete(request: Request) -> Answer:
 
 async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/traits."""
-    record = await request.provider()
+    record = await request.provider("{0}: {0}")
     fleet = await request.fleet()
     names = traits_in_order(fleet, record.tags.traits)
     return _provider_shown(request, fleet, names, record.provider.generation)

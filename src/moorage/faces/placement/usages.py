@@ -14,7 +14,7 @@ EVERY_TYPE = "all"
 
 async def provider_index(request: Request) -> Answer:
     """GET /resource_providers/{uuid}/usages."""
-    record = await request.provider()
+    record = await request.provider("{0}: {0}")
     names = classes_in_order(await request.fleet(), record.inventories)
     shown = {
         "resource_provider_generation": record.provider.generation,
