@@ -60,6 +60,8 @@ class _Layout:
         self._parts = [self._part(fleet, group, numbered) for group in query.groups]
         self._resources = {group.suffix: group.resources for group in query.groups}
         self._texts: dict[int, str] = {}
+        self._only = self._parts[0].bits if len(self._parts) == 1 else 0
+        """What a candidate's only provider gives, where there is only one group."""
 
     def _part(self, fleet: Fleet, group: Group, numbered: bool) -> _Part:
         if not group.resources:
@@ -76,6 +78,9 @@ class _Layout:
 
     def members(self, candidate: Candidate) -> str:
         """Return the members of `allocations`."""
+        if self._only and len(candidate.allocations) == 1:
+            (provider,) = candidate.allocations
+            return f'"{provider}":{{"resources":{self._sum(self._only)}}}'
         return ",".join(
             [
                 f'"{provider}":{{"resources":{self._sum(bits)}}}'
@@ -95,12 +100,17 @@ class _Layout:
     def mappings(self, candidate: Candidate) -> str:
         """Return the members of `mappings`."""
         mappings = candidate.mappings
+        if self._only and len(candidate.allocations) == 1:
+            ((suffix, (provider,)),) = mappings.items()
+            return f'"{suffix}":["{provider}"]'
         return ",".join(
             [f'"{suffix}":["' + '","'.join(mappings[suffix]) + '"]' for suffix, _, _ in self._parts]
         )
 
     def _given(self, candidate: Candidate) -> dict[ProviderId, int]:
         """Return the providers in order, each with the bits of what it gives."""
+        if self._only and len(candidate.allocations) == 1:
+            return dict.fromkeys(candidate.allocations, self._only)
         given: dict[ProviderId, int] = {}
         for suffix, bits, by_class in self._parts:
             if not bits:
