@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
 from moorage.service import faults
@@ -33,6 +34,8 @@ class Index:
         self.fleet = Fleet(standard_classes, standard_traits)
         self.revision = 0
         self.epoch = 0
+        self.began_at = Instant(0)
+        """When the ledger was made, and the standard classes and traits with it."""
         self.loaded = False
         self.bell = Bell()
         """Rings when `revision` has risen."""
@@ -41,6 +44,7 @@ class Index:
 
     async def load(self) -> None:
         """Read everything anew; needed at the start and after the rows were replaced."""
+        self.began_at = await self._engine.read_aside(ledger_store.beginning_load())
         while True:
             epoch, revision, rows = await self._engine.read_aside(ledger_store.snapshot_load())
             # A batch of our own may have been followed since. On a shared database the next look

@@ -15,6 +15,7 @@ from moorage.store.log import (
 from moorage.store.reads import (
     ProviderAllocation,
     Usages,
+    beginning_load,
     consumer_load,
     provider_allocations_load,
     usages_load,
@@ -27,6 +28,7 @@ __all__ = [
     "Tail",
     "Usages",
     "before_of",
+    "beginning_load",
     "changes_load",
     "changes_save",
     "compact",

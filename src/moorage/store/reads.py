@@ -23,6 +23,12 @@ ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 """(consumer, its generation, amounts by resource class, when the consumer last changed)."""
 
 
+def beginning_load() -> Plan[Instant]:
+    """Return when this ledger was made."""
+    (((at,),),) = yield [Query("beginning_load")]
+    return Instant(at)
+
+
 def consumer_load(uuid: ConsumerId) -> Plan[Consumer | None]:
     """Load one consumer with its allocations."""
     (rows,) = yield [Query("consumers_load", (key_set([uuid]),))]

@@ -92,11 +92,13 @@ def test_update_renames_and_keeps_the_generation() -> None:
 
 
 def test_update_may_keep_its_own_name() -> None:
-    """One's own name does not count as taken."""
+    """One's own name does not count as taken, and an update without a change is none."""
     known = facts()
     add_provider(known, P1, name="one")
-    _, same = providers.update(known, NOW, P1, "one", False, None, False)
-    assert same.name == "one"
+    changes, same = providers.update(known, NOW, P1, "one", False, None, False)
+    assert (changes, same) == (Changes(), known.providers[P1])
+    changes, same = providers.update(known, NOW, P1, "one", True, None, False)
+    assert (changes, same) == (Changes(), known.providers[P1])
 
 
 def test_update_refuses_a_taken_name_and_an_unknown_provider() -> None:
@@ -152,14 +154,14 @@ def test_free_moves_a_subtree_out_and_under_another() -> None:
     assert changes.providers[P3].root == P4  # type: ignore[union-attr]  # it is there
 
 
-def test_a_move_within_the_tree_takes_only_the_subtree() -> None:
-    """Siblings and what is above keep their place."""
+def test_a_move_within_the_tree_changes_only_who_moves() -> None:
+    """Nobody gets another root, so nobody else is written."""
     known = facts()
     for uuid, parent in ((P1, None), (P2, P1), (P3, P1), (P4, P2)):
         add_provider(known, uuid, parent=parent)
     changes, moved = providers.update(known, NOW, P2, "two", True, P3, True)
     assert (moved.parent, moved.root) == (P3, P1)
-    assert set(changes.providers) == {P2, P4}
+    assert set(changes.providers) == {P2}
 
 
 @pytest.mark.parametrize("parent", [P1, P2, P3])

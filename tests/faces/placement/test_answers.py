@@ -1,11 +1,14 @@
 """Answers: headers, links and the shapes that microversions give them."""
 
+import sqlite3
+from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moorage.core.clock import Instant
-from tests.faces.placement.client import BEGINNING_TEXT, Client
+from tests.faces.placement.client import BEGINNING, BEGINNING_TEXT, Client
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 CHILD = "4e6e6d4c-1111-4000-8000-000000000002"
@@ -41,10 +44,6 @@ def test_every_answer_tells_its_version(api: Client) -> None:
         f"{PATH}/allocations",
         f"{PATH}/aggregates",
         f"{PATH}/traits",
-        "/resource_classes",
-        "/resource_classes/VCPU",
-        "/traits",
-        "/traits/HW_CPU_X86_AVX",
         "/usages?project_id=p",
         f"/allocations/{CONSUMER}",
         "/allocation_candidates?resources=VCPU:1",
@@ -66,12 +65,90 @@ def test_last_modified_is_the_time_of_what_is_shown(api: Client) -> None:
     later(api)
     for path in ("/resource_providers", PATH, f"{PATH}/inventories", f"{PATH}/inventories/VCPU"):
         assert api.ask("GET", path).headers["last-modified"] == BEGINNING_TEXT
-    for path in (f"{PATH}/usages", f"{PATH}/aggregates", "/resource_classes", f"{PATH}/traits"):
+    for path in (f"{PATH}/usages", f"{PATH}/aggregates", f"{PATH}/traits"):
         assert api.ask("GET", path).headers["last-modified"] == LATER_TEXT
     api.ask("PUT", "/traits/CUSTOM_A")
     later(api)
     assert api.ask("GET", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
     assert api.ask("PUT", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
+
+
+def test_standard_words_are_as_old_as_the_ledger(tmp_path: Path) -> None:
+    """They were made with it, by the clock of the database, and a restart makes them no newer."""
+    paths = ("/resource_classes/VCPU", "/resource_classes", "/traits/HW_CPU_X86_AVX", "/traits")
+    (tmp_path / "before").touch()
+    api = Client(tmp_path)
+    (tmp_path / "after").touch()
+    made = {path: api.ask("GET", path).headers["last-modified"] for path in paths}
+    (text,) = set(made.values())
+    before, after = ((tmp_path / name).stat().st_mtime for name in ("before", "after"))
+    assert int(before) - 1 <= parsedate_to_datetime(text).timestamp() <= after
+    api.provider(RP)
+    body = {"traits": ["HW_CPU_X86_AVX"], "resource_provider_generation": 0}
+    assert api.ask("PUT", f"{PATH}/traits", body).headers["last-modified"] == text
+    assert api.ask("GET", f"{PATH}/traits").headers["last-modified"] == text
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as other:
+        other.execute("UPDATE beginning SET at = ?", (BEGINNING,))
+    other.close()
+    api.close()
+    api = Client(tmp_path)
+    assert {api.ask("GET", path).headers["last-modified"] for path in paths} == {BEGINNING_TEXT}
+    later(api)
+    api.ask("PUT", "/resource_classes/CUSTOM_A")
+    api.ask("PUT", "/traits/CUSTOM_A")
+    for path in ("/resource_classes", "/traits"):
+        assert api.ask("GET", path).headers["last-modified"] == LATER_TEXT
+    api.close()
+
+
+def test_an_update_of_a_provider_shows_the_time_of_the_one_before(api: Client) -> None:
+    """To make a root counts as one, to make a child does not: then there is no last-modified."""
+    api.provider(RP)
+    api.provider(CHILD, parent=RP)
+    later(api)
+    reply = api.ask("PUT", f"/resource_providers/{CHILD}", {"name": "child"})
+    assert reply.headers["cache-control"] == "no-cache"
+    assert "last-modified" not in reply.headers
+    for _ in range(2):
+        reply = api.ask("PUT", f"/resource_providers/{CHILD}", {"name": "child"})
+        assert reply.headers["last-modified"] == LATER_TEXT
+    reply = api.ask("PUT", PATH, {"name": "root"})
+    assert reply.headers["last-modified"] == BEGINNING_TEXT
+    assert api.ask("GET", PATH).headers["last-modified"] == LATER_TEXT
+    later(api)
+    assert api.ask("PUT", PATH, {"name": "root"}).headers["last-modified"] == LATER_TEXT
+    assert api.ask("GET", PATH).headers["last-modified"] == LATER_TEXT
+
+
+def test_no_inventory_has_no_time(api: Client) -> None:
+    """Neither when all are taken away nor when there are none."""
+    api.provider(RP, VCPU=4)
+    body = {"resource_provider_generation": 1, "inventories": {}}
+    for reply in (
+        api.ask("PUT", f"{PATH}/inventories", body),
+        api.ask("GET", f"{PATH}/inventories"),
+    ):
+        assert reply.status == 200
+        assert reply.headers["cache-control"] == "no-cache"
+        assert "last-modified" not in reply.headers
+
+
+def test_figures_are_echoed_as_they_were_sent(api: Client) -> None:
+    """A ratio of 1 is answered as 1; what is shown later is a number with a fraction."""
+    api.provider(RP)
+    sent = {"total": 4, "allocation_ratio": 1}
+    both = {
+        "resource_provider_generation": 0,
+        "inventories": {"VCPU": sent, "DISK_GB": {"total": 2}},
+    }
+    text = api.ask("PUT", f"{PATH}/inventories", both).body
+    assert text.count(b'"allocation_ratio":1}') == text.count(b'"allocation_ratio":1.0}') == 1
+    text = api.ask("POST", f"{PATH}/inventories", {**sent, "resource_class": "MEMORY_MB"}).body
+    assert b'"allocation_ratio":1,' in text
+    one = {**sent, "resource_provider_generation": 2}
+    text = api.ask("PUT", f"{PATH}/inventories/VCPU", one).body
+    assert b'"allocation_ratio":1,' in text
+    assert b'"allocation_ratio":1.0,' in api.ask("GET", f"{PATH}/inventories/VCPU").body
 
 
 def test_writes_without_a_body_have_none(api: Client) -> None:

@@ -79,13 +79,17 @@ def update(
 ) -> tuple[Changes, Provider]:
     """Rename a provider and, with `move`, put its whole subtree under another parent.
 
-    Does not change the generation. Raises PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN,
-    REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
+    Does not change the generation, and nothing at all if everything is so already. Raises
+    PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, REPARENT_REFUSED (without `free`),
+    TREE_LOOP, LIMIT_EXCEEDED.
     """
-    after = replace(find(facts, uuid), name=name, updated_at=now)
+    before = find(facts, uuid)
+    after = replace(before, name=name, updated_at=_after_creation(before, now))
     below: dict[ProviderId, Provider | None] = {}
-    if move and parent != after.parent:
+    if move and parent != before.parent:
         after, below = _move(facts, now, after, parent, free)
+    elif name == before.name:
+        return Changes(), before
     _check_name(name)
     _check_name_free(facts, name, uuid)
     return Changes(providers={uuid: after, **below}), after
@@ -162,7 +166,9 @@ def _move(
             "creating loop in the provider tree is not allowed.",
         )
     below: dict[ProviderId, Provider | None] = {
-        member.uuid: replace(member, root=root, updated_at=now) for member in subtree[1:]
+        member.uuid: replace(member, root=root, updated_at=_after_creation(member, now))
+        for member in subtree[1:]
+        if member.root != root
     }
     return replace(provider, parent=parent, root=root), below
 

@@ -13,7 +13,7 @@ from moorage.core.errors import Error
 from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
 from moorage.faces.placement.problems import ProblemError, problem_of
-from moorage.faces.placement.request import Answer, Request, http_date
+from moorage.faces.placement.request import NEVER, Answer, Request, http_date
 from moorage.faces.placement.routes import Match, Route, Table, routes
 from moorage.faces.web import (
     Authenticator,
@@ -251,7 +251,8 @@ def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, bytes]:
     if answer.location is not None:
         headers.append((b"location", exchange.url(answer.location).encode("latin-1", "replace")))
     if answer.modified is not None and (exchange.version or 0) >= CACHE_HEADERS_SINCE:
-        headers.append((b"last-modified", http_date(answer.modified).encode()))
+        if answer.modified != NEVER:
+            headers.append((b"last-modified", http_date(answer.modified).encode()))
         headers.append((b"cache-control", b"no-cache"))
     return answer.status, headers, answer.body or b""
 

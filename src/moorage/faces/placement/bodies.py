@@ -30,11 +30,15 @@ def body_decode(body: bytes, kind: type[T]) -> T:
 
     Raises ProblemError: 400, it is not JSON, or another kind of value.
     """
+    return body_check(body_value(body), kind, len(body))
+
+
+def body_value(body: bytes) -> Any:
+    """Return a request's body as it was sent. Raises ProblemError: 400, it is not JSON."""
     try:
-        value = json_decode(body)
+        return json_decode(body)
     except RefusalError as refusal:
         raise ProblemError(refusal.status, _malformed(body) or refusal.message) from None
-    return body_check(value, kind, len(body))
 
 
 def body_check(value: Any, kind: type[T], length: int = 0) -> T:

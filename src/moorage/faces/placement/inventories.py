@@ -1,12 +1,11 @@
 """Inventories of a provider: all of them, or one resource class."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from moorage.core.ledger.model import Inventory
 from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
 from moorage.faces.placement.schemas import InventoriesPut, InventoryPost, InventoryPut
 from moorage.service.ledger import (
     InventoriesDelete,
@@ -24,7 +23,8 @@ async def index(request: Request) -> Answer:
     record = await request.provider("{0} : {0}")
     fleet = await request.fleet()
     held = {name: record.inventories[name] for name in classes_in_order(fleet, record.inventories)}
-    return _all_shown(request, record.provider.generation, held)
+    figures = {name: _figures(inventory) for name, inventory in held.items()}
+    return _all_shown(record.provider.generation, held, figures)
 
 
 async def show(request: Request) -> Answer:
@@ -34,19 +34,18 @@ async def show(request: Request) -> Answer:
     inventory = record.inventories.get(name)
     if inventory is None:
         raise ProblemError(404, f"No inventory of class {name} for {record.provider.uuid}")
-    return _one_shown(record.provider.generation, inventory)
+    return _one_shown(record.provider.generation, inventory, _figures(inventory))
 
 
 async def create(request: Request) -> Answer:
     """POST /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
-    body = request.decode(InventoryPost)
+    body, sent = request.decode_both(InventoryPost)
     state = await request.service.transactor.submit(
         InventoryCreate(uuid, body.resource_class, body.spec(), _full_reserve(request))
     )
-    answer = _one_shown(
-        state.generation, state.inventories[body.resource_class], request.given(), 201
-    )
+    stored = state.inventories[body.resource_class]
+    answer = _one_shown(state.generation, stored, _echoed(stored, sent), 201)
     answer.location = f"/resource_providers/{uuid}/inventories/{body.resource_class}"
     return answer
 
@@ -54,27 +53,28 @@ async def create(request: Request) -> Answer:
 async def replace(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
-    body = request.decode(InventoriesPut)
+    body, sent = request.decode_both(InventoriesPut)
     specs = {name: item.spec() for name, item in body.inventories.items()}
     state = await request.service.transactor.submit(
         InventoriesReplace(uuid, body.resource_provider_generation, specs, _full_reserve(request))
     )
     stored = {name: state.inventories[name] for name in specs}
-    given = request.given()["inventories"]
-    return _all_shown(request, state.generation, stored, given)
+    figures = {name: _echoed(each, sent["inventories"][name]) for name, each in stored.items()}
+    return _all_shown(state.generation, stored, figures)
 
 
 async def update(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
     uuid = (await request.provider()).provider.uuid
     name = request.path[1]
-    body = request.decode(InventoryPut)
+    body, sent = request.decode_both(InventoryPut)
     state = await request.service.transactor.submit(
         InventoryUpdate(
             uuid, name, body.resource_provider_generation, body.spec(), _full_reserve(request)
         )
     )
-    return _one_shown(state.generation, state.inventories[name], request.given())
+    stored = state.inventories[name]
+    return _one_shown(state.generation, stored, _echoed(stored, sent))
 
 
 async def delete(request: Request) -> Answer:
@@ -95,14 +95,8 @@ def _full_reserve(request: Request) -> bool:
     return request.version >= FULL_RESERVE_SINCE
 
 
-Given = Mapping[str, Any]
-"""Figures of an inventory as a client has just spelled them: 4.0 is not answered with 4."""
-
-_NOTHING: Given = {}
-
-
-def _shown(inventory: Inventory, given: Given) -> dict[str, Any]:
-    shown = {
+def _figures(inventory: Inventory) -> dict[str, Any]:
+    return {
         "total": inventory.total,
         "reserved": inventory.reserved,
         "min_unit": inventory.min_unit,
@@ -110,27 +104,23 @@ def _shown(inventory: Inventory, given: Given) -> dict[str, Any]:
         "step_size": inventory.step_size,
         "allocation_ratio": inventory.allocation_ratio,
     }
-    return {name: given.get(name, value) for name, value in shown.items()}
+
+
+def _echoed(inventory: Inventory, sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures as they were sent, 1 for a ratio of 1; those that were not as stored."""
+    return {name: sent.get(name, figure) for name, figure in _figures(inventory).items()}
 
 
 def _one_shown(
-    generation: int, inventory: Inventory, given: Given = _NOTHING, status: int = 200
+    generation: int, inventory: Inventory, figures: dict[str, Any], status: int = 200
 ) -> Answer:
-    shown = {**_shown(inventory, given), "resource_provider_generation": generation}
+    shown = {**figures, "resource_provider_generation": generation}
     return json_answer(shown, inventory.updated_at, status)
 
 
 def _all_shown(
-    request: Request,
-    generation: int,
-    inventories: dict[str, Inventory],
-    given: Mapping[str, Given] = _NOTHING,
+    generation: int, inventories: dict[str, Inventory], figures: dict[str, dict[str, Any]]
 ) -> Answer:
-    modified = max((each.updated_at for each in inventories.values()), default=request.now())
-    shown = {
-        "resource_provider_generation": generation,
-        "inventories": {
-            name: _shown(each, given.get(name, _NOTHING)) for name, each in inventories.items()
-        },
-    }
+    modified = max((each.updated_at for each in inventories.values()), default=NEVER)
+    shown = {"resource_provider_generation": generation, "inventories": figures}
     return json_answer(shown, modified)

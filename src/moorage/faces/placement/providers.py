@@ -10,7 +10,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.core.ledger.search import providers as providers_search
 from moorage.faces.placement.queries import provider_query
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
 from moorage.faces.placement.schemas import (
     ProviderPost,
     ProviderPost14,
@@ -82,7 +82,7 @@ async def update(request: Request) -> Answer:
         provider = await request.service.transactor.submit(change)
     except Error as error:
         raise problem_of(error, _NOT_SAVED, (body.name, request.path[0])) from None
-    return json_answer(_shown(provider, request), _modified(provider))
+    return json_answer(_shown(provider, request), _modified_before(record.provider))
 
 
 async def delete(request: Request) -> Answer:
@@ -99,6 +99,15 @@ def _parent(body: ProviderPost | ProviderPut) -> ProviderId | None:
 
 def _modified(provider: Provider) -> Instant:
     return provider.updated_at
+
+
+def _modified_before(provider: Provider) -> Instant:
+    """Return what the answer of an update shows: the time of the update before it.
+
+    To make a root counts as one, to make a child does not.
+    """
+    updated = provider.updated_at > provider.created_at
+    return provider.updated_at if updated or provider.parent is None else NEVER
 
 
 def _shown(provider: Provider, request: Request) -> dict[str, Any]:

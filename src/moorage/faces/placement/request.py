@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -11,9 +11,9 @@ from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Fleet
-from moorage.faces.placement.bodies import body_decode
+from moorage.faces.placement.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import Limits, json_decode
+from moorage.faces.web import Limits
 from moorage.service.app import Service
 
 T = TypeVar("T")
@@ -21,11 +21,16 @@ T = TypeVar("T")
 MICROSECONDS = 1_000_000
 
 
+NEVER: Final = Instant(0)
+"""The time of what has none: nothing is shown, or nothing has been updated."""
+
+
 @dataclass(slots=True)
 class Answer:
     """What a handler gives back. `body` None is an empty answer without a content type.
 
-    `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it.
+    `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it. NEVER:
+    they do, but this one has nothing to show there.
     `location` is a path below the service's root.
     """
 
@@ -55,9 +60,10 @@ class Request:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
         return body_decode(self.body, kind)
 
-    def given(self) -> Any:
-        """Return the body as it was sent, once it has been found good."""
-        return json_decode(self.body)
+    def decode_both(self, kind: type[T]) -> tuple[T, Any]:
+        """Return the body as one of `schemas`' types, and as it was sent. Raises as `decode`."""
+        sent = body_value(self.body)
+        return body_check(sent, kind, len(self.body)), sent
 
     async def fleet(self) -> Fleet:
         """Return every provider as of now."""

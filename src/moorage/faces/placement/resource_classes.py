@@ -17,7 +17,7 @@ async def index(request: Request) -> Answer:
     fleet = await request.fleet()
     names = classes_in_order(fleet, fleet.standard_classes.union(fleet.classes))
     shown = {"resource_classes": [_shown(request, name) for name in names]}
-    return json_answer(shown, request.now())
+    return json_answer(shown, max(_modified(request, fleet, name) for name in names))
 
 
 async def show(request: Request) -> Answer:
@@ -64,4 +64,4 @@ def _shown(request: Request, name: str) -> dict[str, Any]:
 
 def _modified(request: Request, fleet: Fleet, name: str) -> Instant:
     custom = fleet.classes.get(name)
-    return custom.updated_at if custom else request.now()
+    return custom.updated_at if custom else request.service.index.began_at

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from moorage.core.clock import Instant
-from moorage.core.ledger.model import Vocable
 from moorage.core.ledger.search import Fleet
 from moorage.faces.placement.order import traits_in_order
 from moorage.faces.placement.problems import ProblemError
@@ -79,9 +78,10 @@ def _matches(fleet: Fleet, name: str, query: TraitQuery) -> bool:
 
 
 def _modified(request: Request, fleet: Fleet, names: Iterable[str]) -> Instant:
-    """Standard traits have no time of their own: only custom ones count, else it is now."""
-    found: list[Vocable] = [fleet.traits[name] for name in names if name in fleet.traits]
-    return max((trait.updated_at for trait in found), default=request.now())
+    """When the newest was made, the standard ones with the ledger; now, if there are none."""
+    began_at = request.service.index.began_at
+    times = [fleet.traits[name].created_at if name in fleet.traits else began_at for name in names]
+    return max(times, default=request.now())
 
 
 def _provider_shown(request: Request, fleet: Fleet, names: list[str], generation: int) -> Answer:

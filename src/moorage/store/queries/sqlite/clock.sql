@@ -3,6 +3,9 @@
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock;
 
+-- name: beginning_load --
+SELECT at FROM beginning;
+
 -- name: clock_raise --
 UPDATE clock SET revision = revision + 1 RETURNING revision, epoch;
 
