@@ -10,6 +10,9 @@ import pytest
 from moorage.cli.durations import duration_text, pacing_parse, pacing_text
 from moorage.cli.output import Failure
 from moorage.cli.pool_files import differences, read
+from moorage.cli.pools import state_of
+from moorage.cli.top import rows
+from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import Pacing, Pool, PoolWanted
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -46,6 +49,28 @@ def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
     counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "unheard": 0}
     rest = {"paused": False, "slots": {}, "next_grant_at": None, "first": None}
     return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("slots", "occupied", "free", "state"),
+    [
+        ({"dirty": 2}, 0, 0, "2 dirty"),
+        ({"dirty": 2, "cleaning": 1, "leased": 1}, 1, 0, "1 cleaning, 2 dirty"),
+        ({"leased": 2}, 2, 0, "full"),
+        ({"busy": 2}, 2, 0, "full"),
+        ({"free": 1, "dirty": 1}, 0, 1, "open"),
+        ({}, 0, 0, "full"),
+    ],
+)
+def test_a_pool_with_slots_says_why_none_is_free(
+    slots: dict[str, int], occupied: int, free: int, state: str
+) -> None:
+    """It is full when all are held; else the states are told in which the others are."""
+    pool = there("p", PoolWanted(), None)
+    pool = replace(pool, slots=slots, occupied=occupied, free=free)
+    assert state_of(pool) == state
+    (row,) = rows([pool])
+    assert row[1] == f"{occupied}/{sum(slots.values())}"
 
 
 def test_all_that_a_file_can_say(tmp_path: Path) -> None:
@@ -176,7 +201,13 @@ def test_differences() -> None:
         (0.25, "0.25s"),
         (24, "24s"),
         (60, "1m"),
-        (90, "90s"),
+        (90, "1m30s"),
+        (400, "6m40s"),
+        (61.5, "1m01.5s"),
+        (3_605, "1h05s"),
+        (93_600, "1d02h"),
+        (59.9999999, "1m"),
+        (0.000001, "0.000001s"),
         (1200, "20m"),
         (7200, "2h"),
         (86400, "1d"),
@@ -186,6 +217,8 @@ def test_differences() -> None:
 def test_durations(seconds: float | None, text: str) -> None:
     """A duration is shown exactly, and as it can be written."""
     assert duration_text(seconds) == text
+    if seconds is not None:
+        assert abs(seconds_of(text) - seconds) <= 1e-6
 
 
 @pytest.mark.parametrize("text", ["none", "24s", "24sx5", "24sx5+3s", "0.5s+10ms"])

@@ -26,6 +26,45 @@ def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
     assert ["plain", "3", "0", "0", "3", "-", "none", "open"] in listed
 
 
+def test_what_was_changed_is_said(cli: Cli) -> None:
+    """Whatever it was, in the words of its option."""
+    cli.lines("pool", "create", "changed", "--limit", "3")
+    for words, said in (
+        (("--quota", "2"), "limit 3, not paced, quota 2"),
+        (
+            ("--quota", "none", "--cooldown", "90s"),
+            "limit 3, not paced, cooldown 1m30s, quota none",
+        ),
+        (("--queue-max", "7", "--label", "a=b"), "limit 3, not paced, queue max 7, labels a=b"),
+        (("--limit", "4"), "limit 4, not paced"),
+    ):
+        assert cli.lines("pool", "change", "changed", *words) == [f"changed changed: {said}"]
+
+
+def test_a_failure_is_json_where_json_was_asked_for(cli: Cli) -> None:
+    """One object on one line of standard error, with the server's code; wrong usage, too."""
+    for exit_code, code, words in (
+        (1, "pool_not_found", ("pool", "show", "nope")),
+        (4, "pool_exists", ("pool", "create", "plain", "--limit", "3")),
+        (2, "usage", ("pool", "create", "new", "--limit", "many")),
+        (2, "usage", ("pool", "create", "new", "--nonsense")),
+        (2, "usage", ("lease", "status", "--handle", "")),
+        (2, "pool_unknown", ("lease", "acquire", "--pool", "nope")),
+        (3, "timed_out", ("lease", "acquire", "--pool", "none", "--wait", "0")),
+        (5, "unreachable", ("lease", "list", "--url", "http://127.0.0.1:1")),
+    ):
+        for name in ("plain", "none"):
+            moorage("pool", "create", name, "--limit", "0", directory=cli.folder)
+        done = moorage(*words, "--json", directory=cli.folder)
+        assert (done.returncode, done.stdout) == (exit_code, ""), done.stderr
+        (line,) = done.stderr.splitlines()
+        error = json.loads(line)["error"]
+        assert (error["code"], error["exit_code"]) == (code, exit_code), words
+        assert error["message"]
+        plain = moorage(*words, directory=cli.folder)
+        assert "{" not in plain.stderr
+
+
 def test_every_option_of_a_pool(cli: Cli) -> None:
     """All that can be said of a pool can be said here, and changed apart from the rest."""
     options = {

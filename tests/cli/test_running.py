@@ -141,6 +141,15 @@ def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "ran\n")
 
 
+def test_the_command_is_no_option_of_ours(tmp_path: Path) -> None:
+    """What stands after -- is not ours: the help says that it is needed, its --json is its own."""
+    usage = moorage("run", "--help").stdout.splitlines()[0]
+    assert usage == "Usage: moorage run [OPTIONS] -- COMMAND [ARGUMENT]..."
+    done = moorage("run", "--nonsense", "--", "true", "--json", directory=tmp_path)
+    assert done.returncode == 125
+    assert "{" not in done.stderr
+
+
 def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:
     """125 for `run`, 2 for the others; of wrong settings, too."""
     assert "no command" in refusal(125, "run", "--pool", "p", directory=tmp_path)

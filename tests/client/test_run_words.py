@@ -70,6 +70,19 @@ def test_a_lease_is_read() -> None:
     assert ticket.waiting == Waiting(3, (1.0, 2.5), "r")
 
 
+def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
+    """Whichever comes first, also where one of them is told more exactly; neither: by no time."""
+    early, late = "2026-01-02T00:00:00Z", "2026-01-02T00:00:00.5Z"
+    for expires, hold, ends in (
+        (early, late, early),
+        (late, early, early),
+        (late, None, late),
+        (None, early, early),
+        (None, None, None),
+    ):
+        assert lease_of(told(expires_at=expires, hold_until=hold)).ends_at == ends
+
+
 @pytest.mark.parametrize("answer", [None, [], {}, "x", told(needs=[{}]), told(waiting={})])
 def test_a_strange_answer_is_one(answer: Any) -> None:
     """What is no lease is not taken for one."""

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,16 +17,22 @@ from moorage.wire.changes import Change, NameValue
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+def at(n: int) -> str:
+    """A time, as it is told."""
+    return f"2026-01-01T00:00:{n:02d}.000001Z"
+
+
 def event(n: int, cursor: str) -> bytes:
     """The n-th change of a test, as an event."""
-    value = {"name": f"CUSTOM_{n}", "created_at": n, "updated_at": n}
+    value = {"name": f"CUSTOM_{n}", "created_at": at(n), "updated_at": at(n)}
     data = {"revision": 1, "n": n, "kind": "trait", "key": f"CUSTOM_{n}", "value": value}
     return f"id: {cursor}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 def change(n: int) -> Change:
     """The n-th change of a test."""
-    value = NameValue(name=f"CUSTOM_{n}", created_at=n, updated_at=n)
+    when = datetime.fromisoformat(at(n))
+    value = NameValue(name=f"CUSTOM_{n}", created_at=when, updated_at=when)
     return Change(revision=1, n=n, kind="trait", key=f"CUSTOM_{n}", value=value)
 
 

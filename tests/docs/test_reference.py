@@ -8,7 +8,9 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from moorage.cli.environment import ALSO
 from moorage.cli.main import cli
+from moorage.client.run.variables import GIVEN, LEASE_PREFIX
 from moorage.config import FIELDS, Settings
 from moorage.core.admission.line import CODES
 from moorage.core.errors import Code
@@ -44,10 +46,21 @@ def shown(default: Any) -> str:
 
 def test_settings() -> None:
     """Every setting is there with its default and its meaning, in the words of the code."""
-    described = rows((REFERENCE / "settings.md").read_text())
+    described = rows((REFERENCE / "settings.md").read_text().partition("\n## Other variables")[0])
     defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
     expected = {name: [shown(defaults[name]), meaning] for name, meaning in FIELDS.items()}
     assert described == expected
+
+
+def test_variables() -> None:
+    """Every variable of the environment besides the settings is there, in the words of the code."""
+    text = (REFERENCE / "settings.md").read_text().partition("\n## Other variables")[2]
+    assert {name: cells[0] for name, cells in rows(text).items()} == ALSO
+    text = (REFERENCE / "cli.md").read_text().partition("in its environment:")[2]
+    given = rows(text.partition("\n###")[0])
+    assert {name: cells[0] for name, cells in given.items()} == {
+        LEASE_PREFIX + name: meaning for name, meaning in GIVEN.items()
+    }
 
 
 def test_errors() -> None:

@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -208,9 +209,12 @@ def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> No
     """--delay returns at once; the lease ends by itself, or before by a release."""
     pool = port.pool(limit=2)
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
-    assert port.finished("lease", "release", "--delay", "1h", "--handle", handle).returncode == 0
-    (held,) = port.leases(pool)
-    assert held.hold_until is not None
+    assert port.finished("lease", "release", "--delay", "10m", "--handle", handle).returncode == 0
+    status = port.finished("lease", "status", "--handle", handle).stdout.splitlines()
+    told = dict(zip(*(line.split("\t") for line in status), strict=True))
+    (lease,) = port.leases(pool)
+    assert lease.hold_until is not None
+    assert lease.hold_until == datetime.fromisoformat(told["ends"])  # and not its TTL's end
     assert port.finished("lease", "release", "--handle", handle).returncode == 0
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
     port.finished("lease", "release", "--delay", "100ms", "--handle", handle)

@@ -111,6 +111,10 @@ def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
             with pytest.raises(Error) as refusal:
                 await one.service.upkeep.backup(str(tmp_path / "copy"), by=TESTER)
             assert refusal.value.code is Code.INVALID
+            newest, _ = await one.service.audit.page(None, 3)
+            actions = ["database.backup_failed", "database.backup", "database.backup"]
+            assert [row.action for row in newest] == actions
+            assert refusal.value.message in str(newest[0].after)
             await one.submit(do.AllocationsDelete(consumer_id(1)))
         async with running(tmp_path / "copy") as other:
             assert other.used(provider_id(1)) == 3

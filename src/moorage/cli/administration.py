@@ -88,7 +88,8 @@ def refusals_told() -> Iterator[None]:
         hint = ""
         if refusal.status == 401:
             hint = "; name a token with --token or MOORAGE_TOKEN"
-        raise Failure(EXIT_CODES.get(refusal.status, FAILED), f"{refusal}{hint}") from None
+        exit_code = EXIT_CODES.get(refusal.status, FAILED)
+        raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
 
 
 class InDatabase:

@@ -8,6 +8,7 @@ import click
 from moorage.cli.administering import administering, administration, database_url
 from moorage.cli.options import json_option
 from moorage.cli.output import FAILED, USAGE, Failure, show_json
+from moorage.core.counting import counted
 
 
 @click.group("db")
@@ -46,7 +47,7 @@ def check(as_json: bool) -> None:
     else:
         for difference in differences:
             click.echo(difference)
-        click.echo(f"{len(differences)} differences" if differences else "no differences", err=True)
+        click.echo(counted(len(differences), "difference"), err=True)
     if differences:
         click.get_current_context().exit(FAILED)
 

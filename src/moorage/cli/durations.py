@@ -11,19 +11,31 @@ from moorage.wire.admission import Pacing
 NONE = "none"
 AUTO = "auto"
 
-UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "m"))
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+MICROSECONDS = 1_000_000
+"""In a second; nothing is told more exactly."""
 
 _PACING = re.compile(r"(?P<interval>[^x+ ]+)( ?x(?P<burst>\d{1,9}))?( ?\+(?P<jitter>[^x+ ]+))?")
 
 
 def duration_text(seconds: float | None) -> str:
-    """Return a duration exactly, in the largest unit that it is a whole number of; None: -."""
+    """Return a duration exactly, as `seconds_of` reads it: `400ms` is `0.4s`, 400 s `6m40s`.
+
+    None: -. Rounded durations are `spoken`'s.
+    """
     if seconds is None:
         return "-"
+    rest, text = round(seconds * MICROSECONDS), ""
     for size, unit in UNITS:
-        if seconds and seconds % size == 0:
-            return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+        whole, rest = divmod(rest, size * MICROSECONDS)
+        if whole:
+            text += f"{whole:02d}{unit}" if text else f"{whole}{unit}"
+    if text and not rest:
+        return text
+    whole, parts = divmod(rest, MICROSECONDS)
+    part = f".{parts:06d}".rstrip("0") if parts else ""
+    return f"{text}{whole:02d}{part}s" if text else f"{whole}{part}s"
 
 
 def pacing_parse(text: str) -> Pacing | str | None:

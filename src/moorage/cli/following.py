@@ -1,10 +1,10 @@
 """`moorage watch` and `moorage audit`: what is done to the ledger, and to Moorage itself."""
 
 import json
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import click
+import msgspec
 
 from moorage.cli.administering import administering, administration, server
 from moorage.cli.options import json_option
@@ -39,13 +39,11 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
 
 
 def _line(cursor: str | None, change: Change, as_json: bool) -> str:
-    value: Any = asdict(change.value) if is_dataclass(change.value) else change.value  # type: ignore[arg-type] # no class
+    told: dict[str, Any] = msgspec.to_builtins(change)
     if as_json:
-        told = {"cursor": cursor, **asdict(change), "value": value}
-        return json.dumps(told, ensure_ascii=False)
-    return "\t".join(
-        [cursor or "-", change.kind, change.key, json.dumps(value, ensure_ascii=False)]
-    )
+        return json.dumps({"cursor": cursor, **told}, ensure_ascii=False)
+    value = json.dumps(told["value"], ensure_ascii=False)
+    return "\t".join([cursor or "-", change.kind, change.key, value])
 
 
 @click.command()

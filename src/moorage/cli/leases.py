@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from moorage.cli.administering import administering, at_server
+from moorage.cli.durations import duration_text
 from moorage.cli.options import json_option
 from moorage.cli.output import show_json, show_table
 from moorage.cli.pools import plain_text
@@ -54,6 +55,7 @@ def show(lease_id: str, as_json: bool) -> None:
         show_json(msgspec.to_builtins(lease))
         return
     shown = asdict(lease) | {"needs": needs_text(lease)}
+    shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
     if lease.waiting is not None:
         shown["waiting"] = lease.waiting.reason
         shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}

@@ -1,7 +1,9 @@
 """The door of the command line: the group of all commands."""
 
+import os
 import platform
 import sys
+from typing import Any
 
 import click
 
@@ -20,15 +22,45 @@ from moorage.cli import (
     tokens,
     top,
 )
+from moorage.cli.environment import misspelt
 from moorage.cli.options import json_option
-from moorage.cli.output import show_json
+from moorage.cli.output import USAGE, Failure, error_json, show_json
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
 
+JSON_ASKED = "moorage.json_asked"
+"""In a context's `meta`: the command line, before any `--`, asks for JSON."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
+
+class _Cli(click.Group):
+    """All commands; one with `--json` that fails says why in JSON, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click."""
+        ours = args[: args.index("--")] if "--" in args else args
+        ctx.meta[JSON_ASKED] = "--json" in ours
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See click."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if not ctx.meta[JSON_ASKED]:
+                raise
+            click.echo(error_json(error), err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="moorage", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Moorage: the ledger of a machine fleet's capacity, a drop-in OpenStack Placement."""
+    for line in misspelt(os.environ):
+        if ctx.invoked_subcommand == "serve":
+            raise Failure(USAGE, line)
+        click.echo(f"moorage: {line}", err=True)
 
 
 @cli.command()

@@ -11,13 +11,22 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-FAILED = 1
-USAGE = 2
-CONFLICT = 4
-UNREACHABLE = 5
+__all__ = [
+    "CONFLICT",
+    "FAILED",
+    "UNREACHABLE",
+    "USAGE",
+    "Failure",
+    "drawn",
+    "error_json",
+    "show_json",
+    "show_table",
+]
 
 BETWEEN = "  "
 """What stands between the columns of a drawn table."""
@@ -27,15 +36,25 @@ FOLDED = 10
 
 
 class Failure(click.ClickException):
-    """Ends the command: one line on standard error, and an exit code."""
+    """Ends the command: one line on standard error, and an exit code.
 
-    def __init__(self, exit_code: int, message: str) -> None:
+    `code` is that of the server's refusal, if there is one; for programs, and stable.
+    """
+
+    def __init__(self, exit_code: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
+        self.code = code
         self.exit_code = exit_code  # type: ignore[misc] # click asks the instance as well
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line."""
         click.echo(f"moorage: {self.format_message()}", file=file or sys.stderr)
+
+
+def error_json(error: click.ClickException) -> str:
+    """Return the end of a command as one line of JSON; see `client.run.failures`."""
+    code = error.code if isinstance(error, Failure) else None
+    return failure_json(error.exit_code, error.format_message(), code)
 
 
 def show_json(value: Any) -> None:

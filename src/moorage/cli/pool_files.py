@@ -13,15 +13,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from moorage.cli.durations import NONE, duration_text, pacing_parse, pacing_text
+from moorage.cli.durations import NONE, pacing_parse
 from moorage.cli.output import USAGE, Failure
-from moorage.cli.pools import paced, plain_text
+from moorage.cli.pools import DURATIONS, PROPERTIES, paced, property_text
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import Pacing, Pool, PoolWanted
 
 YAML_ENDINGS = (".yaml", ".yml")
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown"})
-PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,9 @@ class Difference:
         return [
             f"{sign} {self.name}",
             *(
-                f"    {name}: {_text(name, after)}"
+                f"    {name}: {property_text(name, after)}"
                 if self.action == "create"
-                else f"    {name}: {_text(name, before)} -> {_text(name, after)}"
+                else f"    {name}: {property_text(name, before)} -> {property_text(name, after)}"
                 for name, (before, after) in self.changes.items()
             ),
         ]
@@ -167,11 +165,3 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
         replace(wanted, generation=generation),
         changes,
     )
-
-
-def _text(name: str, value: Any) -> str:
-    if name == "pacing":
-        return pacing_text(value)
-    if value is None:
-        return NONE
-    return duration_text(value) if name in DURATIONS else plain_text(value)

@@ -1,7 +1,7 @@
 """`moorage pool`: how many may run at once, and at which pace they start."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
@@ -21,10 +21,15 @@ from moorage.cli.durations import (
 )
 from moorage.cli.options import json_option
 from moorage.cli.output import USAGE, Failure, show_json, show_table
-from moorage.core.admission.model import SECOND, pacing_default
+from moorage.core.admission.model import FREE, LEASED, SECOND, pacing_default
+from moorage.core.counting import counted
 from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
 
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
+
+PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
+DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown"})
+ALWAYS_SAID = ("limit", "hold", "pacing")
 
 _DURATION = DurationType()
 _AMOUNT = click.IntRange(0)
@@ -103,7 +108,7 @@ def create(name: str, given: dict[str, Any], as_json: bool) -> None:
         raise Failure(USAGE, "a pool needs a limit: name how many units, for example --limit 50")
     with at_server() as admission:
         made = admission.pool_put(name, PoolWanted(**given, generation=0))
-    _show_one(made, as_json, f"made {made.name}: {summary(made)}")
+    _show_one(made, as_json, f"made {made.name}: {summary(made, given)}")
 
 
 @group.command()
@@ -121,7 +126,7 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
         raise Failure(USAGE, "name what to change, for example --limit 30")
     with at_server() as admission:
         changed = admission.pool_put(name, changed_of(admission.pool(name), given))
-    _show_one(changed, as_json, f"changed {changed.name}: {summary(changed)}")
+    _show_one(changed, as_json, f"changed {changed.name}: {summary(changed, given)}")
 
 
 @group.command("list")
@@ -137,7 +142,7 @@ def list_(as_json: bool) -> None:
     rows = [
         [
             pool.name,
-            "-" if pool.limit is None else str(pool.limit),
+            str(units_of(pool)),
             str(pool.occupied),
             str(pool.waiting),
             str(pool.free),
@@ -161,9 +166,7 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         show_json(msgspec.to_builtins(pool))
         return
-    shown = asdict(pool) | {
-        name: duration_text(getattr(pool, name)) for name in ("ttl", "ttl_max", "hold", "cooldown")
-    }
+    shown = asdict(pool) | {name: duration_text(getattr(pool, name)) for name in sorted(DURATIONS)}
     first = pool.first
     shown |= {
         "pacing": pacing_text(pool.pacing),
@@ -254,8 +257,8 @@ def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
     return PoolWanted(**{**wanted_of(pool), **given})
 
 
-def summary(pool: Pool) -> str:
-    """Say a pool's limit, hold and pacing in one line."""
+def summary(pool: Pool, given: Collection[str] = ()) -> str:
+    """Say a pool's limit, hold and pacing in one line, and what else was given."""
     limit = "as many units as it has slots" if pool.limit is None else f"limit {pool.limit}"
     parts = [limit]
     if pool.hold is not None:
@@ -265,12 +268,32 @@ def summary(pool: Pool) -> str:
     else:
         interval, burst = duration_text(pool.pacing.interval), pool.pacing.burst
         parts.append(f"paced: interval {interval}, burst {burst}")
+    for name in sorted(given, key=PROPERTIES.index):
+        if name not in ALWAYS_SAID:
+            parts.append(f"{name.replace('_', ' ')} {property_text(name, getattr(pool, name))}")
     return ", ".join(parts)
+
+
+def property_text(name: str, value: Any) -> str:
+    """Return a property of a pool as its option takes it."""
+    if name == "pacing":
+        return pacing_text(value)
+    if value is None:
+        return NONE
+    return duration_text(value) if name in DURATIONS else plain_text(value)
+
+
+def units_of(pool: Pool) -> int:
+    """Return the units of a pool: its limit, or how many slots it has."""
+    return sum(pool.slots.values()) if pool.limit is None else pool.limit
 
 
 def state_of(pool: Pool) -> str:
     """Say in a word how a pool is, and how many hold units of it without a sign of life."""
     word = "over" if pool.over else "full" if pool.free <= 0 else "open"
+    if pool.free <= 0 and pool.limit is None and pool.occupied < units_of(pool):
+        others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
+        word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
     if pool.paused:
         word = "paused"
     return f"{word}, {pool.unheard} unheard" if pool.unheard else word
@@ -302,7 +325,7 @@ def _show_report(told: PoolReport) -> None:
         for what, seconds in (("waited", told.waited), ("held", told.held))
         if seconds is not None
     ]
-    click.echo(f"{told.leases} leases ended within the last 24 hours")
+    click.echo(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if told.causes:

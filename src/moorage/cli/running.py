@@ -40,7 +40,10 @@ def command(name: str) -> click.Command:
     options, meaning = COMMANDS[name]
     parameters = [_parameter(option) for option in options]
     if name == "run":
-        parameters.append(click.Argument(["command"], nargs=-1, type=click.UNPROCESSED))
+        words = "-- COMMAND [ARGUMENT]..."
+        parameters.append(
+            click.Argument(["command"], nargs=-1, metavar=words, type=click.UNPROCESSED)
+        )
 
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
         if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):

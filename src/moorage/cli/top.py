@@ -16,7 +16,7 @@ from moorage.cli.administering import administering, at_server
 from moorage.cli.leases import eta_text
 from moorage.cli.options import json_option
 from moorage.cli.output import drawn, show_json, show_table
-from moorage.cli.pools import state_of
+from moorage.cli.pools import state_of, units_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool
@@ -57,7 +57,7 @@ def rows(pools: Iterable[Pool]) -> list[list[str]]:
     return [
         [
             pool.name,
-            f"{pool.occupied}/{'-' if pool.limit is None else pool.limit}",
+            f"{pool.occupied}/{units_of(pool)}",
             str(pool.waiting),
             state_of(pool),
             *_first(pool.first),

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from moorage.core.errors import Error
 from moorage.service import faults
 from moorage.service.audit import Actor, Audit
 from moorage.service.index import Index
@@ -63,13 +64,19 @@ class Upkeep:
     async def backup(self, path: str, *, by: Actor) -> None:
         """Write a complete copy of the database to a new file while the service goes on.
 
-        That `by` asked for it is written down before: nobody takes a copy unseen.
+        That `by` asked for it is written down before: nobody takes a copy unseen. If there is none
+        in the end, that is written down, too.
 
         Raises `Error`: INVALID when there is such a file or none can be made, UNAVAILABLE.
         """
         await self._audit.record(by, "database.backup", path)
-        with faults.told():
-            await self._engine.backup(path)
+        try:
+            with faults.told():
+                await self._engine.backup(path)
+        except Error as error:
+            failed = {"reason": error.message}
+            await self._audit.record(by, "database.backup_failed", path, after=failed)
+            raise
 
     async def wipe(self) -> None:
         """Forget the whole ledger. For test servers only; the face that calls it sees to that."""

@@ -1,10 +1,11 @@
 """Every committed change, in order, for whoever follows the ledger and admission.
 
-The values here are after-images in the form in which they are kept: their times are microseconds
-since 1970, and a generation counts within its provider or consumer.
+The values here are after-images, in the form that all of the native API has: times are RFC 3339 in
+UTC, durations are seconds. A generation counts within its provider or consumer.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 
@@ -17,8 +18,8 @@ class ProviderValue:
     generation: int
     parent: str | None
     root: str
-    created_at: int
-    updated_at: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,8 @@ class InventoryValue:
     step_size: int
     allocation_ratio: float
     used: int
-    created_at: int
-    updated_at: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class TagsValue:
 
     traits: list[str]
     aggregates: list[str]
-    updated_at: int
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +56,8 @@ class ConsumerValue:
     user_id: str
     consumer_type: str | None
     allocations: dict[str, dict[str, int]]
-    created_at: int
-    updated_at: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,28 +65,28 @@ class NameValue:
     """A custom resource class or trait that exists, by its name."""
 
     name: str
-    created_at: int
-    updated_at: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacingValue:
-    """The least time between two granted units, after `burst` of them; microseconds."""
+    """The least time between two granted units, after `burst` of them; seconds."""
 
-    interval: int
+    interval: float
     burst: int
-    jitter: int
+    jitter: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpecValue:
-    """What an operator says of a pool; durations are microseconds."""
+    """What an operator says of a pool; durations are seconds."""
 
     limit: int | None
-    ttl: int
-    ttl_max: int
-    hold: int | None
-    cooldown: int
+    ttl: float
+    ttl_max: float
+    hold: float | None
+    cooldown: float
     pacing: PacingValue | None
     quota: int | None
     queue_max: int
@@ -104,8 +105,8 @@ class PoolValue:
     generation: int
     occupied: int
     waiting: int
-    created_at: int
-    updated_at: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +119,8 @@ class SlotValue:
     owner: str
     lease: str | None
     user_data: dict[str, str]
-    updated_at: int
-    expires_at: int | None
+    updated_at: datetime
+    expires_at: datetime | None
     dynamic: bool
 
 
@@ -147,15 +148,15 @@ class LeaseValue:
     state: str
     priority: int
     arrival: int
-    ttl: int | None
-    hold: int | None
+    ttl: float | None
+    hold: float | None
     labels: dict[str, str]
     forced: bool
-    asked_at: int
-    granted_at: int | None
-    hold_until: int | None
+    asked_at: datetime
+    granted_at: datetime | None
+    hold_until: datetime | None
     slots: dict[str, list[str]]
-    ended_at: int | None
+    ended_at: datetime | None
     cause: str | None
     detail: str
     outcome: str | None
@@ -167,7 +168,7 @@ class OutcomeValue:
 
     lease: str
     pool: str
-    at: int
+    at: datetime
     result: str
     detail: str
     limit: int

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -129,6 +130,39 @@ def test_values_are_what_the_types_say(native: Native) -> None:
             assert isinstance(change.value, VALUES[change.kind])
             seen.add(change.kind)
     assert seen == set(VALUES) - {"slot"}
+
+
+def test_values_are_told_as_everywhere_else(native: Native) -> None:
+    """Times and durations of changes and of audit rows are those that the API itself tells."""
+    pacing = {"interval": 0.5, "burst": 2, "jitter": 0.25}
+    wanted = {"limit": 3, "ttl": 90.5, "hold": 1200.0, "cooldown": 0.001, "pacing": pacing}
+    after = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    pool = native.ask("PUT", "/v1/pools/told", wanted).body
+    wish = {"needs": [{"pool": "told"}], "key": "told"}
+    lease = native.ask("POST", "/v1/leases", wish).body
+    native.ask("POST", "/resource_providers", {"name": "told"}, **LATEST)
+    changes = native.ask("GET", f"/v1/watch?after={after}").body["changes"]
+    (first, *_) = (one["value"] for one in changes if one["kind"] == "pool")
+    spec = first.pop("spec")
+    assert {name: pool[name] for name in spec} == spec
+    assert spec["pacing"] == pacing
+    assert (first["created_at"], first["updated_at"]) == (pool["created_at"], pool["updated_at"])
+    (told,) = (one["value"] for one in changes if one["kind"] == "lease")
+    assert (told["ttl"], told["hold"]) == (lease["ttl"], lease["hold"]) == (90.5, 1200.0)
+    # The service's time and the wall clock's differ.
+    for name in ("asked_at", "granted_at", "hold_until"):
+        assert abs(seconds_between(told[name], lease[name])) < 2, name
+    (provider,) = (one["value"] for one in changes if one["kind"] == "provider")
+    assert 0 <= seconds_between(lease["asked_at"], provider["created_at"]) < 60
+    entries = native.ask("GET", "/v1/audit?limit=1").body["entries"]
+    assert (entries[0]["action"], entries[0]["before"]) == ("pool.put", None)
+    assert entries[0]["after"] == spec
+
+
+def seconds_between(one: str, other: str) -> float:
+    """Return how much later the other time is; both are in UTC."""
+    assert one[-1] == other[-1] == "Z"
+    return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
 
 
 def test_a_long_poll_waits_for_a_change(native: Native) -> None:

@@ -7,8 +7,9 @@ is sent to it, `notices.py` what people are told meanwhile. `handling.py`, `hand
 `renewals.py` are leases kept in files, `shell.py` prints code for bash, and `proxied.py` is the
 Python in it.
 `calls.py` and `answers.py` speak the native API, `orders.py` and `durations.py` read what is asked
-for; `options.py` is the table of all options, `main.py` the command line of the single file that
-`make zipapp` builds from this package and `client/transport.py`.
+for, `failures.py` says in JSON why something has failed; `options.py` is the table of all options,
+`variables.py` that of variables, `main.py` the command line of the single file that `make zipapp`
+builds from this package and `client/transport.py`.
 
 Runs on Python 3.9; standard library only. May import the transport, and nothing else.
 """

@@ -5,6 +5,7 @@ The words are those of `moorage.wire.admission`, which needs a newer Python; a t
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 
@@ -72,6 +73,12 @@ class Lease(NamedTuple):
         return [name for pool in self.pools for name in self.slots.get(pool, [])]
 
     @property
+    def ends_at(self) -> str | None:
+        """When it ends by itself, whichever comes first: its TTL, renewed no more, or its hold."""
+        told = [at for at in (self.expires_at, self.hold_until) if at is not None]
+        return min(told, key=_instant, default=None)
+
+    @property
     def end(self) -> str:
         """Why it has ended, for people."""
         return f"{self.cause}: {self.detail}" if self.detail else str(self.cause)
@@ -97,6 +104,11 @@ def lease_of(told: Any) -> Lease:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StrangeAnswerError(f"the answer is no lease: {error!r}") from error
+
+
+def _instant(at: str) -> datetime:
+    """Read a time as it is told; older Pythons know no Z."""
+    return datetime.fromisoformat(at.replace("Z", "+00:00"))
 
 
 def _seconds(value: Any) -> float | None:

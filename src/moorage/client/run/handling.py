@@ -11,8 +11,15 @@ from typing import Any
 from uuid import uuid4
 
 from moorage.client.run.acquiring import Acquiring, NotGrantedError
-from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
+from moorage.client.run.answers import Lease, Wish
 from moorage.client.run.calls import ANSWER_SECONDS, Leases
+from moorage.client.run.failures import (
+    CONFLICT,
+    FAILED,
+    NOT_GRANTED,
+    UNREACHABLE,
+    USAGE,
+)
 from moorage.client.run.handles import TTL_SECONDS, Entry, EntryKey, Handle, HandleError
 from moorage.client.run.keeping import FAILURES, GONE, carry_through, give_back
 from moorage.client.run.notices import Notices
@@ -23,11 +30,6 @@ from moorage.client.run.terms import elapsed
 from moorage.client.run.waiting import InterruptedWaitError, await_grant
 from moorage.client.transport import RefusedError, UnreachableError
 
-FAILED = 1
-USAGE = 2
-NOT_GRANTED = 3
-CONFLICT = 4
-UNREACHABLE = 5
 UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another server"
 BY_HOLDER = ("released", "withdrawn")
 """Causes of an end that a release has, or another release before."""
@@ -45,21 +47,28 @@ def handle_command(name: str, words: Words, notices: Notices) -> int:
     except InterruptedWaitError as interrupted:
         notices.say(f"{interrupted} while waiting: withdrawn")
         return 128 + interrupted.number
-    except UsageError as error:
-        notices.say(str(error))
-        return USAGE
     except NotGrantedError as failure:
-        notices.say(f"no lease: {failure}")
-        return WHY_CODES.get(failure.why, NOT_GRANTED)
-    except (HandleError, OSError, StrangeAnswerError, RefusedError, UnreachableError) as error:
-        notices.say(str(error))
-        return _code_of(error)
+        code, why = WHY_CODES.get(failure.why, NOT_GRANTED), failure.why
+        notices.fail(code, f"no lease: {failure}", why, words.get("json", False))
+        return code
+    except (UsageError, HandleError, OSError, *FAILURES) as error:
+        return _failed(error, str(error), words, notices)
 
 
-def _code_of(error: Exception) -> int:
-    if isinstance(error, UnreachableError):
-        return UNREACHABLE
-    return STATUS_CODES.get(error.status, FAILED) if isinstance(error, RefusedError) else FAILED
+def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
+    """Say why something has failed; return the exit code."""
+    refusal = error if isinstance(error, RefusedError) else None
+    exit_code = FAILED
+    if isinstance(error, UsageError):
+        exit_code = USAGE
+    elif isinstance(error, UnreachableError):
+        exit_code = UNREACHABLE
+    elif refusal is not None:
+        exit_code = STATUS_CODES.get(refusal.status, FAILED)
+    notices.fail(
+        exit_code, text, None if refusal is None else refusal.code, words.get("json", False)
+    )
+    return exit_code
 
 
 def _acquire(words: Words, notices: Notices) -> int:
@@ -183,8 +192,8 @@ def _release(words: Words, notices: Notices) -> int:
             if note is not None:
                 notices.say(note)
         except FAILURES as failure:
-            notices.say(f"lease {entry.id or entry.key} is not released ({failure})")
-            codes.append(_code_of(failure))
+            text = f"lease {entry.id or entry.key} is not released ({failure})"
+            codes.append(_failed(failure, text, words, notices))
     _print("", _told(handle), words)
     return max(codes, default=0)
 
@@ -243,7 +252,7 @@ def _status(words: Words, notices: Notices) -> int:
         told = [None if lease is None else lease._asdict() for lease in found]
         _write(json.dumps({"leases": told}, indent=2))
     else:
-        _write("id\tstate\tpools\tslots\texpires\tremark")
+        _write("id\tstate\tpools\tslots\tends\tremark")
         for entry, lease in zip(entries, found):
             _write("\t".join(_row(entry, lease)))
     held = all(lease is not None and lease.state == "granted" for lease in found)
@@ -267,7 +276,7 @@ def _row(entry: Entry, lease: Lease | None) -> list[str]:
     slots = " ".join(lease.slot_names) or "-"
     remark = "-" if lease.waiting is None else lease.waiting.reason
     remark = lease.end if lease.cause is not None else remark
-    return [lease.id, lease.state, entry.wish.pools, slots, lease.expires_at or "-", remark]
+    return [lease.id, lease.state, entry.wish.pools, slots, lease.ends_at or "-", remark]
 
 
 def _outcome(words: Words, notices: Notices) -> int:

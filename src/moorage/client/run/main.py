@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from moorage.client.run.options import COMMANDS, Option
 from moorage.client.run.orders import UsageError, order_of
 from moorage.client.run.running import FAILED, run
 from moorage.client.run.shell import client_text, trap_text
+from moorage.client.run.variables import nearly
 
 USAGE = 2
 PROGRAM = "moorage"
@@ -28,11 +30,14 @@ def main(arguments: Sequence[str], us: Sequence[str]) -> int:
         us: the command that runs this program, for the code that `trap` prints.
     """
     words, command = _split(arguments)
+    for line in nearly(os.environ):
+        Notices().say(line)
     try:
         given = vars(_parser().parse_args(words))
     except UsageError as error:
-        Notices().say(str(error))
-        return FAILED if words[:1] == ["run"] else USAGE
+        code = FAILED if words[:1] == ["run"] else USAGE
+        Notices().fail(code, str(error), "usage", "--json" in words)
+        return code
     name = given.pop("name", None)
     if name is None:
         _parser().print_help()

@@ -10,6 +10,7 @@ from typing import IO
 
 from moorage.client.run.answers import Waiting
 from moorage.client.run.durations import OVERDUE, SOON, eta_spoken, spoken
+from moorage.client.run.failures import failure_json
 
 LIVE_SECONDS = 1.0
 LOG_SECONDS = 60.0
@@ -31,6 +32,16 @@ class Notices:
         """Print one line."""
         self.clear()
         self._write(f"moorage: {' '.join(text.split())}\n")
+
+    def fail(
+        self, exit_code: int, text: str, code: str | None = None, as_json: bool = False
+    ) -> None:
+        """Say why a command fails: in one line, as JSON if it was asked for that."""
+        if not as_json:
+            self.say(text)
+            return
+        self.clear()
+        self._write(f"{failure_json(exit_code, ' '.join(text.split()), code)}\n")
 
     def standing(self, text: str, now: float) -> None:
         """Print where it stands, as often as is useful: every second, in a log every minute."""

@@ -18,6 +18,7 @@ from moorage.client.run.notices import Notices
 from moorage.client.run.orders import Order
 from moorage.client.run.signals import FORWARDED, Interrupted, Signals, end_by_interrupt
 from moorage.client.run.terms import elapsed
+from moorage.client.run.variables import LEASE_PREFIX
 from moorage.client.run.waiting import InterruptedWaitError, await_grant
 
 LOST = 120
@@ -36,7 +37,6 @@ EXIT_CODES = {
 }
 
 DRY_RUN = "no server is named (MOORAGE_URL, --url): dry run, the command runs without a lease"
-VARIABLES = "MOORAGE_LEASE_"
 LOOK_SECONDS = 5.0
 """The longest time until a clock is looked at again."""
 
@@ -239,7 +239,7 @@ class _Watch:
 
 def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
     """Return the command's variables: those there are, and what it may know of its lease."""
-    kept = {name: value for name, value in inherited.items() if not name.startswith(VARIABLES)}
+    kept = {name: value for name, value in inherited.items() if not name.startswith(LEASE_PREFIX)}
     if lease is None:
         return kept
     told = {
@@ -251,7 +251,7 @@ def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[st
         "EXPIRES_AT": lease.expires_at or "",
         "HOLD_UNTIL": lease.hold_until or "",
     }
-    return {**kept, **{f"{VARIABLES}{name}": value for name, value in told.items()}}
+    return {**kept, **{f"{LEASE_PREFIX}{name}": value for name, value in told.items()}}
 
 
 def _keys(order: Order) -> Keys:

@@ -19,6 +19,7 @@ from moorage.core.admission.units import (
     resting,
     units_by_pool,
 )
+from moorage.core.counting import counted
 from moorage.core.ids import LeaseId
 
 HOLDERS_NAMED = 3
@@ -207,14 +208,18 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
         return f"paused: {name} grants nothing until it is resumed"
     if bar == "above_limit":
         return (
-            f"above the limit: {units} units of {name} are wanted, its limit is now"
-            f" {limit_of(facts, pool)}; others go first until it is raised"
+            f"above the limit: {counted(units, 'unit')} of {name} {_are(units)} wanted, its limit"
+            f" is now {limit_of(facts, pool)}; others go first until it is raised"
         )
     held = facts.held.get((name, ticket.owner), 0)
     return (
-        f"quota: {ticket.owner} holds {held} of at most {pool.spec.quota} units of {name},"
-        f" and wants {units} more"
+        f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
+        f" of {name}, and wants {units} more"
     )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _bound(
@@ -267,14 +272,16 @@ def _full(
     facts: Facts, moment: Moment, pool: Pool, evidence: Evidence, need: Need, free: int
 ) -> Binding:
     limit, at = limit_of(facts, pool), moment.at
-    held = f"{pool.occupied} of {limit} units of {pool.name} are held{_by(evidence, pool)}"
+    units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
+    held = f"{units} {_are(pool.occupied)} held{_by(evidence, pool)}"
     lacking = f"; {need.units} are needed, {max(0, free)} free" if need.units > 1 else ""
     if pool.occupied > limit:
         return Binding("over", f"over the limit: {held}{lacking}")
     idle = resting(pool, at)
     if idle and free + idle >= need.units:
         until = min(rest.until for rest in pool.resting if rest.until > at)
-        text = f"resting: {idle} freed units of {pool.name}, the first for {span(until - at)}"
+        freed = f"{counted(idle, 'freed unit')} of {pool.name}"
+        text = f"resting: {freed}, the first for {span(until - at)}"
         return Binding("resting", text + lacking)
     if pool.spec.limit is None:
         return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")

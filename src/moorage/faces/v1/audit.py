@@ -1,13 +1,19 @@
 """Who did what to Moorage itself."""
 
+from typing import Any
+
 from msgspec import json
 
+from moorage.faces.v1.change_words import pool_spec_of
 from moorage.faces.v1.encoding import time_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access import Role
 from moorage.service.audit import AuditRow
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.pages import PageAsked
+
+OF_SPECS = ("pool.put", "pool.delete")
+"""Actions whose rows tell what an operator said of a pool."""
 
 
 async def page(request: Request[None, PageAsked]) -> AuditPage:
@@ -40,6 +46,11 @@ def shown(row: AuditRow) -> AuditEntry:
         role=row.role,
         action=row.action,
         target=row.target,
-        before=None if row.before is None else json.decode(row.before),
-        after=None if row.after is None else json.decode(row.after),
+        before=_told(row.action, row.before),
+        after=_told(row.action, row.after),
     )
+
+
+def _told(action: str, kept: str | None) -> Any:
+    value = None if kept is None else json.decode(kept)
+    return pool_spec_of(value) if action in OF_SPECS else value

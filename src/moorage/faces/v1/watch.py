@@ -6,13 +6,13 @@ Source of the stream's form: HTML Living Standard, "Server-sent events".
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Raw
 
 from moorage.core.errors import Code, Error
 from moorage.faces.v1 import problems
+from moorage.faces.v1.change_words import value_of
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.v1.streaming import Stream
@@ -33,9 +33,6 @@ STREAM_ROWS_MAX = 100
 
 PIECE_BYTES = 32_768
 """Events are joined to pieces of about this size."""
-
-TOLD_IN_PART = {kind: VALUES[kind] for kind in ("pool", "slot", "lease", "outcome")}
-"""Kinds whose rows hold more than is told to everybody, such as fencing tokens."""
 
 T = TypeVar("T")
 
@@ -91,10 +88,7 @@ def _kinds(names: str | None) -> frozenset[str]:
 
 def _shown(seen: Seen) -> Change:
     row = seen.row
-    value: Any = None
-    if row.body is not None:
-        part = TOLD_IN_PART.get(row.kind)
-        value = Raw(row.body) if part is None else msgspec.json.decode(row.body, type=part)
+    value = None if row.body is None else value_of(row.kind, row.body)
     return Change(revision=row.revision, n=row.n, kind=row.kind, key=row.key, value=value)
 
 

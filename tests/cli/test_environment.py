@@ -1,0 +1,88 @@
+"""Variables of the environment: one that is misspelt is refused, or at least told of."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from moorage.cli.environment import KNOWN, misspelt
+from moorage.client.run.orders import REQUIRE_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE
+from moorage.client.run.variables import READ, nearly
+from moorage.config import FIELDS
+from tests.cli.command import moorage, refusal
+from tests.client.single import finished
+
+ROOT = Path(__file__).resolve().parents[2]
+SPOKEN_OF = ("src", "tests", "bench", "scripts")
+INVENTED = {"MOORAGE_NAME", "MOORAGE_LEASE"}
+"""Beginnings of names, and what stands for any of them."""
+
+LINKS = (
+    "MOORAGE_SERVICE_HOST",
+    "MOORAGE_SERVICE_PORT",
+    "MOORAGE_SERVICE_PORT_HTTP",
+    "MOORAGE_PORT",
+    "MOORAGE_PORT_8778_TCP",
+    "MOORAGE_PORT_8778_TCP_PROTO",
+    "MOORAGE_PORT_8778_TCP_ADDR",
+    "MOORAGE_API_SERVICE_HOST",
+    "MOORAGE_API_PORT_443_UDP_PORT",
+)
+"""What Kubernetes sets beside Services named moorage and moorage-api."""
+
+
+def test_serve_refuses_what_is_misspelt(tmp_path: Path) -> None:
+    """In one line, with the nearest name; nothing is made."""
+    line = refusal(2, "serve", "--listen", "127.0.0.1:0", directory=tmp_path, MOORAGE_LISTN="x")
+    assert "MOORAGE_LISTN" in line
+    assert "did you mean MOORAGE_LISTEN?" in line
+    line = refusal(2, "serve", directory=tmp_path, MOORAGE_NONSENSE="x")
+    assert line.endswith("remove or rename it")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_other_commands_tell_of_it(tmp_path: Path) -> None:
+    """And go on: they may not need it. The single file tells of what looks like its own."""
+    done = moorage("config", "show", "--json", directory=tmp_path, MOORAGE_LISTN="x")
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "MOORAGE_LISTEN?" in done.stderr
+    run = ("run", "--pool", "p", "--", "true")
+    done = moorage(*run, directory=tmp_path, MOORAGE_ULR="x")
+    assert done.returncode == 0
+    assert "did you mean MOORAGE_URL?" in done.stderr
+    done = finished(*run, MOORAGE_ULR="x", MOORAGE_LISTEN="x")
+    assert done.returncode == 0
+    assert "did you mean MOORAGE_URL?" in done.stderr
+    assert "LISTEN" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["URI", "TOKENS", "TOKN", "REQUIRED", "UR", "URLS"])
+def test_what_comes_near(name: str) -> None:
+    """Of the variables without which a command runs unlimited, slips are noticed."""
+    assert len(misspelt({f"MOORAGE_{name}": "1"})) == 1
+    assert len(nearly({f"MOORAGE_{name}": "1"})) == 1
+
+
+def test_what_is_known_is_not_told_of() -> None:
+    """Settings, what commands with a lease are given, and what Kubernetes sets by itself."""
+    known = {*KNOWN, *LINKS, "PATH", "MOORAGE", "_MOORAGE_COMPLETE"}
+    assert misspelt(dict.fromkeys(known, "1")) == []
+    assert nearly(dict.fromkeys(known, "1")) == []
+    assert misspelt({"MOORAGE_PORTS": "1", "MOORAGE_LEASE_IDS": "1"}) != []
+    assert {f"MOORAGE_{name.upper()}" for name in FIELDS} < KNOWN
+    assert {URL_VARIABLE, TOKEN_VARIABLE, REQUIRE_VARIABLE} == set(READ)
+
+
+def test_every_variable_that_the_project_speaks_of_is_known() -> None:
+    """Whatever stands in its own sources: else its own tests and tools were refused."""
+    name = re.compile(r"\b(MOORAGE_[A-Z0-9_]*[A-Z0-9])(?![A-Za-z0-9_])")
+    spoken_of = {
+        found
+        for folder in SPOKEN_OF
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".sh", "") and path.is_file() and path != Path(__file__)
+        for found in name.findall(path.read_text(errors="replace"))
+    }
+    assert {"MOORAGE_SOAK", "MOORAGE_URL", "MOORAGE_LEASE_TOKEN"} <= spoken_of
+    assert spoken_of - KNOWN == INVENTED
