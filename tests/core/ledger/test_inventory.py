@@ -52,7 +52,7 @@ def test_replace_all_refusals() -> None:
     assert "resource provider generation conflict" in refusal.message
     with Refused(Code.CLASS_UNKNOWN) as refusal:
         inventory.replace_all(known, NOW, P1, 5, {"CUSTOM_NO": InventorySpec(1)}, True)
-    assert "Unknown resource class in inventory" in refusal.message
+    assert "No such resource class CUSTOM_NO." in refusal.message
     with Refused(Code.INVENTORY_IN_USE) as refusal:
         inventory.replace_all(known, NOW, P1, 5, {}, True)
     assert f"Inventory for 'VCPU' on resource provider '{P1}' in use." in refusal.message
@@ -135,7 +135,7 @@ def test_update_refusals() -> None:
     assert "No such resource class CUSTOM_NO." in refusal.message
     with Refused(Code.INVENTORY_UNKNOWN) as refusal:
         inventory.update(known, NOW, P1, "DISK_GB", 5, spec, True)
-    assert "No inventory record with resource class" in refusal.message
+    assert refusal.message == "No inventory of class DISK_GB found."
 
 
 def test_delete_raises_the_generation() -> None:
@@ -162,7 +162,7 @@ def test_delete_refusals() -> None:
     assert "No inventory of class DISK_GB" in refusal.message
     with Refused(Code.INVENTORY_IN_USE) as refusal:
         inventory.delete(known, NOW, P1, "VCPU")
-    assert "Unable to delete inventory of class" in refusal.message
+    assert "Inventory for 'VCPU' on resource provider" in refusal.message
     with Refused(Code.PROVIDER_NOT_FOUND):
         inventory.delete_all(known, NOW, P2)
     with Refused(Code.INVENTORY_IN_USE):

@@ -26,18 +26,23 @@ def test_every_code_has_one_outcome() -> None:
 
 @pytest.mark.parametrize("code", list(Code))
 def test_every_refusal_can_be_worded(code: Code) -> None:
-    """The core's message is shown; a full service says when to come back."""
+    """The core's message is shown, maybe after words of this API; a full service says when to
+    come back.
+    """
     problem = problem_of(Error(code, "why"), {})
     assert (problem.status, problem.code) == OUTCOMES[code][:2]
-    assert problem.detail == "why"
+    assert problem.detail == OUTCOMES[code].prefix + "why"
     assert (dict(problem.headers) == {b"retry-after": b"1"}) == (problem.status == 503)
 
 
 def test_a_route_may_deviate() -> None:
     """Its own outcome counts, and its prefix names what the address names."""
     deviation = {Code.INVALID: Outcome(409, "x", "No {}: ")}
-    problem = problem_of(Error(Code.INVALID, "why"), deviation, ("{odd}",))
-    assert (problem.status, problem.code, problem.detail) == (409, "x", "No {odd}: why")
+    problem = problem_of(Error(Code.INVALID, "{why}"), deviation, ("{odd}",))
+    assert (problem.status, problem.code, problem.detail) == (409, "x", "No {odd}: {why}")
+    deviation = {Code.INVALID: Outcome(409, "x", "No {0}: ", "{1} is not")}
+    problem = problem_of(Error(Code.INVALID, "why"), deviation, ("A", "B"))
+    assert problem.detail == "No A: B is not"
 
 
 def test_the_code_is_shown_since_1_23() -> None:

@@ -3,7 +3,6 @@
 import json
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX, body_decode, che
 from moorage.faces.placement.explain import LENGTH_MAX, explanation
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.quoted import QUOTED
+from tests.faces.placement.spoiling import VALUES, spoilt
 
 SECONDS_MAX = 0.5
 """Far above what an explanation takes."""
@@ -234,7 +234,6 @@ def test_lists_of_unique_items() -> None:
     assert "has non-unique elements" in refused.value.detail
 
 
-SPOILS: tuple[Any, ...] = (None, True, 0, -1, 4.0, 4.5, 2**31, 1e39, "", "x", "X" * 256, [], {})
 GENERATION = {"resource_provider_generation": 0}
 ITEM = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1}
 FIGURES = {**ITEM, "allocation_ratio": 1.5}
@@ -284,24 +283,6 @@ def kind_name(kind: Any) -> str:
     return next(name for name, each in vars(schemas).items() if each is kind)
 
 
-def spoilt(value: Any) -> Iterator[Any]:
-    """Yield a good value with one thing wrong, or at least different, in every place of it."""
-    yield from SPOILS
-    parts = value if isinstance(value, dict) else dict(enumerate(value))
-    for key, part in parts.items():
-        inner = spoilt(part) if isinstance(part, dict | list) else SPOILS
-        changed: list[dict[Any, Any]] = [{**parts, key: each} for each in inner]
-        changed.append({other: each for other, each in parts.items() if other != key})
-        for each in changed:
-            yield each if isinstance(value, dict) else list(each.values())
-    if isinstance(value, dict):
-        for name in ("", "extra", "EXTRA", "a" * 36):
-            for part in (1, next(iter(parts.values()))):
-                yield {**value, name: part}
-    else:
-        yield value * 2
-
-
 STRICTER = (".inventories[...]", ".mappings[...]")
 """Where types refuse what schemas let pass: below keys that are no class and no suffix."""
 
@@ -328,7 +309,7 @@ def test_types_and_quoted_schemas_agree(kind: Any) -> None:
         else:
             if told is not None:  # what a handler looks for itself
                 assert "has non-unique elements" in told, value
-    assert refused > len(SPOILS) // 2
+    assert refused > len(VALUES) // 2
 
 
 def test_every_body_has_a_schema_that_is_quoted() -> None:

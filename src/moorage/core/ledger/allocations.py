@@ -186,8 +186,7 @@ def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
                 if inventory is None:
                     raise MisfitError(
                         Code.INVENTORY_MISSING,
-                        f"Unable to allocate inventory: Inventory for '{name}' on "
-                        f"resource provider '{uuid}' invalid.",
+                        f"Inventory for '{name}' on resource provider '{uuid}' invalid.",
                         uuid,
                         name,
                     )
@@ -266,7 +265,7 @@ def _add(sums: dict[tuple[ProviderId, str], int], allocations: Allocations) -> N
 
 def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> MisfitError:
     message = (
-        f"Unable to allocate inventory: Unable to create allocation for '{name}' on "
+        f"Unable to create allocation for '{name}' on "
         f"resource provider '{uuid}'. The requested amount would {why}."
     )
     return MisfitError(code, message, uuid, name)

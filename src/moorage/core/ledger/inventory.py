@@ -53,7 +53,7 @@ def replace_all(
     for name, spec in specs.items():
         check_reserved(uuid, name, spec, full_reserve)
     for name in specs:
-        check_class(facts, name, f"Unknown resource class in inventory for provider {uuid}: ")
+        check_class(facts, name)
     changed = rewritten(facts, now, uuid, specs)
     in_use = [
         name
@@ -111,7 +111,7 @@ def update(
     if before is None:
         raise Error(
             Code.INVENTORY_UNKNOWN,
-            f"No inventory record with resource class for resource provider {uuid}: {name}.",
+            f"No inventory of class {name} found.",
         )
     return _changed(facts, touched(provider, now), {(uuid, name): _stored(spec, before, now)})
 
@@ -126,15 +126,9 @@ def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
         raise Error(Code.CLASS_NOT_FOUND, f"No such resource class {name}.")
     held = facts.inventories_of(uuid).get(name)
     if held is None:
-        raise Error(
-            Code.INVENTORY_NOT_FOUND, f"No inventory of class {name} found for delete on {uuid}"
-        )
+        raise Error(Code.INVENTORY_NOT_FOUND, f"No inventory of class {name} found for delete")
     if held.used:
-        raise Error(
-            Code.INVENTORY_IN_USE,
-            f"Unable to delete inventory of class {name}: Inventory for '{name}' on "
-            f"resource provider '{uuid}' in use.",
-        )
+        raise in_use_error(uuid, [name])
     return Changes(providers={uuid: touched(provider, now)}, inventories={(uuid, name): None})
 
 
@@ -151,10 +145,10 @@ def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:
     )
 
 
-def check_class(facts: Facts, name: str, prefix: str = "") -> None:
+def check_class(facts: Facts, name: str) -> None:
     """Raise CLASS_UNKNOWN unless the class named in a request's body exists."""
     if not facts.has_class(name):
-        raise Error(Code.CLASS_UNKNOWN, f"{prefix}No such resource class {name}.")
+        raise Error(Code.CLASS_UNKNOWN, f"No such resource class {name}.")
 
 
 def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserve: bool) -> None:
@@ -225,7 +219,7 @@ def in_use_error(uuid: ProviderId, names: list[str]) -> Error:
     listed = ", ".join(sorted(names, reverse=True))
     return Error(
         Code.INVENTORY_IN_USE,
-        f"update conflict: Inventory for '{listed}' on resource provider '{uuid}' in use.",
+        f"Inventory for '{listed}' on resource provider '{uuid}' in use.",
     )
 
 

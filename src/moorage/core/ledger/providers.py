@@ -26,10 +26,8 @@ def check_generation(provider: Provider, generation: int | None) -> None:
     if generation is not None and provider.generation != generation:
         raise Error(
             Code.PROVIDER_GENERATION,
-            f"resource provider generation conflict for {provider.uuid}: "
-            f"actual: {provider.generation}, given: {generation}. "
-            "Resource provider's generation already changed. Please update the generation "
-            "and try again.",
+            f"resource provider generation conflict for provider {provider.uuid}: "
+            f"actual: {provider.generation}, given: {generation}",
         )
 
 
@@ -53,14 +51,14 @@ def create(
     Raises DUPLICATE_PROVIDER when its name or uuid is taken, PARENT_UNKNOWN, or INVALID when it
     would be its own parent.
     """
+    _check_name(name)
     if parent == uuid:
         raise Error(
             Code.INVALID,
-            f'Unable to create resource provider "{name}", {uuid}: '
-            "parent provider UUID cannot be same as UUID.",
+            "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None "
+            "if there is no parent.",
         )
     root = uuid if parent is None else _parent(facts, parent).root
-    _check_name(name)
     if uuid in facts.providers:
         raise _duplicate("uuid", uuid)
     _check_name_free(facts, name, uuid)
@@ -124,7 +122,7 @@ def delete(facts: Facts, uuid: ProviderId) -> Changes:
 
 def _check_name(name: str) -> None:
     if not name:
-        raise Error(Code.INVALID, "JSON does not validate: '' should be non-empty (name)")
+        raise Error(Code.INVALID, "name is required")
 
 
 def _check_name_free(facts: Facts, name: str, uuid: ProviderId) -> None:
@@ -155,7 +153,7 @@ def _move(
         verb = "un-parenting" if parent is None else "re-parenting"
         raise Error(
             Code.REPARENT_REFUSED,
-            f"{verb} a provider is not currently allowed before microversion 1.37.",
+            f"{verb} a provider is not currently allowed.",
         )
     root = provider.uuid if parent is None else _parent(facts, parent).root
     subtree = _subtree(facts, provider)

@@ -33,7 +33,7 @@ def replace_traits(
     if unknown:
         raise Error(
             Code.TRAIT_UNKNOWN,
-            f"No such trait {', '.join(unknown)}. Create custom traits before they are used.",
+            f"No such trait {', '.join(unknown)}",
         )
     before = facts.tags_of(uuid)
     if traits == before.traits:

@@ -69,15 +69,14 @@ def class_delete(facts: Facts, name: str) -> Changes:
     if name in facts.standard_classes:
         raise Error(
             Code.STANDARD_CLASS,
-            f"Error in delete resource class: Cannot delete standard resource class {name}.",
+            f"Cannot delete standard resource class {name}.",
         )
     if name not in facts.classes:
         raise _class_not_found(name)
     if facts.class_uses[name]:
         raise Error(
             Code.CLASS_IN_USE,
-            f"Error in delete resource class: Cannot delete resource class {name}. "
-            "Class is in use in inventory.",
+            f"Cannot delete resource class {name}. Class is in use in inventory.",
         )
     return Changes(classes={name: None})
 
@@ -110,9 +109,7 @@ def trait_delete(facts: Facts, name: str) -> Changes:
 
 def _check_custom_class(name: str) -> None:
     if not is_custom(name):
-        raise Error(
-            Code.INVALID, f"JSON does not validate: '{name}' does not match '{CUSTOM_PATTERN}'"
-        )
+        raise Error(Code.INVALID, f"'{name}' does not match '{CUSTOM_PATTERN}'")
 
 
 def _class_not_found(name: str) -> Error:

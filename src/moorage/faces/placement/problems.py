@@ -35,8 +35,16 @@ class Outcome(NamedTuple):
     status: int
     code: str = UNDEFINED
     prefix: str = ""
-    """Put before the core's message; braces stand for the first variable of the address."""
+    """Put before the message; braces stand for variables of the address, in their order."""
+    message: str = ""
+    """Shown in place of the core's message, in the same form."""
 
+
+NO_ROOM = "Unable to allocate inventory: "
+UPDATE_CONFLICT = "update conflict: "
+GENERATION_CHANGED = (
+    "Resource provider's generation already changed. Please update the generation and try again."
+)
 
 OUTCOMES: dict[Code, Outcome] = {
     Code.PROVIDER_NOT_FOUND: Outcome(404),
@@ -67,15 +75,15 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.OUTCOME_TOLD: Outcome(409),
     Code.SLOT_STATE: Outcome(409),
     Code.HOLDER_MISMATCH: Outcome(403),
-    Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE),
+    Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE, UPDATE_CONFLICT),
     Code.PROVIDER_IN_USE: Outcome(409, PROVIDER_IN_USE),
     Code.PROVIDER_HAS_CHILDREN: Outcome(409, CANNOT_DELETE_PARENT),
     Code.CLASS_IN_USE: Outcome(409),
     Code.TRAIT_IN_USE: Outcome(409),
     Code.POOL_IN_USE: Outcome(409),
-    Code.INVENTORY_MISSING: Outcome(409),
-    Code.CAPACITY_EXCEEDED: Outcome(409),
-    Code.UNITS_VIOLATED: Outcome(409),
+    Code.INVENTORY_MISSING: Outcome(409, prefix=NO_ROOM),
+    Code.CAPACITY_EXCEEDED: Outcome(409, prefix=NO_ROOM),
+    Code.UNITS_VIOLATED: Outcome(409, prefix=NO_ROOM),
     Code.NO_CAPACITY: Outcome(409),
     Code.UNITS_ABOVE_LIMIT: Outcome(400),
     Code.QUEUE_FULL: Outcome(503),
@@ -158,11 +166,12 @@ def problem_of(
     Args:
         error: the refusal.
         exceptions: a route's deviations from the table.
-        path: the variable parts of the address.
+        path: the variable parts of the address, or what else the words of a route name.
     """
     outcome = exceptions.get(error.code) or OUTCOMES[error.code]
     headers = ((b"retry-after", RETRY_SECONDS.encode()),) if outcome.status == 503 else ()
-    message = outcome.prefix.format(*path) + error.message
+    message = outcome.message.format(*path) if outcome.message else error.message
+    message = outcome.prefix.format(*path) + message
     return ProblemError(outcome.status, message, outcome.code, headers=headers)
 
 

@@ -6,9 +6,11 @@ from uuid import uuid4
 from msgspec import UNSET
 
 from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.core.ledger.search import providers as providers_search
+from moorage.faces.placement.problems import DUPLICATE_NAME, Outcome, problem_of
 from moorage.faces.placement.queries import provider_query
 from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
 from moorage.faces.placement.schemas import (
@@ -23,6 +25,29 @@ from moorage.service.ledger import ProviderCreate, ProviderDelete, ProviderUpdat
 TREE_SINCE = 14
 BODY_SINCE = 20
 FREE_MOVE_SINCE = 37
+
+_CREATION = 'Unable to create resource provider "{}", {}: Object action create failed because: '
+_SAVING = "Unable to save resource provider {1}: Object action update failed because: "
+_NO_PARENT = "parent provider UUID does not exist."
+_LOOP = "creating loop in the provider tree is not allowed."
+
+_NOT_CREATED = {
+    Code.INVALID: Outcome(400, prefix=_CREATION),
+    Code.PARENT_UNKNOWN: Outcome(400, prefix=_CREATION, message=_NO_PARENT),
+}
+_NOT_SAVED = {
+    Code.INVALID: Outcome(400, prefix=_SAVING),
+    Code.REPARENT_REFUSED: Outcome(400, prefix=_SAVING),
+    Code.TREE_LOOP: Outcome(400, prefix=_SAVING, message=_LOOP),
+    # The original says "create" here, too.
+    Code.PARENT_UNKNOWN: Outcome(
+        400, prefix=_SAVING.replace("update", "create"), message=_NO_PARENT
+    ),
+    Code.DUPLICATE_PROVIDER: Outcome(
+        409, DUPLICATE_NAME, message="Conflicting resource provider {} already exists."
+    ),
+}
+"""Outcomes that name what the body names, in front of the name and the UUID of the provider."""
 
 _RELATIONS = (
     ("inventories", 0),
@@ -57,9 +82,12 @@ async def create(request: Request) -> Answer:
     body = request.decode(ProviderPost14 if request.version >= TREE_SINCE else ProviderPost)
     uuid = str(uuid4()) if body.uuid is UNSET else uuid_normal(body.uuid)
     parent = _parent(body)
-    provider = await request.service.transactor.submit(
-        ProviderCreate(ProviderId(uuid or ""), body.name, parent)
-    )
+    try:
+        provider = await request.service.transactor.submit(
+            ProviderCreate(ProviderId(uuid or ""), body.name, parent)
+        )
+    except Error as error:
+        raise problem_of(error, _NOT_CREATED, (body.name, str(uuid))) from None
     answer = Answer(201)
     if request.version >= BODY_SINCE:
         answer = json_answer(_shown(provider, request), _modified(provider))

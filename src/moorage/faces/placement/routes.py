@@ -17,7 +17,13 @@ from moorage.faces.placement import (
 )
 from moorage.faces.placement.candidates import Candidates
 from moorage.faces.placement.microversion import LATEST
-from moorage.faces.placement.problems import CONCURRENT_UPDATE, PROVIDER_NOT_FOUND, Outcome
+from moorage.faces.placement.problems import (
+    CONCURRENT_UPDATE,
+    GENERATION_CHANGED,
+    INVENTORY_IN_USE,
+    PROVIDER_NOT_FOUND,
+    Outcome,
+)
 from moorage.faces.placement.request import Answer, Request
 
 Handler = Callable[[Request], Awaitable[Answer]]
@@ -52,7 +58,22 @@ _ONE = f"/{_RP}/{{uuid}}"
 
 _NOT_CREATED = "Unable to create inventory for resource provider {}: "
 _NOT_UPDATED = "Unable to update inventory for resource provider {}: "
+_NOT_DELETED = "Unable to delete inventory of class {1}: "
+_NONE_TO_DELETE = "No inventory of class {1} found for delete: "
+_NO_RECORD = "No inventory record with resource class for resource provider {}: "
+_UNKNOWN_CLASS = "Unknown resource class in inventory for resource provider {}: "
 _NOT_ALLOCATED = "Unable to allocate inventory for consumer {}: "
+_NONE_ALLOCATED = "Unable to allocate inventory "
+_CLASS_NOT_DELETED = "Error in delete resource class: "
+_INVENTORY_CHANGED = {
+    Code.PROVIDER_GENERATION: Outcome(
+        409, CONCURRENT_UPDATE, message="resource provider generation conflict"
+    ),
+    Code.INVALID: Outcome(400, prefix=_NOT_UPDATED),
+}
+_TAGS_CHANGED = {
+    Code.PROVIDER_GENERATION: Outcome(409, CONCURRENT_UPDATE, message=GENERATION_CHANGED)
+}
 
 _PROVIDERS = (
     Route("GET", f"/{_RP}", providers.index, f"{_RP}:list", accept=True),
@@ -77,10 +98,17 @@ _PROVIDERS = (
         1,
         content=True,
         content_first=True,
+        exceptions=_TAGS_CHANGED,
     ),
     Route("GET", f"{_ONE}/traits", traits.provider_index, f"{_RP}:traits:list", 6, accept=True),
     Route(
-        "PUT", f"{_ONE}/traits", traits.provider_replace, f"{_RP}:traits:update", 6, content=True
+        "PUT",
+        f"{_ONE}/traits",
+        traits.provider_replace,
+        f"{_RP}:traits:update",
+        6,
+        content=True,
+        exceptions=_TAGS_CHANGED,
     ),
     Route("DELETE", f"{_ONE}/traits", traits.provider_delete, f"{_RP}:traits:delete", 6),
 )
@@ -104,7 +132,10 @@ _INVENTORIES = (
         inventories.replace,
         f"{_RP}:inventories:update",
         content=True,
-        exceptions={Code.INVALID: Outcome(400, prefix=_NOT_UPDATED)},
+        exceptions={
+            **_INVENTORY_CHANGED,
+            Code.CLASS_UNKNOWN: Outcome(400, prefix=_UNKNOWN_CLASS),
+        },
     ),
     Route(
         "DELETE",
@@ -113,6 +144,7 @@ _INVENTORIES = (
         f"{_RP}:inventories:delete",
         5,
         too_old=405,
+        exceptions={Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE)},
     ),
     Route(
         "GET",
@@ -127,14 +159,21 @@ _INVENTORIES = (
         inventories.update,
         f"{_RP}:inventories:update",
         content=True,
-        exceptions={Code.INVALID: Outcome(400, prefix=_NOT_UPDATED)},
+        exceptions={
+            **_INVENTORY_CHANGED,
+            Code.INVENTORY_UNKNOWN: Outcome(400, prefix=_NO_RECORD),
+        },
     ),
     Route(
         "DELETE",
         f"{_ONE}/inventories/{{resource_class}}",
         inventories.delete,
         f"{_RP}:inventories:delete",
-        exceptions={Code.INVENTORY_IN_USE: Outcome(409, CONCURRENT_UPDATE)},
+        exceptions={
+            Code.INVENTORY_IN_USE: Outcome(409, CONCURRENT_UPDATE, _NOT_DELETED),
+            Code.INVENTORY_NOT_FOUND: Outcome(404, prefix=_NONE_TO_DELETE),
+            Code.CLASS_NOT_FOUND: Outcome(404, prefix=_NONE_TO_DELETE),
+        },
     ),
 )
 
@@ -169,7 +208,15 @@ _VOCABULARY = (
     ),
     Route("PUT", "/resource_classes/{name}", resource_classes.ensure, "resource_classes:update", 7),
     Route(
-        "DELETE", "/resource_classes/{name}", resource_classes.delete, "resource_classes:delete", 2
+        "DELETE",
+        "/resource_classes/{name}",
+        resource_classes.delete,
+        "resource_classes:delete",
+        2,
+        exceptions={
+            Code.STANDARD_CLASS: Outcome(400, prefix=_CLASS_NOT_DELETED),
+            Code.CLASS_IN_USE: Outcome(409, prefix=_CLASS_NOT_DELETED),
+        },
     ),
     Route("GET", "/traits", traits.index, "traits:list", 6, accept=True),
     Route("GET", "/traits/{name}", traits.show, "traits:show", 6),
@@ -178,7 +225,15 @@ _VOCABULARY = (
 )
 
 _ALLOCATIONS = (
-    Route("POST", "/allocations", allocations.replace_many, "allocations:manage", 13, content=True),
+    Route(
+        "POST",
+        "/allocations",
+        allocations.replace_many,
+        "allocations:manage",
+        13,
+        content=True,
+        exceptions={Code.CLASS_UNKNOWN: Outcome(400, prefix=_NONE_ALLOCATED)},
+    ),
     Route("GET", "/allocations/{consumer}", allocations.show, "allocations:list", accept=True),
     Route(
         "PUT",
@@ -198,7 +253,10 @@ _ALLOCATIONS = (
         30,
         content=True,
         bulk=True,
-        exceptions={Code.PROVIDER_NOT_FOUND: Outcome(400, PROVIDER_NOT_FOUND)},
+        exceptions={
+            Code.PROVIDER_NOT_FOUND: Outcome(400, PROVIDER_NOT_FOUND),
+            Code.CLASS_UNKNOWN: Outcome(400, prefix="malformed reshaper data: "),
+        },
     ),
 )
 
