@@ -55,17 +55,25 @@ class Reply(NamedTuple):
 class Client:
     """Asks one face; its event loop lives as long as the client."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None, url: str | None = None) -> None:
+        self.url = url or f"sqlite:///{folder / 'ledger.sqlite'}"
+        self.limits = limits
         self.runner = asyncio.Runner()
         self.clock = HandClock()
         self.faults: list[Exception] = []
         self.prefix = ""
-        self.service = self.run(
-            Service.open(
-                f"sqlite:///{folder / 'ledger.sqlite'}", self.clock, on_fatal=self.faults.append
-            )
-        )
-        self.face = PlacementFace(self.service, NoAuth2(), limits=limits)
+        self._open()
+
+    def _open(self) -> None:
+        opening = Service.open(self.url, self.clock, on_fatal=self.faults.append)
+        self.service = self.run(opening)
+        self.face = PlacementFace(self.service, NoAuth2(), limits=self.limits)
+
+    def restart(self) -> None:
+        """Stop the service and start it on what it has written, a second later."""
+        self.run(self.service.stop())
+        self.clock.instant = Instant(self.clock.instant + 1_000_000)
+        self._open()
 
     def run(self, waiting: Awaitable[T]) -> T:
         """Wait for something in the client's loop."""
@@ -95,6 +103,26 @@ class Client:
         **headers: str,
     ) -> Reply:
         """Send one request. A body that is not bytes is sent as JSON; `_` in headers means `-`."""
+        return self.run(self.asked(method, target, body, version, token, **headers))
+
+    def ask_all(self, *asked: tuple[str, str, Any]) -> list[Reply]:
+        """Send several requests (method, target, body) at once, in this order."""
+
+        async def together() -> list[Reply]:
+            return list(await asyncio.gather(*(self.asked(*each) for each in asked)))
+
+        return self.run(together())
+
+    async def asked(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        version: int | str = 39,
+        token: str | None = "admin",
+        **headers: str,
+    ) -> Reply:
+        """Return the reply to what `ask` sends."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         spelled = f"1.{version}" if isinstance(version, int) else version
         sent.setdefault("openstack-api-version", f"placement {spelled}")
@@ -105,13 +133,16 @@ class Client:
         if body is not None:
             sent.setdefault("content-type", "application/json")
             sent.setdefault("content-length", str(len(body)))
-        return self.send(method, target, sent, [body or b""])
+        return await self._exchange(self._scope(method, target, sent), [body or b""])
 
     def send(self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]) -> Reply:
         """Send one request exactly as given; without a last chunk the sender goes away."""
+        return self.run(self._exchange(self._scope(method, target, headers), chunks))
+
+    def _scope(self, method: str, target: str, headers: dict[str, str]) -> Scope:
         path, _, query = target.partition("?")
         path = self.prefix + path
-        scope: Scope = {
+        return {
             "type": "http",
             "method": method,
             "path": path,
@@ -125,7 +156,6 @@ class Client:
                 for name, value in {"host": "moorage.example:8778", **headers}.items()
             ],
         }
-        return self.run(self._exchange(scope, chunks))
 
     async def _exchange(self, scope: Scope, chunks: list[bytes]) -> Reply:
         sent: list[Message] = []
