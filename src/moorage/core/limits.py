@@ -18,6 +18,9 @@ VOCABLE_LENGTH_MAX = 255
 TREE_SIZE_MAX = 10_000
 """Providers in one tree that a re-parenting may move at once."""
 
+CANDIDATES_MAX = 100_000
+"""Candidates in one answer, unless the setting `candidates_max` says otherwise."""
+
 CANDIDATE_STEPS_MAX = 10_000_000
 """Steps that one candidate search may take before it stops with what it has."""
 

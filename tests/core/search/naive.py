@@ -30,11 +30,17 @@ Choice = tuple[Group, str | None, ProviderId]
 
 def naive_candidates(records: Records, query: CandidateQuery) -> set[Plain]:
     """Return every candidate there is."""
-    found = set()
-    for root in records:
-        if records[root].provider.parent is None and has_traits(records[root], query.root_traits):
-            found |= set(_at_anchor(records, query, root))
-    return found
+    return set().union(*naive_by_anchor(records, query).values())
+
+
+def naive_by_anchor(records: Records, query: CandidateQuery) -> dict[ProviderId, set[Plain]]:
+    """Return every candidate there is, by the roots that lead to it."""
+    found = {
+        root: set(_at_anchor(records, query, root))
+        for root, record in records.items()
+        if record.provider.parent is None and has_traits(record, query.root_traits)
+    }
+    return {root: each for root, each in found.items() if each}
 
 
 def naive_summaries(

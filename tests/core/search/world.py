@@ -16,6 +16,7 @@ from moorage.core.ledger.requests import (
     CandidateQuery,
     Group,
     ProviderQuery,
+    Start,
     TraitFilter,
 )
 from moorage.core.ledger.search import Fleet
@@ -197,3 +198,10 @@ def some_listing(random: Random, providers: int) -> ProviderQuery:
 def replace_limit(query: CandidateQuery, limit: int) -> CandidateQuery:
     """Return the same question with a limit."""
     return replace(query, limit=limit)
+
+
+def some_start(random: Random) -> Start:
+    """Return any start: its block and row may be beyond the last."""
+    return Start(
+        random.randint(0, 9), random.choice((0, 0, random.randint(0, 9))), random.randint(0, 9)
+    )

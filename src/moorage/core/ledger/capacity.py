@@ -50,3 +50,11 @@ def admits(inventory: Inventory, amount: int) -> bool:
 def shown_capacity(inventory: Inventory) -> int:
     """Return the capacity as clients are shown it: rounded towards zero."""
     return int(capacity(inventory.total, inventory.reserved, inventory.allocation_ratio))
+
+
+def largest(inventory: Inventory) -> int:
+    """Return the largest amount that one stored inventory has room for in one piece; 0: none.
+
+    `min_unit` and `step_size` may still forbid it.
+    """
+    return max(0, min(inventory.max_unit, shown_capacity(inventory) - inventory.used))

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.model import ProviderRecord
 
 Policy = str
 """`none` or `isolate`."""
@@ -78,17 +79,32 @@ class Order(Struct, frozen=True):
     seed: int = 0
 
 
+class Start(Struct, frozen=True):
+    """Where a search begins, as it may not come to the end: a block and a row of the fleet.
+
+    `block` is counted round and round. In it the first anchor is the one at `row` or after it, or
+    as many after that one as `skip` says, counted round and round as well.
+    """
+
+    block: int = 0
+    row: int = 0
+    skip: int = 0
+
+
 class CandidateAnswer(Struct, frozen=True):
     """All candidates found, and every provider a reader needs to judge them.
 
     `summaries`: with a nested query every provider of every tree that has a provider in some
     candidate, otherwise only the providers in candidates. `exhausted` is False when the search
-    was cut by its own bound rather than by `limit`.
+    was cut by its own bound rather than by `limit`, `capped` True when it found as many as an
+    answer may have. `then` is where to start the next time, so that every tree gets its turn.
     """
 
     candidates: list[Candidate]
-    summaries: list[ProviderId]
+    summaries: list[ProviderRecord]
     exhausted: bool = True
+    capped: bool = False
+    then: Start = Start()
 
 
 class ProviderQuery(Struct, frozen=True):

@@ -10,9 +10,9 @@ which questions make sense, `explain.py` why nothing was found; `providers.py` l
 import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
-from moorage.core.ledger.search.candidates import candidates
+from moorage.core.ledger.search.candidates import candidates, searched
 from moorage.core.ledger.search.choosing import preferred
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.providers import providers
 
-__all__ = ["Fleet", "candidates", "preferred", "providers"]
+__all__ = ["Fleet", "candidates", "preferred", "providers", "searched"]

@@ -5,12 +5,10 @@ query can be served by someone; `open` then combines the parts at one of them.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import Candidate, CandidateQuery
 from moorage.core.ledger.search.block import Block, Place
@@ -26,13 +24,11 @@ from moorage.core.ledger.search.groups import (
     terms,
     with_traits,
 )
+from moorage.core.ledger.search.guests import Guests
+from moorage.core.ledger.search.hopeless import Hosts, demands, enough_for, joined, within
 
-
-class _Guest(NamedTuple):
-    """A sharing provider that can serve other trees, and which of the terms."""
-
-    record: ProviderRecord
-    serves: list[bool]
+SIEVE_STEPS = 20
+"""Steps that it takes to compare one block with one part of a query."""
 
 
 class Search:
@@ -46,39 +42,62 @@ class Search:
         self._needs = shared_needs(query.groups)
         self._rows: dict[Block, list[Rows]] = {}
         self._in_tree: list[Place | None] = []
-        self._guests: dict[AggregateId, list[_Guest]] = {}
         self._homes: dict[Block, list[bytes]] = {}
-        self._roaming: set[object] = set()
+        self._possible = True
+        self._guests = Guests(fleet, self._serving)
         self._combiner = Combiner(query, self.terms, fleet.record)
+        self._demands = demands(query, self.terms)
+        self._lines = [
+            [number for number, term in enumerate(self.terms) if term.suffix in names]
+            for names in query.same_subtree
+        ]
+        self._sieve_steps = SIEVE_STEPS * (
+            1 + len(self.terms) + len(self._demands) + sum(map(len, self._lines))
+        )
 
     def begin(self) -> bool:
         """Look up the trees and sharing providers that matter; False: nothing can be found."""
-        for term in self.terms:
-            tree = term.group.in_tree
-            place = None if tree is None else self._fleet.places.get(tree)
-            if tree is not None and place is None:
-                return False
-            self._in_tree.append(place)
-        self._invite()
-        return True
+        for _ in self.beginning():
+            pass
+        return self._possible
 
-    def _invite(self) -> None:
-        """Find the sharing providers that can serve other trees, by the aggregates they share."""
-        for uuid in self._fleet.sharing:
-            block, row = self._fleet.places[uuid]
-            record = block.record(row)
-            if not record.tags.aggregates:
-                continue
-            masks = [rows.abroad for rows in self._serving(block)]
-            serves = [mask is not None and bool(mask[row]) for mask in masks]
-            if any(serves):
-                for aggregate in record.tags.aggregates:
-                    self._guests.setdefault(aggregate, []).append(_Guest(record, serves))
+    def beginning(self) -> Iterator[None]:
+        """As `begin`, in pieces; the fleet may change between them."""
+        began = applied = self._fleet.applied
+        self._look_again()
+        for _ in self._guests.invite():
+            yield
+            if self._fleet.applied != applied:
+                applied = self._fleet.applied
+                self._look_again()
+        if applied != began:
+            self.again()
+
+    def again(self) -> None:
+        """Look at the fleet anew after it has changed. What was opened before stays as it was."""
+        self._combiner.merged.altered = True
+        self._look_again()
+        for _ in self._guests.invite():
+            pass
+
+    def forget(self, block: Block) -> None:
+        """Keep nothing of a block any more."""
+        self._rows.pop(block, None)
+        self._homes.pop(block, None)
+
+    def _look_again(self) -> None:
+        self._rows.clear()
+        self._homes.clear()
+        trees = [term.group.in_tree for term in self.terms]
+        self._in_tree = [None if tree is None else self._fleet.places.get(tree) for tree in trees]
+        lost = any(t and not place for t, place in zip(trees, self._in_tree, strict=True))
+        self._possible = not lost
 
     def _serving(self, block: Block) -> list[Rows]:
         """Return the rows of a block that can serve each term."""
         known = self._rows.get(block)
         if known is None:
+            self.budget.steps += self._sieve_steps
             known = [
                 rows_that_serve(block, term, place)
                 for term, place in zip(self.terms, self._in_tree, strict=True)
@@ -87,46 +106,60 @@ class Search:
         return known
 
     def anchor_rows(self, block: Block) -> NDArray[np.intp]:
-        """Return the rows of roots that are worth opening."""
-        return self.served_rows(block)
+        """Return the rows of roots that are worth opening, in rising order."""
+        if not self._possible:
+            return np.empty(0, dtype=np.intp)
+        hosts = self._hosts(block)
+        anchors = self._served(block, hosts)
+        if (self._demands or self._lines) and anchors.any():
+            serving = self._serving(block)
+            for demand in self._demands:
+                anchors &= enough_for(block, demand, serving, hosts)
+            for these in self._lines:
+                anchors &= joined(block, these, serving, hosts)
+        return np.flatnonzero(anchors)
 
     def served_rows(self, block: Block) -> NDArray[np.intp]:
-        """Return the rows of roots at which every term may be served by someone.
+        """Return the rows of roots at which every term may be served by someone, by itself."""
+        return np.flatnonzero(self._served(block, self._hosts(block)))
+
+    def _served(self, block: Block, hosts: Hosts) -> Mask:
+        """At which roots may every term be served by someone, by itself?
 
         Where a tree is a lone provider without guests, every single term is; elsewhere the
         traits that an unsuffixed group requires together are left to the combination.
         """
         trees = block.trees
-        hosts = {
-            aggregate: trees.any_of(block.aggregates.masks[aggregate])
-            for aggregate in self._guests
-            if aggregate in block.aggregates.masks
-        }
         roots = with_traits(block, self._query.root_traits)
         if roots is None:
-            return np.empty(0, dtype=np.intp)
-        anchors = roots & trees.is_root
+            return np.zeros(block.size, dtype=np.bool_)
+        anchors: Mask = roots & trees.is_root
         for number, rows in enumerate(self._serving(block)):
             reached = [] if rows.at_home is None else [trees.any_of(rows.at_home)]
-            for aggregate, mask in hosts.items():
-                if any(guest.serves[number] for guest in self._guests[aggregate]):
+            for mask, guests in hosts:
+                if any(guest.serves[number] for guest in guests):
                     reached.append(mask)
-            anchors = _within(anchors, reached)
+            anchors = within(anchors, reached)
         for names in self._needs:
             having_it = block.traits.any_of(names)
             met = [] if having_it is None else [trees.any_of(having_it)]
-            anchors = _within(anchors, [*met, *hosts.values()])
-        barred = self._barred(block)
-        if barred is not None:
-            anchors &= ~barred
-        return np.flatnonzero(anchors)
-
-    def _barred(self, block: Block) -> Mask | None:
-        """Which rows cannot be anchors because the unsuffixed group forbids their aggregates?"""
+            anchors = within(anchors, [*met, *(mask for mask, _ in hosts)])
         for group in self._query.groups:
             if not group.suffix:
-                return barred_roots(block, group.aggregates)
-        return None
+                # Nothing is served to a tree whose root is in an aggregate that is forbidden.
+                barred = barred_roots(block, group.aggregates)
+                if barred is not None:
+                    anchors &= ~barred
+        return anchors
+
+    def _hosts(self, block: Block) -> Hosts:
+        """Return the roots of the trees that guests can serve, and the guests, by aggregate."""
+        masks = block.aggregates.masks
+        return [
+            (block.trees.any_of(masks[aggregate]), guests)
+            for aggregate, guests in self._guests.by_aggregate.items()
+            if aggregate in masks
+        ]
 
     def single(self, block: Block, anchor: int) -> Candidate | None:
         """Return the only candidate of an anchor, if the sieve has checked all there is.
@@ -136,8 +169,11 @@ class Search:
         groups = self._query.groups
         if len(groups) != 1 or not block.trees.is_lone(anchor):
             return None
+        merged = self._combiner.merged
+        if merged.altered and merged:
+            return None  # it may have been found as a sharing provider that it is no more
         record = block.record(anchor)
-        if self._guests and not self._guests.keys().isdisjoint(record.tags.aggregates):
+        if self._guests and not self._guests.by_aggregate.keys().isdisjoint(record.tags.aggregates):
             return None
         uuid = record.provider.uuid
         return Candidate({uuid: groups[0].resources}, {groups[0].suffix: (uuid,)})
@@ -157,17 +193,7 @@ class Search:
         if only is not None:
             return iter((only,))
         options = self._options(block, anchor)
-        return self._merged(self._combiner.combine(options, self.budget))
-
-    def _merged(self, found: Iterator[tuple[Candidate, bool]]) -> Iterator[Candidate]:
-        """Leave out what other anchors have led to: only sharing providers serve several."""
-        for candidate, roams in found:
-            if roams:
-                key = _content(candidate)
-                if key in self._roaming:
-                    continue
-                self._roaming.add(key)
-            yield candidate
+        return self._combiner.combine(options, self.budget)
 
     def _options(self, block: Block, anchor: int) -> list[list[ProviderRecord]]:
         """Return, for each term, the providers that can serve it at this anchor."""
@@ -177,39 +203,12 @@ class Search:
                 b"" if rows.at_home is None else rows.at_home.tobytes()
                 for rows in self._serving(block)
             ]
-        members = block.trees.members(anchor)
-        guests = self._guests_of(block, members) if self._guests else []
-        self.budget.steps += (len(members) + len(guests)) * len(homes)
+        rows = block.trees.members(anchor)
+        members = [block.record(row) for row in rows]
+        guests = self._guests.of(members) if self._guests else []
+        self.budget.steps += (len(rows) + len(guests)) * len(homes)
         return [
-            [block.record(row) for row in members if mask and mask[row]]
+            [record for row, record in zip(rows, members, strict=True) if mask and mask[row]]
             + [guest.record for guest in guests if guest.serves[number]]
             for number, mask in enumerate(homes)
         ]
-
-    def _guests_of(self, block: Block, members: list[int]) -> list[_Guest]:
-        """Return the sharing providers of other trees that share an aggregate with this tree."""
-        root = block.record(members[0]).provider.root
-        found: dict[ProviderId, _Guest] = {}
-        for row in members:
-            for aggregate in sorted(block.record(row).tags.aggregates):
-                for guest in self._guests.get(aggregate, ()):
-                    if guest.record.provider.root != root:
-                        found[guest.record.provider.uuid] = guest
-        return list(found.values())
-
-
-def _within(anchors: Mask, alternatives: list[Mask]) -> Mask:
-    """Keep the anchors that are in one of the masks at least."""
-    if not alternatives:
-        return np.zeros_like(anchors)
-    for other in alternatives[1:]:
-        alternatives[0] = alternatives[0] | other
-    return anchors & alternatives[0]
-
-
-def _content(candidate: Candidate) -> object:
-    """Return a value that equal candidates have in common."""
-    return (
-        frozenset((u, frozenset(given.items())) for u, given in candidate.allocations.items()),
-        frozenset((suffix, frozenset(us)) for suffix, us in candidate.mappings.items()),
-    )

@@ -81,6 +81,8 @@ class Block:
         """Change what stands in a row: None means unchanged, a None inventory that it is gone."""
         old = self.record(row)
         held = old.inventories
+        if provider is not None and provider.parent != old.provider.parent:
+            self.trees.parents = None
         if inventories:
             held = self._fill(row, held, inventories)
         if tags is None:

@@ -33,7 +33,3 @@ class Budget:
     def over(self) -> bool:
         """Has the search taken all of its steps?"""
         return self.steps > self.whole
-
-    def patience(self) -> int:
-        """Return the number of steps at which an anchor is given up that starts now."""
-        return min(self.steps + self.anchor, self.whole)

@@ -1,80 +1,87 @@
-"""One question for allocation candidates, from beginning to end.
+"""One question for allocation candidates, from beginning to end."""
 
-Blocks are visited one after another. Every anchor gives one candidate before any gives a second
-one, so that a limit spreads over the fleet.
-"""
-
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Generator
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
+from moorage.core.ledger.search.rounds import Rounds
+from moorage.core.limits import CANDIDATES_MAX
+
+PIECE_CANDIDATES = 1_000
+"""Candidates that are put in order in one go."""
 
 
 def candidates(
-    fleet: Fleet, query: CandidateQuery, start: int = 0, budget: Budget | None = None
+    fleet: Fleet,
+    query: CandidateQuery,
+    start: Start = Start(),  # noqa: B008 - it is frozen
+    most: int = CANDIDATES_MAX,
+    budget: Budget | None = None,
 ) -> CandidateAnswer:
-    """Find where all groups of a query can be served together.
+    """Find where all groups of a query can be served together; as `searched`, all at once."""
+    search = searched(fleet, query, start, most, budget)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            answer: CandidateAnswer = end.value
+            return answer
+
+
+def searched(
+    fleet: Fleet, query: CandidateQuery, start: Start, most: int, budget: Budget | None = None
+) -> Generator[None, None, CandidateAnswer]:
+    """Find where all groups of a query can be served together, in pieces.
+
+    Between two pieces the fleet may change: each candidate was right at some time in between. Every
+    tree gives one candidate before any gives a second one, and so on. The same start on the same
+    fleet gives the same answer; if nothing is cut, every start gives the same.
 
     Args:
         fleet: The providers as they are now.
         query: What is asked for; every class and trait in it exists.
-        start: Where to begin when `limit` cuts, so that askers do not all get the same. The same
-            start gives the same answer; without a limit it has no influence.
+        start: Where to begin; an answer says where to begin the next one.
+        most: How many candidates an answer has at most, also without `limit`.
         budget: The steps that it may take.
     """
     search = Search(fleet, query, budget)
+    wanted = most if query.limit is None else min(query.limit, most)
+    rounds = Rounds(fleet, search, query.nested, wanted)
+    yield from rounds.run(start)
+    found, shown = rounds.found, list(rounds.shown.values())
+    if rounds.then is None and start != Start():
+        found = _from_the_first(rounds)
+        shown = yield from _in_order(found, rounds.shown, query.nested)
+    capped = rounds.then is not None and len(found) == most != query.limit
+    then = start if rounds.then is None else rounds.then
+    return CandidateAnswer(found, shown, search.budget.complete, capped, then)
+
+
+def _from_the_first(rounds: Rounds) -> list[Candidate]:
+    """Return what was found as if the search had begun at the first row."""
     found: list[Candidate] = []
-    if search.begin():
-        blocks = fleet.blocks
-        if query.limit is None or not blocks:
-            for block in blocks:
-                for row in search.anchor_rows(block).tolist():
-                    found += search.open(block, row)
-        else:
-            found = _from(fleet, search, start, query.limit)
-    return CandidateAnswer(found, _summaries(fleet, query, found), search.budget.complete)
+    ends = [first for first, _ in rounds.spans[1:]] + [len(rounds.found)]
+    for (first, turn), end in zip(rounds.spans, ends, strict=True):
+        found += rounds.found[turn:end]
+        found += rounds.found[first:turn]
+    return found
 
 
-def _from(fleet: Fleet, search: Search, start: int, limit: int) -> list[Candidate]:
-    """Visit all blocks from a place that moves with `start`, then put them in order."""
-    blocks = fleet.blocks
-    rounds, first = divmod(start, len(blocks))
-    rows = search.anchor_rows(blocks[first]).tolist()
-    # The next round begins where this one is likely to end.
-    cut = rounds * limit % len(rows) if rows else 0
-    found: list[Candidate] = []
-    turn = 0
-
-    def places() -> Iterator[Iterator[Candidate]]:
-        nonlocal turn
-        yield from (search.open(blocks[first], row) for row in rows[cut:])
-        for block in blocks[first + 1 :]:
-            yield from (search.open(block, row) for row in search.anchor_rows(block).tolist())
-        turn = len(found)
-        for block in blocks[:first]:
-            yield from (search.open(block, row) for row in search.anchor_rows(block).tolist())
-        yield from (search.open(blocks[first], row) for row in rows[:cut])
-
-    for candidate in chain.from_iterable(places()):
-        found.append(candidate)
-        if len(found) == limit:
-            break
-    return found[turn:] + found[:turn]
-
-
-def _summaries(fleet: Fleet, query: CandidateQuery, found: list[Candidate]) -> list[ProviderId]:
-    """Return the providers in the candidates or, with a nested query, their whole trees."""
-    shown: dict[ProviderId, object] = {}
-    for candidate in found:
-        shown.update(candidate.allocations)
-    if not query.nested:
-        return list(shown)
-    whole: dict[ProviderId, None] = {}
-    for uuid in shown:
-        if uuid not in whole:
-            whole.update(dict.fromkeys(fleet.tree_of(uuid)))
-    return list(whole)
+def _in_order(
+    found: list[Candidate], shown: dict[ProviderId, ProviderRecord], nested: bool
+) -> Generator[None, None, list[ProviderRecord]]:
+    """Return what is shown of providers in the order in which candidates need it."""
+    trees: dict[ProviderId, list[ProviderRecord]] = {}
+    for uuid, record in shown.items():
+        trees.setdefault(record.provider.root if nested else uuid, []).append(record)
+    records: list[ProviderRecord] = []
+    for number, candidate in enumerate(found):
+        for uuid in candidate.allocations:
+            records += trees.pop(shown[uuid].provider.root if nested else uuid, ())
+        if number % PIECE_CANDIDATES == 0:
+            yield
+    return records

@@ -11,7 +11,7 @@ from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import Candidate, CandidateQuery
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term, shared_needs
-from moorage.core.ledger.search.walk import Choice, Conditions, Seat, Sums, Walk
+from moorage.core.ledger.search.walk import Choice, Conditions, Merged, Seat, Sums, Walk
 
 
 class Combiner:
@@ -37,14 +37,17 @@ class Combiner:
             subtrees=len(query.same_subtree),
             needs=(1 << len(self._needs)) - 1,
             contended={name: sorted(each) for name, each in amounts.items() if len(each) > 1},
+            special=bool(self._needs or query.same_subtree or not query.nested),
         )
+        self._lines = [
+            tuple(n for n, names in enumerate(query.same_subtree) if term.suffix in names)
+            for term in terms
+        ]
+        self.merged = Merged()
 
-    def combine(
-        self, options: list[list[ProviderRecord]], budget: Budget
-    ) -> Iterator[tuple[Candidate, bool]]:
-        """Return the candidates of one anchor, one by one, and whether each roams.
+    def combine(self, options: list[list[ProviderRecord]], budget: Budget) -> Iterator[Candidate]:
+        """Return the candidates of one anchor, one by one, without those of other anchors.
 
-        A candidate roams when it has sharing providers only: other anchors may lead to it, too.
         The iterator ends early when the steps are used up; the budget then says so.
 
         Args:
@@ -55,7 +58,8 @@ class Combiner:
         if self._subtrees or self._conditions.one_per_tree:
             self._relate(seats)
         sums = Sums()
-        return Walk(self._conditions, self._ordered(seats, options, sums), sums, budget).run()
+        choices = self._ordered(seats, options, sums)
+        return Walk(self._conditions, choices, sums, self.merged, budget).run()
 
     def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
         seats: dict[ProviderId, Seat] = {}
@@ -87,22 +91,25 @@ class Combiner:
         self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]], sums: Sums
     ) -> list[Choice]:
         """Put the terms with the fewest seats first, and say what the later ones can add."""
-        order = sorted(range(len(options)), key=lambda number: len(options[number]))
+        exclusive = self._conditions.isolate or self._conditions.contended
         choices: list[Choice] = []
         gives_later = 0
         later = (0,) * len(self._subtrees)
-        for number in reversed(order):
-            term = self._terms[number]
+        for number in sorted(range(len(options)), key=lambda n: -len(options[n])):
+            term, lines = self._terms[number], self._lines[number]
             here = [seats[record.provider.uuid] for record in options[number]]
-            lines = tuple(n for n, names in enumerate(self._subtrees) if term.suffix in names)
-            claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
+            if exclusive:
+                claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
+            else:
+                claiming = [(seat, 0) for seat in here]
             choices.append(Choice(term, claiming, lines, gives_later, later))
-            bits = 0
-            for seat in here:
-                bits |= seat.bit
-                if not term.is_suffixed:
-                    gives_later |= seat.gives
-            later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
+            if self._conditions.special:
+                bits = 0
+                for seat in here:
+                    bits |= seat.bit
+                    if not term.is_suffixed:
+                        gives_later |= seat.gives
+                later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
         choices.reverse()
         return choices
 

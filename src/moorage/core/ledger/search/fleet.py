@@ -39,6 +39,8 @@ class Fleet:
         self.places: dict[ProviderId, Place] = {}
         self.sharing: dict[ProviderId, None] = {}
         """Providers with the sharing trait, in the order in which they got it."""
+        self.applied = 0
+        """How often `apply` was called: who pauses compares, to see whether anything changed."""
         self._names: dict[str, ProviderId] = {}
         self._children: dict[ProviderId, dict[ProviderId, None]] = {}
         self._trait_uses: Counter[str] = Counter()
@@ -120,6 +122,7 @@ class Fleet:
 
         Raises LookupError when a provider's root is unknown: the rows are corrupt.
         """
+        self.applied += 1
         for old, new in changes.renamed_classes.items():
             self._rename_class(old, new)
         kept = self._providers(changes.providers) if changes.providers else {}

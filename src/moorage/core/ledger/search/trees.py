@@ -9,16 +9,19 @@ from moorage.core.ledger.search.columns import Mask
 class Trees:
     """The trees of one block. A tree is named by the row of its root."""
 
-    __slots__ = ("_members", "is_root", "root")
+    __slots__ = ("_members", "is_root", "parents", "root")
 
     def __init__(self, size: int) -> None:
         self.root: NDArray[np.intp] = np.arange(size)
         """The row of the root of each row's tree; an empty row stands for itself."""
         self.is_root: Mask = np.zeros(size, dtype=np.bool_)
         self._members: dict[int, list[int]] = {}
+        self.parents: NDArray[np.intp] | None = None
+        """What `lineage.parent_rows` has made; None when it has to be made anew."""
 
     def join(self, row: int, root: int) -> None:
         """Put a row into the tree of `root`: the row itself, or one that has joined before."""
+        self.parents = None
         self.root[row] = root
         self.is_root[row] = row == root
         if row != root:
@@ -26,6 +29,7 @@ class Trees:
 
     def leave(self, row: int) -> None:
         """Take a row out of its tree."""
+        self.parents = None
         root = int(self.root[row])
         members = self._members.get(root)
         if members is not None:
@@ -60,5 +64,6 @@ class Trees:
     def grow(self, size: int) -> None:
         """Add empty rows up to `size`."""
         old = len(self.root)
+        self.parents = None
         self.root = np.concatenate([self.root, np.arange(old, size)])
         self.is_root = np.concatenate([self.is_root, np.zeros(size - old, dtype=np.bool_)])

@@ -32,10 +32,8 @@ class Conditions(NamedTuple):
     contended: dict[str, list[int]]
     """The classes that several terms ask for, with the amounts, smallest first."""
 
-    @property
-    def special(self) -> bool:
-        """Is there anything that only a `State` can tell?"""
-        return bool(self.needs or self.subtrees or self.one_per_tree)
+    special: bool
+    """There is something that only a `State` can tell."""
 
 
 class Seat:
@@ -81,16 +79,39 @@ class State(NamedTuple):
     """The seats that give something."""
 
 
-class Node(NamedTuple):
-    """A combination of the first few terms."""
+Node = tuple[dict[ProviderId, dict[str, int]], dict[str, tuple[ProviderId, ...]], int, State, bool]
+"""A combination of the first few terms: allocations, mappings, the claims of all its choices, their
+state, and whether they are of sharing providers only."""
 
-    allocations: dict[ProviderId, dict[str, int]]
-    mappings: dict[str, tuple[ProviderId, ...]]
-    taken: int
-    """The claims of all its choices."""
-    state: State
-    roams: bool
-    """It has sharing providers only."""
+
+class Merged:
+    """The candidates that several anchors lead to: those of sharing providers only."""
+
+    def __init__(self) -> None:
+        self._known: set[object] = set()
+        self.altered = False
+        """The fleet has changed: who has stopped sharing since may be among the known ones."""
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def fresh(self, candidate: Candidate, roams: bool) -> bool:
+        """Is it the first time? `roams`: it has sharing providers only."""
+        if not roams and not (self.altered and self._known):
+            return True
+        key = content(candidate)
+        if key in self._known:
+            return False
+        self._known.add(key)
+        return True
+
+
+def content(candidate: Candidate) -> object:
+    """Return a value that equal candidates have in common."""
+    return (
+        frozenset((u, frozenset(given.items())) for u, given in candidate.allocations.items()),
+        frozenset((suffix, frozenset(us)) for suffix, us in candidate.mappings.items()),
+    )
 
 
 class Sums:
@@ -129,22 +150,29 @@ class Walk:
     """One anchor's choices, walked."""
 
     def __init__(
-        self, conditions: Conditions, choices: list[Choice], sums: Sums, budget: Budget
+        self,
+        conditions: Conditions,
+        choices: list[Choice],
+        sums: Sums,
+        merged: Merged,
+        budget: Budget,
     ) -> None:
         self._conditions = conditions
         self._choices = choices
         self._sums = sums
+        self._merged = merged
         self._budget = budget
 
-    def run(self) -> Iterator[tuple[Candidate, bool]]:
-        """Yield the candidates one by one, and of each whether it has sharing providers only.
+    def run(self) -> Iterator[Candidate]:
+        """Yield the candidates one by one.
 
         Ends early when the steps are used up; the budget then says so.
         """
-        budget, choices, last = self._budget, self._choices, len(self._choices) - 1
-        end = budget.patience()
+        budget, choices, merged = self._budget, self._choices, self._merged
+        last, patience, whole = len(choices) - 1, budget.anchor, budget.whole
+        end = min(budget.steps + patience, whole)
         nowhere = (-1, 0)  # no seat is chosen: every seat is above all of them
-        root = Node({}, {}, 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
+        root: Node = ({}, {}, 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
         if not self._completable(0, root):
             return
         levels, found, before = [self._level(0, root)], 0, [0]
@@ -153,21 +181,25 @@ class Walk:
             if budget.steps > end:
                 budget.cut = True
                 return
-            node = next(levels[-1], None)
             depth = len(levels)
-            if node is None:
+            for node in levels[-1]:
+                if depth > last:
+                    found += 1
+                    candidate = Candidate(node[0], node[1])
+                    if not (node[4] or merged.altered) or merged.fresh(candidate, node[4]):
+                        yield candidate
+                        end = min(budget.steps + patience, whole)
+                elif not careful or depth == last or self._completable(depth, node):
+                    budget.steps += len(choices[depth].seats)
+                    levels.append(self._level(depth, node))
+                    before.append(found)
+                    break
+                elif budget.steps > end:
+                    break
+            else:
                 levels.pop()
                 # A dead end: from now on look ahead before going deeper.
-                careful = careful or found == before[depth - 1]
-                before.pop()
-            elif depth > last:
-                found += 1
-                yield Candidate(node.allocations, node.mappings), node.roams
-                end = budget.patience()
-            elif not careful or depth == last or self._completable(depth, node):
-                budget.steps += len(choices[depth].seats)
-                levels.append(self._level(depth, node))
-                before.append(found)
+                careful = before.pop() == found or careful
 
     def _level(self, depth: int, node: Node) -> Iterator[Node]:
         """Yield the node with every seat that the term at `depth` may have."""
@@ -178,39 +210,43 @@ class Walk:
         for seat, claims in choice.seats:
             if claims & taken:
                 continue
-            held = allocations.get(seat.uuid)
+            uuid = seat.uuid
+            held = allocations.get(uuid)
             given = resources if held is None else sums.together(seat, held, resources)
-            if given is None:
-                continue
             after = self._after(state, choice, seat) if special else state
-            if after is None:
+            if given is None or after is None:
                 continue
             mapped = mappings.copy()
             if suffix or suffix not in mapped:
                 mapped[suffix] = seat.alone
-            elif seat.uuid not in mapped[suffix]:
+            elif uuid not in mapped[suffix]:
                 mapped[suffix] += seat.alone
             allocated = allocations
             if resources:
                 allocated = allocations.copy()
-                allocated[seat.uuid] = given
-            yield Node(allocated, mapped, taken | claims, after, roams and seat.roams)
+                allocated[uuid] = given
+            yield allocated, mapped, taken | claims, after, roams and seat.roams
 
     def _completable(self, depth: int, node: Node) -> bool:
         """May the terms from `depth` on still be served together?
 
         A necessary condition: it looks at one class at a time, and at isolation by itself.
         """
+        if not (self._conditions.isolate or self._conditions.contended):
+            return True
+        allocations, _, taken, _, _ = node
         rest = self._choices[depth:]
         if self._conditions.isolate:
             parts = [choice for choice in rest if choice.term.is_suffixed]
-            if not self._matched(parts, lambda seat: int(not node.taken & seat.bit)):
+            if not self._matched(parts, lambda seat: int(not taken & seat.bit)):
                 return False
-        for name in self._conditions.contended:
-            parts = [choice for choice in rest if name in choice.term.resources]
-            amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
-            if not self._matched(parts, self._shares(name, amounts, node)):
-                return False
+        for name, asked in self._conditions.contended.items():
+            # Of larger amounts fewer fit: they are looked at by themselves, too.
+            for least in sorted(set(asked)):
+                parts = [each for each in rest if each.term.resources.get(name, 0) >= least]
+                amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
+                if not self._matched(parts, self._shares(name, amounts, allocations)):
+                    return False
         return True
 
     def _matched(self, parts: list[Choice], room: Callable[[Seat], int]) -> bool:
@@ -222,7 +258,9 @@ class Walk:
         self._budget.steps += matching.probes
         return complete
 
-    def _shares(self, name: str, amounts: list[int], node: Node) -> Callable[[Seat], int]:
+    def _shares(
+        self, name: str, amounts: list[int], allocations: dict[ProviderId, dict[str, int]]
+    ) -> Callable[[Seat], int]:
         """Return how many terms a seat can serve with a class, the smallest amounts first.
 
         `amounts`: of one term, of two together, and so on.
@@ -232,7 +270,7 @@ class Walk:
         def room(seat: Seat) -> int:
             count = rooms.get(seat)
             if count is None:
-                held = node.allocations.get(seat.uuid, _NOTHING).get(name, 0)
+                held = allocations.get(seat.uuid, _NOTHING).get(name, 0)
                 count = 0
                 while count < len(amounts) and self._sums.fit(seat, name, held + amounts[count]):
                     count += 1

@@ -1,0 +1,75 @@
+"""Sharing providers: they can serve other trees, by the aggregates they share with them."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.fleet import Fleet
+from moorage.core.ledger.search.groups import Rows
+
+
+class Guest(NamedTuple):
+    """A sharing provider that can serve other trees, and which of the terms."""
+
+    record: ProviderRecord
+    serves: list[bool]
+
+
+class Guests:
+    """All sharing providers that can serve a query abroad.
+
+    Args:
+        fleet: Whose providers they are.
+        serving: Tells the rows of a block that can serve each term.
+    """
+
+    def __init__(self, fleet: Fleet, serving: Callable[[Block], list[Rows]]) -> None:
+        self._fleet = fleet
+        self._serving = serving
+        self._invited: dict[ProviderId, Guest] = {}
+        self._welcome = dict(fleet.sharing)
+        self.by_aggregate: dict[AggregateId, list[Guest]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.by_aggregate)
+
+    def invite(self) -> Iterator[None]:
+        """Look up who can serve now, in pieces; done again, it looks at those that have changed.
+
+        Whoever begins to share during a search is not invited: its own tree may have been searched
+        before, and would give the same candidates.
+        """
+        invited: dict[ProviderId, Guest] = {}
+        for uuid in list(self._welcome):
+            if uuid not in self._fleet.sharing:
+                del self._welcome[uuid]
+                continue
+            block, row = self._fleet.places[uuid]
+            record = block.record(row)
+            if not record.tags.aggregates:
+                continue
+            known = self._invited.get(uuid)
+            if known is None or known.record is not record:
+                masks = [rows.abroad for rows in self._serving(block)]
+                known = Guest(record, [mask is not None and bool(mask[row]) for mask in masks])
+                yield
+            invited[uuid] = known
+        self._invited = invited
+        self.by_aggregate = {}
+        for guest in invited.values():
+            if any(guest.serves):
+                for aggregate in guest.record.tags.aggregates:
+                    self.by_aggregate.setdefault(aggregate, []).append(guest)
+
+    def of(self, members: list[ProviderRecord]) -> list[Guest]:
+        """Return those of other trees that share an aggregate with a tree, given its members."""
+        root = members[0].provider.root
+        found: dict[ProviderId, Guest] = {}
+        for member in members:
+            for aggregate in sorted(member.tags.aggregates):
+                for guest in self.by_aggregate.get(aggregate, ()):
+                    if guest.record.provider.root != root:
+                        found[guest.record.provider.uuid] = guest
+        return list(found.values())

@@ -1,0 +1,128 @@
+"""Which trees cannot serve all parts of a query together: decided for a whole block in columns.
+
+Everything here is a necessary condition. What it leaves may still be hopeless: `walk.py` finds out.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.core.ledger.capacity import largest
+from moorage.core.ledger.requests import CandidateQuery
+from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.columns import Mask
+from moorage.core.ledger.search.groups import Rows, Term
+from moorage.core.ledger.search.guests import Guest
+from moorage.core.ledger.search.lineage import parent_rows, with_ancestors
+
+Hosts = list[tuple[Mask, list[Guest]]]
+"""For each aggregate that guests share: the roots of the trees that are in it, and the guests."""
+
+
+class Demand(NamedTuple):
+    """What some terms need together of those that may serve any of them."""
+
+    terms: tuple[int, ...]
+    name: str
+    """A resource class; empty: so many different providers."""
+    amount: int
+
+
+def demands(query: CandidateQuery, terms: list[Term]) -> list[Demand]:
+    """Return what is needed together by all terms that compete, and by those that are alike."""
+    found: list[Demand] = []
+    if query.group_policy == "isolate":
+        suffixed = [number for number, term in enumerate(terms) if term.is_suffixed]
+        found += [Demand(these, "", len(these)) for these in _competing(terms, suffixed)]
+    for name in {name: None for term in terms for name in term.resources}:
+        asking = [number for number, term in enumerate(terms) if name in term.resources]
+        for these in _competing(terms, asking):
+            found.append(Demand(these, name, sum(terms[n].resources[name] for n in these)))
+    return found
+
+
+def _competing(terms: list[Term], numbers: list[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all of these terms, then those among them that the same providers can serve."""
+    if len(numbers) < 2:
+        return
+    yield tuple(numbers)
+    alike: dict[object, list[int]] = {}
+    for number in numbers:
+        term = terms[number]
+        group = term.group
+        alike.setdefault(
+            (
+                term.is_suffixed,
+                frozenset(term.resources.items()),
+                (frozenset(group.traits.required), group.traits.forbidden),
+                (frozenset(group.aggregates.member_of), group.aggregates.forbidden),
+                group.in_tree,
+            ),
+            [],
+        ).append(number)
+    for these in alike.values():
+        if 1 < len(these) < len(numbers):
+            yield tuple(these)
+
+
+def enough_for(block: Block, demand: Demand, serving: list[Rows], hosts: Hosts) -> Mask:
+    """At which roots may a demand be met, by the tree and its guests?"""
+    given = _rooms(block, demand, serving)
+    if block.trees.is_forest:
+        given = np.bincount(block.trees.root, given, block.size).astype(np.float64, copy=False)
+    for mask, guests in hosts:
+        # A guest of two aggregates counts twice: that leaves a tree too much, never one too few.
+        given = given + mask * sum(_room(guest, demand) for guest in guests)
+    enough: Mask = given >= demand.amount
+    return enough
+
+
+def _rooms(block: Block, demand: Demand, serving: list[Rows]) -> NDArray[np.float64]:
+    """Return what each row can give to the terms of a demand."""
+    able = np.zeros(block.size, dtype=np.bool_)
+    for number in demand.terms:
+        mask = serving[number].at_home
+        if mask is not None:
+            able |= mask
+    column = block.columns.get(demand.name)
+    if not demand.name:
+        return able.astype(np.float64)
+    if column is None:
+        return np.zeros(block.size)
+    room: NDArray[np.float64] = np.minimum(np.floor(column.free()), column.max_unit)
+    return np.where(able, np.maximum(room, 0.0), 0.0)
+
+
+def _room(guest: Guest, demand: Demand) -> int:
+    if not any(guest.serves[number] for number in demand.terms):
+        return 0
+    return largest(guest.record.inventories[demand.name]) if demand.name else 1
+
+
+def joined(block: Block, these: list[int], serving: list[Rows], hosts: Hosts) -> Mask:
+    """At which roots may these terms be served by one provider and others below it?"""
+    found: Mask = np.zeros(block.size, dtype=np.bool_)
+    masks = [mask for number in these if (mask := serving[number].at_home) is not None]
+    if len(masks) == len(these):
+        parents = parent_rows(block)
+        top = np.logical_or.reduce(masks)
+        for mask in masks:
+            top &= with_ancestors(mask, parents)
+        found = block.trees.any_of(top)
+    # Guests are below nobody of the tree, so all of it is served by them, or nothing.
+    by_guests = np.ones(block.size, dtype=np.bool_)
+    for number in these:
+        hosting = [m for m, guests in hosts if any(guest.serves[number] for guest in guests)]
+        by_guests = within(by_guests, hosting)
+    return found | by_guests
+
+
+def within(anchors: Mask, alternatives: list[Mask]) -> Mask:
+    """Keep the anchors that are in one of the masks at least."""
+    if not alternatives:
+        return np.zeros_like(anchors)
+    one = alternatives[0] if len(alternatives) == 1 else np.logical_or.reduce(alternatives)
+    mask: Mask = anchors & one
+    return mask

@@ -1,0 +1,276 @@
+"""Which anchor gives the next candidate: one of each, then the second of each, and so on.
+
+The search can be interrupted, and the fleet may change meanwhile. The candidates of an anchor are
+those at the time when it was opened. A tree that others rearrange during a search may be missing
+from the answer, but no candidate comes twice.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.requests import Candidate, Start
+from moorage.core.ledger.search.anchors import Search
+from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.fleet import Fleet
+from moorage.core.ledger.search.walk import content
+
+PIECE_STEPS = 400
+"""Steps after which a search may be interrupted: well below a millisecond."""
+
+OPENING_STEPS_MAX = 500_000
+"""What opening the anchors that are open at the same time may have taken: it bounds their memory.
+
+Beyond it an anchor is closed after its first candidate, and opened again when others are through.
+"""
+
+
+class _Anchor(NamedTuple):
+    """An anchor that has given candidates and may have more."""
+
+    left: Iterator[Candidate]
+    steps: int
+    """What opening it took."""
+    then: Start
+    """The place after it."""
+    wrapped: bool
+    """It stands before the place where the search began."""
+
+
+class _Closed(NamedTuple):
+    """An anchor that has given one candidate, and was closed because too many were open."""
+
+    first: Candidate
+    members: list[ProviderId]
+    """Of its tree, the root first."""
+    then: Start
+    wrapped: bool
+
+
+class Rounds:
+    """One search, from its start until it has found what is wanted: drive `run`.
+
+    Args:
+        fleet: The providers; it may change between two steps of `run`.
+        search: The query over this fleet.
+        nested: Whether summaries are of whole trees.
+        wanted: Candidates after which it ends.
+    """
+
+    def __init__(self, fleet: Fleet, search: Search, nested: bool, wanted: int) -> None:
+        self._fleet = fleet
+        self._search = search
+        self._budget = search.budget
+        self._nested = nested
+        self._wanted = wanted
+        self.found: list[Candidate] = []
+        self.shown: dict[ProviderId, ProviderRecord] = {}
+        """What summaries show, as it was when a candidate was found there."""
+        self.then: Start | None = None
+        """Where the search was cut; None: it came to its end."""
+        self.spans: list[tuple[int, int]] = []
+        """For each round the first of its candidates, and the first from before the start."""
+        self._open: list[_Anchor] = []
+        self._closed: deque[_Closed] = deque()
+        self._opening_steps = 0
+        self._pause_at = self._budget.steps + PIECE_STEPS
+        self._applied = fleet.applied
+        self._changed = False
+        self._visited: set[ProviderId] = set()
+        """The members of all trees that were visited before the last interruption."""
+        self._recent: list[tuple[Block, list[int]]] = []
+        """The anchors that were visited since."""
+
+    def run(self, start: Start) -> Iterator[None]:
+        """Search; whoever drives this may do other things, or stop, wherever it yields."""
+        for _ in self._search.beginning():
+            if self._budget.steps >= self._pause_at:
+                yield
+                self._pause_at = self._budget.steps + PIECE_STEPS
+        self._applied = self._fleet.applied
+        yield from self._first_round(start)
+        while self.then is None and (self._open or self._closed):
+            if not self._open:
+                yield from self._open_again()
+            yield from self._next_round()
+
+    def _first_round(self, start: Start) -> Iterator[None]:
+        """Visit all anchors once, from the start round to where it was."""
+        blocks = list(self._fleet.blocks)
+        if not blocks:
+            return
+        first = start.block % len(blocks)
+        row = self._row_of(start, blocks[first])
+        ahead = [(first, row, None), *((n, 0, None) for n in range(first + 1, len(blocks)))]
+        behind = [*((n, 0, None) for n in range(first)), (first, 0, row)]
+        for wrapped, parts in ((False, ahead), (True, behind)):
+            if wrapped:
+                self.spans.append((0, len(self.found)))
+            for number, low, high in parts:
+                yield from self._visit(blocks[number], number, (low, high), wrapped)
+                if self.then is not None:
+                    return
+
+    def _row_of(self, start: Start, block: Block) -> int:
+        """Return the first row to be visited in the block where the search begins."""
+        if not start.skip:
+            return start.row
+        rows = self._rows(block, (0, None))
+        if not rows:
+            return 0
+        return rows[(int(np.searchsorted(rows, start.row)) + start.skip) % len(rows)]
+
+    def _visit(
+        self, block: Block, number: int, span: tuple[int, int | None], wrapped: bool
+    ) -> Iterator[None]:
+        """Take one candidate of each anchor in some rows of a block."""
+        budget = self._budget
+        rows, at = self._rows(block, span), 0
+        while at < len(rows):
+            row = rows[at]
+            at += 1
+            then = Start(number, row + 1)
+            self._take_first(block, row, then, wrapped)
+            if len(self.found) == self._wanted or budget.over:
+                self.then = then
+                return
+            if budget.steps >= self._pause_at:
+                self._recent.append((block, rows[:at]))
+                changed = yield from self._rest()
+                rows, at = (self._rows(block, (row + 1, span[1])) if changed else rows[at:]), 0
+        self._recent.append((block, rows))
+        yield from self._rest()
+        self._search.forget(block)
+
+    def _rows(self, block: Block, span: tuple[int, int | None]) -> list[int]:
+        """Return the anchors in some rows of a block."""
+        rows = self._search.anchor_rows(block)
+        low, high = span
+        if low or high is not None:
+            end = len(rows) if high is None else np.searchsorted(rows, high)
+            rows = rows[np.searchsorted(rows, low) : end]
+        found: list[int] = rows.tolist()
+        return found
+
+    def _take_first(self, block: Block, row: int, then: Start, wrapped: bool) -> None:
+        """Take the first candidate of an anchor, and keep the anchor open if it may have more."""
+        if self._changed and not self._visited.isdisjoint(members_at(block, row)):
+            return  # the tree has been rearranged: part of it was searched before
+        search = self._search
+        only = search.single(block, row)
+        if only is not None:
+            self._budget.steps += 1
+            self.found.append(only)
+            record = block.record(row)
+            self.shown[record.provider.uuid] = record
+            return
+        before = self._budget.steps
+        left = search.open(block, row)
+        steps = self._budget.steps - before
+        first = next(left, None)
+        if first is None or not self._add(first):
+            return
+        if self._opening_steps + steps > OPENING_STEPS_MAX:
+            self._closed.append(_Closed(first, members_at(block, row), then, wrapped))
+            return
+        self._opening_steps += steps
+        self._open.append(_Anchor(left, steps, then, wrapped))
+
+    def _next_round(self) -> Iterator[None]:
+        """Take one candidate more of each open anchor."""
+        found, budget = self.found, self._budget
+        began, turn = len(found), -1
+        anchors, self._open = self._open, []
+        for anchor in anchors:
+            if anchor.wrapped and turn < 0:
+                turn = len(found)
+            candidate = next(anchor.left, None)
+            if candidate is None or not self._add(candidate):
+                self._opening_steps -= anchor.steps
+            else:
+                self._open.append(anchor)
+                if len(found) == self._wanted:
+                    break
+            if budget.steps >= self._pause_at:
+                if budget.over:
+                    break
+                yield from self._rest()
+        else:
+            self.spans.append((began, len(found) if turn < 0 else turn))
+            return
+        self.then = anchor.then
+
+    def _open_again(self) -> Iterator[None]:
+        """Open as many of the closed anchors as may be open together."""
+        while self._closed and not (self._open and self._opening_steps >= OPENING_STEPS_MAX):
+            closed = self._closed.popleft()
+            place = self._fleet.places.get(closed.members[0])
+            if place is None or members_at(*place) != closed.members:
+                continue  # the tree has been rearranged meanwhile
+            if self._changed and place[1] not in self._rows(place[0], (0, None)):
+                continue
+            before = self._budget.steps
+            left = self._search.open(*place)
+            steps = self._budget.steps - before
+            self._opening_steps += steps
+            left = _without(closed.first, left)
+            self._open.append(_Anchor(left, steps, closed.then, closed.wrapped))
+            yield from self._rest()
+
+    def _add(self, candidate: Candidate) -> bool:
+        """Keep a candidate; False: part of it is not there any more."""
+        shown = self.shown
+        if self._changed and not all(
+            uuid in shown or uuid in self._fleet.places for uuid in candidate.allocations
+        ):
+            return False
+        for uuid in candidate.allocations:
+            if uuid not in shown:
+                self._show(uuid)
+        self._budget.steps += 1
+        self.found.append(candidate)
+        return True
+
+    def _show(self, uuid: ProviderId) -> None:
+        """Note what summaries show of a provider or, with a nested query, of its tree."""
+        block, row = self._fleet.places[uuid]
+        if not self._nested:
+            self.shown[uuid] = block.record(row)
+            return
+        members = block.trees.members(int(block.trees.root[row]))
+        self._budget.steps += len(members)
+        for member in members:
+            record = block.record(member)
+            self.shown.setdefault(record.provider.uuid, record)
+
+    def _rest(self) -> Generator[None, None, bool]:
+        """Let others work, if it is time to; return whether they have changed the fleet."""
+        if self._budget.steps < self._pause_at:
+            return False
+        for block, rows in self._recent:
+            for row in rows:
+                self._visited.update(members_at(block, row))
+        self._recent.clear()
+        yield
+        changed = self._fleet.applied != self._applied
+        if changed:
+            self._applied = self._fleet.applied
+            self._changed = True
+            self._search.again()
+        self._pause_at = self._budget.steps + PIECE_STEPS
+        return changed
+
+
+def members_at(block: Block, row: int) -> list[ProviderId]:
+    """Return the members of the tree of a root, the root first."""
+    return [block.record(member).provider.uuid for member in block.trees.members(row)]
+
+
+def _without(known: Candidate, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Leave out a candidate that was found before."""
+    key = content(known)
+    return (candidate for candidate in candidates if content(candidate) != key)

@@ -1,0 +1,261 @@
+"""Whom a search offers: everybody in turn, one candidate each, while others change the fleet."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from math import ceil
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
+from moorage.core.ledger.search import Fleet, candidates, rounds, searched
+from moorage.core.limits import CANDIDATES_MAX
+from tests.core.search import world
+from tests.core.search.builder import SHARING, Builder, group
+from tests.core.search.naive import Plain, Records, naive_by_anchor, naive_candidates
+
+FLEETS = 60
+
+
+def anchors_of(answer: CandidateAnswer) -> Counter[str]:
+    """Return how many candidates each tree gives, in fleets without sharing providers."""
+    roots = {record.provider.uuid: record.provider.root for record in answer.summaries}
+    return Counter(roots[next(iter(each.allocations))] for each in answer.candidates)
+
+
+def ported(hosts: int, ports: int) -> Builder:
+    """Return hosts with so many one-unit ports each."""
+    builder = Builder()
+    for host in range(hosts):
+        builder.add(f"host{host}")
+        for port in range(ports):
+            builder.add(f"host{host}port{port}", f"host{host}", NIC=1)
+    return builder
+
+
+THREE_PORTS = tuple(group(f"_{number}", NIC=1) for number in range(3))
+
+
+def test_a_limit_spreads_over_all_hosts() -> None:
+    """40 hosts with 1,320 ways each: an answer of 1,000 has 25 of every host."""
+    builder = ported(40, 12)
+    start = Start(0, 0, 17)
+    query = CandidateQuery(THREE_PORTS, group_policy="isolate", limit=1000)
+    for _ in range(3):
+        answer = candidates(builder.fleet, query, start)
+        assert anchors_of(answer) == {f"host{number}": 25 for number in range(40)}
+        start = answer.then
+
+
+def test_small_limits_go_round() -> None:
+    """With a limit below the number of hosts, answers that follow one another offer all of them."""
+    builder = ported(40, 12)
+    start, seen = Start(5, 3, 1), Counter[str]()
+    query = CandidateQuery(THREE_PORTS, group_policy="isolate", limit=16)
+    for _ in range(5):
+        answer = candidates(builder.fleet, query, start)
+        assert len(answer.candidates) == 16
+        seen += anchors_of(answer)
+        start = answer.then
+    assert seen == {f"host{number}": 2 for number in range(40)}
+
+
+def questions(seed: str) -> Iterator[tuple[str, Random, Records, CandidateQuery]]:
+    """Yield fleets with questions, and the words that lead there again."""
+    for number in range(FLEETS):
+        random = Random(f"{seed}/{number}")
+        records = world.some_fleet(random, random.randint(4, 11))
+        for question in range(8):
+            query = world.some_query(random, len(records))
+            yield f"Random('{seed}/{number}'), question {question}: {query}", random, records, query
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_everybody_that_fits_is_offered_in_turn(seed: int) -> None:
+    """Every tree with a candidate is offered within ceil(trees / limit) answers."""
+    judged = 0
+    for where, random, records, query in questions(f"turn/{seed}"):
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
+        expected = naive_by_anchor(records, query)
+        limit, start = random.randint(1, 3), world.some_start(random)
+        cut = world.replace_limit(query, limit)
+        offered: set[Plain] = set()
+        for _ in range(ceil(len(expected) / limit)):
+            answer = candidates(fleet, cut, start)
+            offered |= {world.plain(each) for each in answer.candidates}
+            start = answer.then
+        assert all(offered & theirs for theirs in expected.values()), where
+        judged += len(expected) > limit
+    assert judged > FLEETS // 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_tree_gives_a_second_one_before_each_has_given_one(seed: int) -> None:
+    """Of what is cut, no tree has two candidates more than another that has more to give."""
+    judged = 0
+    for where, random, mixed, query in questions(f"level/{seed}"):
+        records = {
+            uuid: replace(record, tags=replace(record.tags, traits=record.tags.traits - {SHARING}))
+            for uuid, record in mixed.items()
+        }
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
+        expected = naive_by_anchor(records, query)
+        limit = random.randint(2, 9)
+        answer = candidates(fleet, world.replace_limit(query, limit), world.some_start(random))
+        given = anchors_of(answer)
+        hungry = [given[root] for root, theirs in expected.items() if given[root] < len(theirs)]
+        assert not hungry or min(hungry) >= max(given.values()) - 1, where
+        judged += bool(hungry) and len(expected) > 1
+    assert judged > 3
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_an_answer_is_capped_as_by_a_limit(most: int) -> None:
+    """Without a limit, or with a higher one, the cap counts; only then the answer says so."""
+    builder = ported(3, 4)
+    query = CandidateQuery(THREE_PORTS, group_policy="isolate")
+    everything = candidates(builder.fleet, query)
+    assert len(everything.candidates) == 72 and not everything.capped
+    for limit in (None, 1, 7, 100):
+        answer = candidates(builder.fleet, replace(query, limit=limit), Start(), most)
+        assert len(answer.candidates) == min(most, limit or 72, 72)
+        assert answer.capped == (most < 72 and most < (limit or 72))
+        assert max(anchors_of(answer).values()) - min(anchors_of(answer).values()) <= 1
+
+
+def test_anchors_that_are_too_many_to_stay_open_are_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When their memory is bounded, everything is still found, once, and one each comes first."""
+    builder = ported(12, 4)
+    query = CandidateQuery(THREE_PORTS, group_policy="isolate")
+    expected = {world.plain(each) for each in candidates(builder.fleet, query).candidates}
+    monkeypatch.setattr(rounds, "OPENING_STEPS_MAX", 50)
+    for start in (Start(), Start(0, 0, 5)):
+        found = candidates(builder.fleet, query, start).candidates
+        assert len(found) == len(expected) == 12 * 24
+        assert {world.plain(each) for each in found} == expected
+    cut = candidates(builder.fleet, replace(query, limit=12))
+    assert len(anchors_of(cut)) == 12
+
+
+class Others:
+    """Changes a fleet between the pieces of a search, and remembers how it was."""
+
+    def __init__(self, random: Random, records: Records, fleet: Fleet) -> None:
+        self.random = random
+        self.records = records
+        self.fleet = fleet
+        self.past = [dict(records)]
+
+    def change(self) -> None:
+        """Delete, create again, move, or change a few providers."""
+        random, before = self.random, self.records
+        after = dict(before)
+        for _ in range(random.randint(1, 3)):
+            self._change_one(after)
+        changes = world.changes_of(
+            {uuid: record for uuid, record in after.items() if before.get(uuid) != record}
+        )
+        for uuid, old in before.items():
+            new = after.get(uuid)
+            if new is None:
+                changes.providers[uuid] = None
+            else:
+                for name in old.inventories.keys() - new.inventories.keys():
+                    changes.inventories[uuid, name] = None
+        self.fleet.apply(changes)
+        self.records = after
+        self.past.append(dict(after))
+
+    def _change_one(self, records: Records) -> None:
+        random = self.random
+        fresh = world.some_fleet(random, 12)
+        uuid = random.choice(list(fresh))
+        deed = random.choice(("gone", "tags", "used", "again", "new", "moved"))
+        alone = all(record.provider.parent != uuid for record in records.values())
+        if deed in ("tags", "used") and uuid in records:
+            record = records[uuid]
+            tags = fresh[uuid].tags if deed == "tags" else record.tags
+            inventories = fresh[uuid].inventories if deed == "used" else record.inventories
+            records[uuid] = ProviderRecord(record.provider, inventories, tags, 0)
+        elif deed == "gone" and alone:
+            records.pop(uuid, None)
+        elif alone and (deed == "again" or (deed == "moved") == (uuid in records)):
+            parent = random.choice([None, *(other for other in records if other != uuid)])
+            self._put(records, fresh[uuid], parent, again=deed == "again")
+
+    def _put(
+        self, records: Records, record: ProviderRecord, parent: ProviderId | None, again: bool
+    ) -> None:
+        """Create a provider, or move one that has no children."""
+        uuid = record.provider.uuid
+        root = uuid if parent is None else records[parent].provider.root
+        old = records.get(uuid)
+        made = record.provider.created_at
+        if old is not None:
+            made = Instant(old.provider.created_at + again)
+        provider = replace(record.provider, parent=parent, root=root, created_at=made)
+        records[uuid] = ProviderRecord(provider, record.inventories, record.tags, 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate was right at some moment, none comes twice, what was right always is there."""
+    monkeypatch.setattr(rounds, "PIECE_STEPS", 1)
+    changed = 0
+    for number in range(FLEETS):
+        random = Random(f"pause/{seed}/{number}")
+        monkeypatch.setattr(rounds, "OPENING_STEPS_MAX", random.choice((0, 20, 1000)))
+        records = world.some_fleet(random, random.randint(4, 11))
+        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
+        others = Others(random, records, fleet)
+        query = world.some_query(random, len(records))
+        search = searched(fleet, query, world.some_start(random), CANDIDATES_MAX)
+        answer = driven(search, others)
+        found = [world.plain(each) for each in answer.candidates]
+        moments = [naive_candidates(then, query) for then in others.past]
+        where = f"Random('pause/{seed}/{number}'): {query}"
+        assert len(set(found)) == len(found), where
+        assert set(found) <= set().union(*moments), where
+        shown = {record.provider.uuid for record in answer.summaries}
+        assert all(uuid in shown for each in answer.candidates for uuid in each.allocations), where
+        steady = {each for each in records if stayed(others.past, each)}
+        always = set.intersection(*moments)
+        assert {each for each in always if rooted(each, others.past, steady)} <= set(found), where
+        changed += bool(found) and len(others.past) > 2
+    assert changed > FLEETS // 6
+
+
+def driven(search: Generator[None, None, CandidateAnswer], others: Others) -> CandidateAnswer:
+    """Carry a search out; others change the fleet whenever it rests."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            answer: CandidateAnswer = end.value
+            return answer
+        if others.random.random() < 0.5:
+            others.change()
+
+
+def stayed(past: list[Records], root: ProviderId) -> bool:
+    """Has the tree of a root had the same members all the time?"""
+    trees = [
+        {uuid for uuid, record in records.items() if record.provider.root == root}
+        for records in past
+    ]
+    times = {records[root].provider.created_at for records in past if root in records}
+    return trees[0] == set.intersection(*trees) == set.union(*trees) and len(times) == 1
+
+
+def rooted(each: Plain, past: list[Records], steady: set[ProviderId]) -> bool:
+    """Is a candidate of steady trees, and bound to one of them by who has never shared?"""
+    uuids = {uuid for uuid, _ in each[0]} | {uuid for _, by in each[1] for uuid in by}
+    return all(past[0][uuid].provider.root in steady for uuid in uuids) and any(
+        all(SHARING not in records[uuid].tags.traits for records in past) for uuid in uuids
+    )
