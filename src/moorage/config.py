@@ -125,6 +125,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         12_000
     )
     queue_max: Annotated[Count, _about("Changes that may wait for their turn at once.")] = 4_096
+    candidates_max: Annotated[
+        Count, _about("Allocation candidates in one answer, also where the client gives no limit.")
+    ] = 100_000
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],
         _about("Seconds that accepted requests are given to finish when the server stops."),

@@ -68,6 +68,8 @@ class Code(StrEnum):
     REPARENT_REFUSED = "reparent_refused"
     TREE_LOOP = "tree_loop"
     LIMIT_EXCEEDED = "limit_exceeded"
+    # There may be an answer, but the search for it was given up.
+    SEARCH_INCOMPLETE = "search_incomplete"
     # The service cannot answer now.
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"

@@ -109,7 +109,11 @@ async def _run(settings: Settings) -> int:
         try:
             files = Files(settings.database)
             service = await Service.open(
-                settings.database, SystemClock(), on_fatal=_die, queue_max=settings.queue_max
+                settings.database,
+                SystemClock(),
+                on_fatal=_die,
+                queue_max=settings.queue_max,
+                candidates_max=settings.candidates_max,
             )
         except StoreError as error:
             raise StartError(str(error)) from None

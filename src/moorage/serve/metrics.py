@@ -115,6 +115,7 @@ class Metrics(Collector):
 
     def _of_service(self) -> Iterable[Metric]:
         transactor, index = self._service.transactor, self._service.index
+        searches = self._service.searches
         for name, help_text, value in (
             ("moorage_batches", "Batches decided.", transactor.counters.batches),
             ("moorage_changes", "Change requests decided.", transactor.counters.requests),
@@ -126,10 +127,26 @@ class Metrics(Collector):
                 "Requests the queue had no room for.",
                 transactor.counters.overloaded,
             ),
+            (
+                "moorage_searches_cut",
+                "Candidate answers that left out trees which take too many steps.",
+                searches.counters.cut,
+            ),
+            (
+                "moorage_searches_given_up",
+                "Searches refused because they found nothing within their steps.",
+                searches.counters.given_up,
+            ),
+            (
+                "moorage_searches_capped",
+                "Candidate answers cut at candidates_max.",
+                searches.counters.capped,
+            ),
         ):
             yield CounterMetricFamily(name, help_text, value=value)
         for name, help_text, value in (
             ("moorage_changes_waiting", "Change requests in the queue.", transactor.waiting),
+            ("moorage_searches_waiting", "Long searches not answered yet.", searches.waiting),
             ("moorage_http_connections", "Connections open.", self.connections()),
             ("moorage_revision", "The logical clock.", index.revision),
             ("moorage_epoch", "Restores from a backup so far.", index.epoch),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moorage.core.clock import Clock
+from moorage.core.limits import CANDIDATES_MAX
 from moorage.service.access import Access
 from moorage.service.admission import Admission
 from moorage.service.audit import Audit
@@ -12,6 +13,7 @@ from moorage.service.chores import Chores
 from moorage.service.chronometer import Chronometer
 from moorage.service.index import Index
 from moorage.service.reads import Reads
+from moorage.service.searches import Searches
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Turns
@@ -36,6 +38,7 @@ class Service:
     watch: Watch
     chores: Chores
     turns: Turns
+    searches: Searches
     admission: Admission
 
     @classmethod
@@ -48,15 +51,23 @@ class Service:
         *,
         on_fatal: Callable[[Exception], None],
         queue_max: int = 10_000,
+        candidates_max: int = CANDIDATES_MAX,
     ) -> "Service":
         """Load the index and begin to take requests. Raises StoreError."""
         index = Index(engine, standard_classes, standard_traits)
         await index.load()
         turns = Turns()
+        searches = Searches(turns, candidates_max)
         chronometer = Chronometer(clock, alone=not engine.shared)
         batches = Batches(clock, chronometer, standard_classes, standard_traits)
         transactor = Transactor(
-            engine, index, batches, turns, queue_max=queue_max, on_fatal=on_fatal
+            engine,
+            index,
+            batches,
+            turns,
+            searches,
+            queue_max=queue_max,
+            on_fatal=on_fatal,
         )
         watch = Watch(engine, index.bell)
         admission = Admission(engine, transactor, index, watch, chronometer)
@@ -79,6 +90,7 @@ class Service:
             admission=admission,
             chores=chores,
             turns=turns,
+            searches=searches,
         )
 
     @classmethod
@@ -89,6 +101,7 @@ class Service:
         *,
         on_fatal: Callable[[Exception], None],
         queue_max: int = 10_000,
+        candidates_max: int = CANDIDATES_MAX,
     ) -> "Service":
         """Open a database with the standard vocabulary and start on it. Raises StoreError."""
         return await cls.start(
@@ -98,6 +111,7 @@ class Service:
             STANDARD_TRAITS,
             on_fatal=on_fatal,
             queue_max=queue_max,
+            candidates_max=candidates_max,
         )
 
     def let_go(self) -> None:

@@ -4,21 +4,31 @@ Why not when it is submitted: what requests of earlier batches have taken would 
 """
 
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import msgspec
 
 from moorage.core.clock import Instant
+from moorage.core.errors import Code
 from moorage.core.ledger import claims, vocabulary
 from moorage.core.ledger.claims import Claimed, Offer, Wish
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.search import Fleet
 from moorage.service.ledger import UseCase
+from moorage.service.searches import Searches
+from moorage.service.turns import Steps
 
 SPARE_CANDIDATES = 8
 """Candidates that are looked for beyond two for each claim, in case others are faster."""
 
 OFFERED_MAX = 1_000
 """Candidates that the claims of one batch may ask to be loaded, as far as each has a few."""
+
+QUESTIONS_MAX = 16
+"""Different questions that one batch searches for; what goes beyond is for the next batch."""
+
+SEARCH_SECONDS = 0.02
+"""Time after which a batch begins no other search: whatever else is in it waits meanwhile."""
 
 
 @dataclass(slots=True)
@@ -52,15 +62,28 @@ class Claim(UseCase[Claimed]):
         return claims.take(facts, now, self.wish, self.offer)
 
 
-def offers_make(batch: list[Claim], fleet: Fleet) -> None:
-    """Find candidates for all claims of a batch, with one search per question."""
+def offers_make(batch: list[Claim], fleet: Fleet, searches: Searches) -> Steps[list[Claim]]:
+    """Find candidates for the claims of a batch, with one search per question.
+
+    Returns the claims that the batch has no time to search for. The first question is searched for
+    in any case.
+    """
     asking: dict[bytes, list[Claim]] = {}
     for claim in batch:
         asking.setdefault(claim.question, []).append(claim)
-    for alike in asking.values():
+    end = perf_counter() + SEARCH_SECONDS
+    postponed: list[Claim] = []
+    for number, alike in enumerate(asking.values()):
+        if number and (number >= QUESTIONS_MAX or perf_counter() >= end):
+            postponed += alike
+            continue
         wish = alike[0].wish
-        share = max(SPARE_CANDIDATES, OFFERED_MAX // len(asking))
+        share = max(SPARE_CANDIDATES, OFFERED_MAX // min(len(asking), QUESTIONS_MAX))
         wanted = min(2 * len(alike) + SPARE_CANDIDATES, share)
         offer = claims.offer_for(fleet, wish.query, wish.order, wanted)
+        if offer.refusal is not None and offer.refusal.code is Code.SEARCH_INCOMPLETE:
+            searches.given_up(msgspec.json.encode(wish.query))
         for claim in alike:
             claim.offer = offer
+        yield
+    return postponed

@@ -22,7 +22,8 @@ from moorage.service.granting import Extra, NeedsLedgerError
 from moorage.service.index import Index
 from moorage.service.ledger import UseCase
 from moorage.service.obstacles import Obstacles
-from moorage.service.turns import Turns
+from moorage.service.searches import Searches
+from moorage.service.turns import Turns, advanced
 from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Unavailable
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ class Transactor:
         index: Index,
         batches: Batches,
         turns: Turns,
+        searches: Searches,
         *,
         queue_max: int = 10_000,
         on_fatal: Callable[[Exception], None],
@@ -80,6 +82,7 @@ class Transactor:
         self._index = index
         self._batches = batches
         self._turns = turns
+        self._searches = searches
         self._queue_max = queue_max
         self._on_fatal = on_fatal
         self._queue: deque[Item] = deque()
@@ -218,7 +221,8 @@ class Transactor:
         """Find what the claims of a batch may choose from, and put them first.
 
         All that is in a batch came at the same time, so any order is right; in this one nothing
-        that a claim has found can change before it, except that other claims take it.
+        that a claim has found can change before it, except that other claims take it. Claims that
+        there is no time to search for leave the batch, and are the first of the next one.
         """
         claims = [item.use_case for item in batch if isinstance(item.use_case, Claim)]
         if not claims:
@@ -227,7 +231,14 @@ class Transactor:
             fleet = await self._index.current()
         except Error as error:
             raise Unavailable(error.message) from error
-        offers_make(claims, fleet)
+        work = offers_make(claims, fleet, self._searches)
+        while (done := advanced(work)) is None:
+            await asyncio.sleep(0)
+        postponed = set(map(id, done[0]))
+        if postponed:
+            late = [item for item in batch if id(item.use_case) in postponed]
+            batch[:] = [item for item in batch if id(item.use_case) not in postponed]
+            self._queue.extendleft(reversed(late))
         for item in batch:
             if isinstance(item.use_case, Claim):
                 item.keys = item.use_case.keys()

@@ -11,7 +11,7 @@ interpreter's lock, which a loop that is never idle hardly ever leaves to it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeVar
@@ -23,6 +23,15 @@ PATIENCE_SECONDS = 0.005
 
 PIECE_SECONDS = 0.000_5
 """How much of work that can wait is done in one turn."""
+
+TURN_SECONDS = 0.002
+"""How much of a long answer that somebody waits for is made in one turn."""
+
+Steps = Generator[None, None, T]
+"""Long work that may be interrupted wherever it yields; what it returns is the answer.
+
+Between two yields it does a number of things that is bounded, whatever it is asked for.
+"""
 
 
 class Turns:
@@ -58,6 +67,14 @@ class Turns:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         await turn
+
+    async def driven(self, work: Steps[T]) -> T:
+        """Carry out long work that somebody waits for, `TURN_SECONDS` in each turn."""
+        while True:
+            await self.taken()
+            done = advanced(work)
+            if done is not None:
+                return done[0]
 
     async def spared(self) -> None:
         """As `taken`, but let everybody else go first, for `PATIENCE_SECONDS` at most."""
@@ -125,6 +142,17 @@ class Pieces:
         for item in items:
             await self.rest()
             yield item
+
+
+def advanced(work: Steps[T]) -> tuple[T] | None:
+    """Do `TURN_SECONDS` of long work; return its answer, if it is done."""
+    end = perf_counter() + TURN_SECONDS
+    try:
+        while perf_counter() < end:
+            next(work)
+    except StopIteration as stop:
+        return (stop.value,)
+    return None
 
 
 def _first(waiting: deque[asyncio.Future[None]]) -> asyncio.Future[None] | None:

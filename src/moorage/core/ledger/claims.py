@@ -76,8 +76,8 @@ class Offer:
 def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) -> Offer:
     """Search for up to `wanted` candidates, the preferred ones first.
 
-    The offer refuses with CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or LIMIT_EXCEEDED when the
-    search was given up before it had found anything.
+    The offer refuses with CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or SEARCH_INCOMPLETE
+    when the search was given up before it had found anything.
     """
     try:
         check_known(fleet, query)
@@ -90,8 +90,9 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
         return Offer(refusal=Error(Code.NO_CAPACITY, "Nothing has room for all of this now."))
     return Offer(
         refusal=Error(
-            Code.LIMIT_EXCEEDED,
-            f"Nothing was found in {CLAIM_STEPS_MAX} steps; ask for less, or more precisely.",
+            Code.SEARCH_INCOMPLETE,
+            f"Nothing was found in {CLAIM_STEPS_MAX} steps, though there may be something. Ask "
+            "more precisely, or again.",
         )
     )
 

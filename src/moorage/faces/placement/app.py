@@ -24,17 +24,20 @@ from moorage.faces.web import (
     Scope,
     Send,
     body_read,
+    body_send,
     headers_of,
     query_parse,
     request_id_new,
 )
 from moorage.service.app import Service
+from moorage.service.searches import ClientGoneError
 
 CACHE_HEADERS_SINCE = 15
 OPEN_PATHS = ("", "/")
 """Addresses that need no token."""
 
 Headers = list[tuple[bytes, bytes]]
+Body = bytes | list[bytes]
 
 log = logging.getLogger("moorage.placement")
 
@@ -100,17 +103,23 @@ class PlacementFace:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         exchange = Exchange(scope)
-        status, headers, body = await self._outcome(exchange, receive)
-        headers.append((b"content-length", str(len(body)).encode()))
+        try:
+            status, headers, body = await self._outcome(exchange, receive)
+        except ClientGoneError:
+            return
+        length = len(body) if isinstance(body, bytes) else sum(map(len, body))
+        headers.append((b"content-length", str(length).encode()))
         headers.append((b"x-openstack-request-id", exchange.request_id.encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await body_send(body, scope, send)
 
-    async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, bytes]:
+    async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, Body]:
         if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":
             return 200, cors.preflight(self._cors_origin, exchange.headers), b""
         try:
             status, headers, body = _answered(exchange, await self._answer(exchange, receive))
+        except ClientGoneError:
+            raise
         except Exception as error:
             status, headers, body = _refused(exchange, _problem(exchange, error))
         if self._cors_origin is not None:
@@ -135,6 +144,11 @@ class PlacementFace:
         body = b""
         if route.content:
             body = await self._body(route, exchange, receive)
+
+        async def disconnected() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
         return await route.handler(
             Request(
                 service=self._service,
@@ -144,6 +158,7 @@ class PlacementFace:
                 body=body,
                 prefix=exchange.prefix,
                 limits=self._limits,
+                disconnected=disconnected,
             )
         )
 
@@ -244,7 +259,7 @@ def _version_headers(version: int | None) -> tuple[tuple[bytes, bytes], ...]:
     )
 
 
-def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, bytes]:
+def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, Body]:
     headers = [*_version_headers(exchange.version)]
     if answer.body is not None:
         headers.append((b"content-type", b"application/json"))

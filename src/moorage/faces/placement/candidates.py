@@ -4,9 +4,11 @@ Most of an answer is the same for everybody: summaries of providers. They are ke
 the provider changes, and joined.
 """
 
-from itertools import count
-from operator import itemgetter
-from typing import Any
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,11 +17,11 @@ from moorage.core.ledger.capacity import shown_capacity
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search import candidates as candidates_search
-from moorage.faces.placement.combinations import requests_written
+from moorage.faces.placement.combinations import requests_writer
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
 from moorage.faces.placement.queries import candidate_query
-from moorage.faces.placement.request import Answer, Request
+from moorage.faces.placement.request import Answer, Request, pieces_of
+from moorage.service.turns import Steps
 
 TRAITS_SINCE = 17
 ALL_CLASSES_SINCE = 27
@@ -28,55 +30,94 @@ TREES_SINCE = 29
 SPARE_FRAGMENTS = 1_000
 """Fragments that may be kept of providers that are gone, beside one for each that is there."""
 
-_PLACE = itemgetter(1)
+SORTED_ITEMS = 512
+"""Summaries that are put in order in one go: about a millisecond."""
+
+
+class _Fragment(NamedTuple):
+    """A provider's summary as text."""
+
+    version: int
+    """Of the record that it shows."""
+    place: TreeKey
+    text: bytes
+
+
+_PLACE = attrgetter("place")
 
 
 class Candidates:
     """Answers, and remembers the summaries it has written; they belong to one fleet."""
 
     def __init__(self) -> None:
-        self._turns = count()
         self._fleet: Fleet | None = None
-        self._fragments: dict[ProviderId, tuple[int, TreeKey, bytes]] = {}
-        """Version, place and text of a provider's summary."""
+        self._fragments: dict[ProviderId, _Fragment] = {}
 
     async def index(self, request: Request) -> Answer:
         """GET /allocation_candidates."""
         question = candidate_query(request.query_string, request.version, request.limits)
         fleet = await request.fleet()
         question.vocabulary.check(fleet)
-        await request.service.turns.taken()
-        found = candidates_search(fleet, question.query, next(self._turns))
-        body = b'{"allocation_requests":[%b],"provider_summaries":{%b}}' % (
-            requests_written(fleet, question.query, found.candidates, request.version),
-            b",".join(self._summaries(fleet, found.summaries, question.query, request.version)),
-        )
+        work = self._written(fleet, question.query, request)
+        body = await request.service.searches.driven(work, request.disconnected)
         return Answer(200, body, request.now())
 
-    def _summaries(
-        self, fleet: Fleet, providers: list[ProviderId], query: CandidateQuery, version: int
-    ) -> list[bytes]:
+    def _written(self, fleet: Fleet, query: CandidateQuery, request: Request) -> Steps[list[bytes]]:
+        """Search, and write the answer."""
+        version = request.version
+        searches = request.service.searches
+        found = yield from searches.candidates(fleet, query, request.query_string)
+        pieces = yield from pieces_of(
+            b'{"allocation_requests":[',
+            found.candidates,
+            requests_writer(fleet, query, version),
+            b'],"provider_summaries":{',
+        )
+        fragments: Iterator[_Fragment]
         if version < TREES_SINCE:
             wanted = {name for group in query.groups for name in group.resources}
-            found = [record for record in map(fleet.record, providers) if record]
-            found.sort(key=lambda record: tree_key(fleet, record))
-            return [_summary(fleet, record, version, wanted) for record in found]
+            fragments = (
+                _Fragment(0, tree_key(fleet, record), _summary(fleet, record, version, wanted))
+                for record in found.summaries
+            )
+        else:
+            fragments = self._remembered(fleet, found.summaries, version)
+        texts = yield from _in_order(fragments)
+        pieces += yield from pieces_of(b"", texts, b",".join, b"}}")
+        return pieces
+
+    def _remembered(
+        self, fleet: Fleet, records: Iterable[ProviderRecord], version: int
+    ) -> Iterator[_Fragment]:
+        """Yield the summaries of these providers, of those that have changed made anew."""
         if fleet is not self._fleet or len(self._fragments) > len(fleet) + SPARE_FRAGMENTS:
-            self._fleet = fleet
-            self._fragments.clear()
-        fragments = self._fragments
-        shown = []
-        for uuid in providers:
-            record = fleet.record(uuid)
-            if record is None:
-                continue
-            kept = fragments.get(uuid)
-            if kept is None or kept[0] != record.version:
+            # A new dict: an answer from another fleet may still be filling the old one.
+            self._fleet, self._fragments = fleet, {}
+        known = self._fragments
+        for record in records:
+            uuid = record.provider.uuid
+            kept = known.get(uuid)
+            if kept is None or kept.version != record.version:
                 text = _summary(fleet, record, version, set())
-                kept = fragments[uuid] = (record.version, tree_key(fleet, record), text)
-            shown.append(kept)
-        shown.sort(key=_PLACE)
-        return [text for _, _, text in shown]
+                kept = known[uuid] = _Fragment(record.version, tree_key(fleet, record), text)
+            yield kept
+
+
+def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
+    """Return the texts tree by tree; sorted some at a time, then merged."""
+    parts: list[list[_Fragment]] = []
+    while part := list(islice(fragments, SORTED_ITEMS)):
+        part.sort(key=_PLACE)
+        parts.append(part)
+        yield
+    if len(parts) == 1:
+        return [each.text for each in parts[0]]
+    texts = []
+    for each in merge(*parts, key=_PLACE):
+        texts.append(each.text)
+        if len(texts) % SORTED_ITEMS == 0:
+            yield
+    return texts
 
 
 def _summary(fleet: Fleet, record: ProviderRecord, version: int, wanted: set[str]) -> bytes:

@@ -5,6 +5,7 @@ do its classes. Within a suffixed group that is the order of the query; in the u
 that of the classes' numbers, as soon as any provider is in a tree or shares.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -29,21 +30,26 @@ class _Part(NamedTuple):
     by_class: tuple[tuple[str, int], ...]
 
 
-def requests_written(
-    fleet: Fleet, query: CandidateQuery, candidates: list[Candidate], version: int
-) -> bytes:
-    """Return the members of `allocation_requests`."""
+def requests_writer(
+    fleet: Fleet, query: CandidateQuery, version: int
+) -> Callable[[Sequence[Candidate]], bytes]:
+    """Return what writes members of `allocation_requests`, some at a time."""
     layout = _Layout(fleet, query)
-    if version >= MAPPINGS_SINCE:
-        texts = [
-            f'{{"allocations":{{{layout.members(each)}}},"mappings":{{{layout.mappings(each)}}}}}'
-            for each in candidates
-        ]
-    elif version >= BY_PROVIDER_SINCE:
-        texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in candidates]
-    else:
-        texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in candidates]
-    return ",".join(texts).encode()
+
+    def write(candidates: Sequence[Candidate]) -> bytes:
+        if version >= MAPPINGS_SINCE:
+            texts = [
+                f'{{"allocations":{{{layout.members(each)}}},'
+                f'"mappings":{{{layout.mappings(each)}}}}}'
+                for each in candidates
+            ]
+        elif version >= BY_PROVIDER_SINCE:
+            texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in candidates]
+        else:
+            texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in candidates]
+        return ",".join(texts).encode()
+
+    return write
 
 
 class _Layout:

@@ -95,6 +95,7 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.REPARENT_REFUSED: Outcome(400),
     Code.TREE_LOOP: Outcome(400),
     Code.LIMIT_EXCEEDED: Outcome(400),
+    Code.SEARCH_INCOMPLETE: Outcome(503),
     Code.OVERLOADED: Outcome(503),
     Code.UNAVAILABLE: Outcome(503),
 }

@@ -1,5 +1,6 @@
 """One request and its answer, as handlers see them."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
@@ -15,10 +16,14 @@ from moorage.faces.placement.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.web import Limits
 from moorage.service.app import Service
+from moorage.service.turns import Steps
 
 T = TypeVar("T")
 
 MICROSECONDS = 1_000_000
+
+PIECE_ITEMS = 64
+"""Entries of a long answer that are written in one go: about a millisecond."""
 
 
 NEVER: Final = Instant(0)
@@ -29,13 +34,14 @@ NEVER: Final = Instant(0)
 class Answer:
     """What a handler gives back. `body` None is an empty answer without a content type.
 
+    A long body comes in pieces, in order: nothing has to copy the whole of it at once.
     `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it. NEVER:
     they do, but this one has nothing to show there.
     `location` is a path below the service's root.
     """
 
     status: int
-    body: bytes | None = None
+    body: bytes | list[bytes] | None = None
     modified: Instant | None = None
     location: str | None = None
 
@@ -55,6 +61,8 @@ class Request:
     body: bytes
     prefix: str
     limits: Limits
+    disconnected: Callable[[], Awaitable[None]]
+    """Returns when the client has gone away."""
 
     def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
@@ -95,6 +103,18 @@ class Request:
 def json_answer(value: Any, modified: Instant | None = None, status: int = 200) -> Answer:
     """Return an answer with a JSON body."""
     return Answer(status, msgspec.json.encode(value), modified)
+
+
+def pieces_of(
+    begin: bytes, items: Sequence[T], write: Callable[[Sequence[T]], bytes], end: bytes
+) -> Steps[list[bytes]]:
+    """Write a long list: what goes before it, its entries joined by commas, what goes after it."""
+    pieces = [begin]
+    for first in range(0, len(items), PIECE_ITEMS):
+        pieces.append((b"," if first else b"") + write(items[first : first + PIECE_ITEMS]))
+        yield
+    pieces.append(end)
+    return pieces
 
 
 def http_date(instant: Instant) -> str:

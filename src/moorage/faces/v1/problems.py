@@ -60,6 +60,7 @@ STATUSES: dict[Code, int] = {
     Code.REPARENT_REFUSED: 400,
     Code.TREE_LOOP: 400,
     Code.LIMIT_EXCEEDED: 400,
+    Code.SEARCH_INCOMPLETE: 503,
     Code.OVERLOADED: 503,
     Code.UNAVAILABLE: 503,
 }

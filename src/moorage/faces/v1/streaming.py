@@ -10,14 +10,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from moorage.faces.web import ABORT, Scope, Send
+from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Scope, Send
 
 log = logging.getLogger("moorage.v1")
 
 Headers = list[tuple[bytes, bytes]]
-
-SEND_SECONDS_MAX = 20.0
-"""How long a caller may leave a piece unread."""
 
 
 @dataclass(frozen=True, slots=True)

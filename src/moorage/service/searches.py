@@ -1,0 +1,183 @@
+"""Searches for candidates: where each begins, how they take turns, and what operators are told.
+
+A search is a generator that the event loop carries out piece by piece. One that takes long waits
+until it is the only such search, so that the memory of all of them together is bounded.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import getrandbits
+from time import perf_counter
+from typing import TypeVar
+
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
+from moorage.core.ledger.search import Fleet, searched
+from moorage.core.ledger.search.budget import Budget
+from moorage.core.limits import CANDIDATE_STEPS_MAX, CANDIDATES_MAX
+from moorage.service.turns import Steps, Turns, advanced
+
+T = TypeVar("T")
+
+QUICK_TURNS = 4
+"""Turns that a search may take beside all others; after them it is long."""
+
+LONG_MAX = 32
+"""Long searches that may wait for one another."""
+
+STARTS_MAX = 4_096
+"""Questions whose next start is remembered."""
+
+ASKED_SHOWN = 200
+"""Bytes of a question that are logged."""
+
+TELL_SECONDS = 60.0
+"""Time between two lines of log about the same."""
+
+log = logging.getLogger("moorage.searches")
+
+Gone = Callable[[], Awaitable[None]]
+"""Returns when the client has gone away."""
+
+
+class ClientGoneError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What has become of searches since the start; for metrics."""
+
+    cut: int = 0
+    """Answers that may lack candidates because the search took all of its steps."""
+    given_up: int = 0
+    """Searches, of claims as well, that were refused because they found nothing within theirs."""
+    capped: int = 0
+    """Answers that were cut at `candidates_max`."""
+
+
+class Searches:
+    """Carries out searches for candidates.
+
+    Args:
+        turns: Of the event loop.
+        candidates_max: Candidates that an answer has at most; the setting of this name.
+        steps_max: Steps that one search may take.
+        chance: Returns a random number of so many bits: where the first search begins.
+    """
+
+    def __init__(
+        self,
+        turns: Turns,
+        candidates_max: int = CANDIDATES_MAX,
+        steps_max: int = CANDIDATE_STEPS_MAX,
+        chance: Callable[[int], int] = getrandbits,
+    ) -> None:
+        self._turns = turns
+        self._candidates_max = candidates_max
+        self._steps_max = steps_max
+        self._chance = chance
+        self._starts: OrderedDict[int, Start] = OrderedDict()
+        self._long = asyncio.Lock()
+        self._told: dict[str, tuple[float, int]] = {}
+        self.waiting = 0
+        """Long searches, the one that is carried out included."""
+        self.counters = Counters()
+
+    def candidates(
+        self, fleet: Fleet, query: CandidateQuery, asked: bytes
+    ) -> Steps[CandidateAnswer]:
+        """Search; the next search for the same begins where this one ends.
+
+        Args:
+            fleet: The providers as they are now.
+            query: What is asked for.
+            asked: The same in the words of the client.
+
+        Raises:
+            Error: SEARCH_INCOMPLETE, nothing was found, though there may be something.
+        """
+        question = hash(asked)
+        # Whoever asks the same while this one searches begins somewhere else.
+        start = self._starts.pop(question, None)
+        if start is None:
+            start = Start(self._chance(32), 0, self._chance(32))
+        budget = Budget(self._steps_max)
+        answer = yield from searched(fleet, query, start, self._candidates_max, budget)
+        self._starts[question] = answer.then
+        if len(self._starts) > STARTS_MAX:
+            self._starts.popitem(last=False)
+        self._judge(answer, asked)
+        return answer
+
+    def _judge(self, answer: CandidateAnswer, asked: bytes) -> None:
+        """Count and tell what is left out of an answer. Raises Error: SEARCH_INCOMPLETE."""
+        if answer.capped:
+            self.counters.capped += 1
+            self._tell(f"found {len(answer.candidates)} candidates, candidates_max,", asked)
+        if answer.exhausted:
+            return
+        if not answer.candidates:
+            self.given_up(asked)
+            raise Error(
+                Code.SEARCH_INCOMPLETE,
+                "Nothing was found within the steps that a search may take, though there may be "
+                "something. Ask more precisely, or again: the next search begins where this ended.",
+            )
+        self.counters.cut += 1
+        self._tell("left out trees that take too many steps", asked)
+
+    def given_up(self, asked: bytes) -> None:
+        """Count and tell of a search that found nothing within its steps."""
+        self.counters.given_up += 1
+        self._tell("found nothing within its steps", asked)
+
+    def _tell(self, what: str, asked: bytes) -> None:
+        """Log one line, at most every `TELL_SECONDS` about the same."""
+        now = perf_counter()
+        said, unsaid = self._told.get(what, (0.0, 0))
+        if said and now - said < TELL_SECONDS:
+            self._told[what] = (said, unsaid + 1)
+            return
+        self._told[what] = (now, 0)
+        more = f" ({unsaid} more like it since the last line)" if unsaid else ""
+        log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
+
+    async def driven(self, work: Steps[T], gone: Gone) -> T:
+        """Carry out a search, and whatever is made of its answer.
+
+        Raises:
+            Error: OVERLOADED, too many long searches wait already.
+            ClientGoneError: the client has gone away before the answer was ready.
+        """
+        try:
+            for _ in range(QUICK_TURNS):
+                await self._turns.taken()
+                done = advanced(work)
+                if done is not None:
+                    return done[0]
+            return await self._long_one(work, gone)
+        finally:
+            work.close()
+
+    async def _long_one(self, work: Steps[T], gone: Gone) -> T:
+        if self.waiting >= LONG_MAX:
+            raise Error(
+                Code.OVERLOADED, f"{self.waiting} long searches are waiting already; try later."
+            )
+        self.waiting += 1
+        leaving = asyncio.ensure_future(gone())
+        try:
+            async with self._long:
+                while not leaving.done():
+                    await self._turns.spared()
+                    done = advanced(work)
+                    if done is not None:
+                        return done[0]
+            raise ClientGoneError
+        finally:
+            self.waiting -= 1
+            leaving.cancel()
