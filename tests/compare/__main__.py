@@ -2,23 +2,31 @@
 
 The first difference that is not meant ends the run; its sequence is made small and shown, and the
 exit code is 1. With `--survey` every kind of difference is counted instead, with its first example.
+A run can be repeated: the seed, the number of workers and of requests make it what it is.
 """
 
 import argparse
-import asyncio
 import contextlib
+import multiprocessing
 import random
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.compare import sides
-from tests.compare.report import Survey, say, shown_differences
-from tests.compare.runs import Run
-from tests.compare.sides import Sides
+from tests import cluster
+from tests.compare.runs import Task, Totals, play
+from tests.compare.sides import Absent
 
 SEEDS = 10**9
+ENGINES = ("sqlite", "postgresql")
+
+
+def say(text: str) -> None:
+    """Write to standard output at once: the caller may be a pipe."""
+    sys.stdout.write(text.rstrip() + "\n")
+    sys.stdout.flush()
 
 
 def arguments() -> argparse.Namespace:
@@ -29,64 +37,68 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seed", type=int, help="repeats a run; otherwise a new one")
-    parser.add_argument("--requests", type=int, default=1_000, help="so many (1,000)")
-    parser.add_argument("--length", type=int, default=150, help="of a sequence (150)")
-    parser.add_argument("--database", help="Moorage's, instead of a file; it is wiped")
+    parser.add_argument("--requests", type=int, default=1_000, help="random ones (%(default)s)")
+    parser.add_argument("--length", type=int, default=200, help="of a sequence (%(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (%(default)s)")
+    parser.add_argument(
+        "--engines",
+        default="sqlite",
+        help="what Moorage keeps its ledger in: sqlite (the default), postgresql, or both with a "
+        "comma between them: then every request goes to three servers",
+    )
     parser.add_argument("--survey", action="store_true", help="count all, end at none")
     parser.add_argument(
-        "--itself", action="store_true", help="the original beside itself, other seed of hashes"
+        "--itself",
+        action="store_true",
+        help="the original beside itself, with another seed of hashes",
     )
-    return parser.parse_args()
+    asked = parser.parse_args()
+    asked.engines = [] if asked.itself else asked.engines.split(",")
+    if not set(asked.engines) <= set(ENGINES):
+        parser.error(f"--engines takes {' and '.join(ENGINES)}")
+    if asked.seed is None:
+        asked.seed = random.SystemRandom().randrange(SEEDS)
+    return asked
 
 
-@contextlib.asynccontextmanager
-async def opened(asked: argparse.Namespace, folder: Path) -> AsyncIterator[Sides]:
-    """Start both sides."""
+@contextlib.contextmanager
+def tasks(asked: argparse.Namespace) -> Iterator[list[Task]]:
+    """Divide the work; databases of PostgreSQL are made here, in a cluster of this run."""
     with contextlib.ExitStack() as stack:
-        first = stack.enter_context(sides.original(folder / "original"))
-        if asked.itself:
-            others = {"original": stack.enter_context(sides.original(folder / "itself", "1"))}
-        else:
-            database = asked.database or folder / "moorage.db"
-            others = {"moorage": stack.enter_context(sides.ours(database))}
-        async with Sides.open(first.url, {name: it.url for name, it in others.items()}) as both:
-            yield both
-        for name, server in others.items():
-            assert "Traceback" not in "".join(server.said), (
-                f"{name}: {''.join(server.said)[-5000:]}"
-            )
-
-
-async def compare(asked: argparse.Namespace, folder: Path) -> int:
-    """Run what was asked for and say how it went."""
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(SEEDS)
-    async with opened(asked, folder) as both:
-        run = Run(both, seed, asked.length)
-        if asked.survey:
-            survey = Survey()
-            async for outcome in run.surveyed(asked.requests):
-                survey.add(outcome)
-            say(survey.text())
-            failed = bool(survey.kinds)
-        else:
-            found = await run.until_found(asked.requests)
-            failed = found is not None
-            if found is not None:
-                say(shown_differences(found))
-        say(run.counts())
-        say(f'again: make compare ARGS="--seed {seed} --requests {asked.requests}"')
-    return int(failed)
+        postgres = None
+        if "postgresql" in asked.engines:
+            postgres = stack.enter_context(cluster.Cluster())
+        divided = []
+        for worker in range(asked.workers):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            databases: dict[str, str | Path] = {}
+            if "sqlite" in asked.engines:
+                databases["sqlite"] = folder / "moorage.db"
+            if postgres is not None:
+                databases["postgresql"] = postgres.create(f"compare_{worker}")
+            requests = asked.requests // asked.workers
+            seed = f"{asked.seed}/{worker}"
+            divided.append(Task(seed, requests, asked.length, folder, databases, asked.survey))
+        yield divided
 
 
 def main() -> int:
     """Compare."""
     asked = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            return asyncio.run(compare(asked, Path(folder)))
-        except sides.Absent as problem:
-            say(f"compare: {problem}")
-            return 2
+    totals = Totals()
+    try:
+        with tasks(asked) as divided:
+            spawn = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(len(divided), spawn) as pool:
+                for one in pool.map(play, divided):
+                    totals.add(one)
+    except (Absent, cluster.NoPostgres) as problem:
+        say(f"compare: {problem}")
+        return 2
+    say(totals.text())
+    options = f"--seed {asked.seed} --requests {asked.requests} --workers {asked.workers}"
+    say(f'again: make compare ARGS="{options}"')
+    return int(totals.failed)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def candidate_differences(
     """Yield what differs; with a limit `theirs` is the original's answer without it."""
     if list(theirs) != list(ours):
         yield Difference("order {}", list(theirs), list(ours))
-    yield from _requests(theirs[REQUESTS], ours[REQUESTS], limit)
+    found = list(_requests(theirs[REQUESTS], ours[REQUESTS], limit))
+    yield from found
+    if any(not one.aspect.startswith("order") for one in found):
+        return  # the summaries follow
     if limit is None:
         yield from walk(theirs[SUMMARIES], ours[SUMMARIES], f"/{SUMMARIES}")
     else:
@@ -62,13 +65,27 @@ def _requests(theirs: list[Any], ours: list[Any], limit: int | None) -> Iterator
 def _cut_summaries(
     theirs: dict[str, Any], ours: dict[str, Any], minor: int
 ) -> Iterator[Difference]:
-    whole, cut = theirs[SUMMARIES], ours[SUMMARIES]
-    used = {uuid for each in ours[REQUESTS] for uuid in providers_of(each)}
+    whole = theirs[SUMMARIES]
+    shown = _of_interest(whole, ours[REQUESTS], minor)
+    expected = {uuid: of for uuid, of in whole.items() if uuid in shown}
+    yield from walk(expected, ours[SUMMARIES], f"/{SUMMARIES}")
+
+
+def _of_interest(summaries: dict[str, Any], candidates: list[Any], minor: int) -> set[str]:
+    """Return the providers whose summaries belong to candidates."""
+    used = {uuid for each in candidates for uuid in providers_of(each)}
     if minor >= TREES_SINCE:
-        roots = {whole[uuid]["root_provider_uuid"] for uuid in used if uuid in whole}
-        used |= {uuid for uuid, of in whole.items() if of["root_provider_uuid"] in roots}
-    expected = {uuid: of for uuid, of in whole.items() if uuid in used}
-    yield from walk(expected, cut, f"/{SUMMARIES}")
+        roots = {summaries[uuid]["root_provider_uuid"] for uuid in used if uuid in summaries}
+        used |= {uuid for uuid, of in summaries.items() if of["root_provider_uuid"] in roots}
+    return used
+
+
+def surplus_summaries(theirs: dict[str, Any], minor: int) -> Iterator[Difference]:
+    """Yield the summaries that an answer of the original shows for none of its candidates."""
+    shown = theirs[SUMMARIES]
+    surplus = sorted(set(shown) - _of_interest(shown, theirs[REQUESTS], minor))
+    if surplus:
+        yield Difference("summaries of no candidate", surplus, [])
 
 
 def providers_of(candidate: dict[str, Any]) -> list[str]:

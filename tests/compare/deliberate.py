@@ -1,25 +1,190 @@
-"""The differences that are meant."""
+"""The differences that are meant, each with the heading it has in docs/reference/placement.md.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+A predicate looks at the request and at both answers, and is as narrow as can be: what it does not
+describe exactly stays a finding. Here is what Moorage decides otherwise; what the original does
+wrong is in `defects`.
+"""
 
-from tests.compare.differences import Difference
+import re
+
+from tests.compare.defects import DEFECTS
+from tests.compare.differences import ABSENT, Difference
 from tests.compare.exchange import Exchange
+from tests.compare.reasons import DETAIL, Deliberate
+from tests.compare.requests import groups, keys_below, odd_uuids, odd_version, texts
+
+MISSING = re.compile(
+    r"Unable to allocate inventory: Inventory for '(?P<classes>[^']*)' on resource provider "
+    r"'(?P<providers>[^']*)' invalid\."
+)
+LISTS_OF_SETS = {
+    "GET /traits": r"order /traits\[\]",
+    "GET /resource_providers/{provider}/traits": r"order /traits\[\]",
+    "GET /resource_providers/{provider}/aggregates": r"order /aggregates\[\]",
+    "PUT /resource_providers/{provider}/aggregates": r"order /aggregates\[\]",
+    "GET /allocation_candidates": r"order /provider_summaries/[^/]+/traits\[\]"
+    r"|order /allocation_requests/0/mappings/[^/]*\[\]",
+}
+"""Where the original answers in the order of a set, another one in each process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deliberate:
-    """A difference that is meant: its heading in the reference, and when it applies.
-
-    `forks`: the two are in different states from there on, so the sequence ends.
-    """
-
-    name: str
-    applies: Callable[[Exchange, Difference], bool]
-    forks: bool = False
+def _other_spelling(exchange: Exchange, difference: Difference) -> bool:
+    return bool(odd_uuids(exchange))
 
 
-DELIBERATE: list[Deliberate] = []
+def _unknown_names(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference == Difference("status", 200, 400)
+        and exchange.ask.what in ("GET /allocation_candidates", "GET /resource_providers")
+        and "No such " in exchange.our_detail
+        and not any(exchange.theirs.json().values())
+    )
+
+
+def _unnamed_mappings(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ours.status == 400
+        and difference.aspect in ("status", DETAIL)
+        and bool(
+            re.search(r"JSON does not validate: Expected .* at `.*mappings\[", exchange.our_detail)
+        )
+        and "" in keys_below(exchange.body, "mappings")
+    )
+
+
+def _empty_name(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference == Difference("status", 200, 400)
+        and exchange.ask.what == "PUT /resource_providers/{provider}"
+        and exchange.body.get("name") == ""
+    )
+
+
+def _twice(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ours.status == 400
+        and difference.aspect in ("status", DETAIL, "text")
+        and "is given more than once" in exchange.our_text
+    )
+
+
+def _nul(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ours.status == 400
+        and difference.aspect in ("status", DETAIL, "text")
+        and "NUL" in exchange.our_text
+    )
+
+
+def _media_type(exchange: Exchange, difference: Difference) -> bool:
+    said = dict(exchange.ask.headers).get("Content-Type", "")
+    kind = said.partition(";")[0]
+    return (
+        difference.aspect == "status"
+        and difference.theirs == 415
+        and kind != "application/json"
+        and kind.strip().lower() == "application/json"
+    )
+
+
+def _versions(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference.aspect == "status"
+        and exchange.ours.status == 400
+        and odd_version(exchange.ask)
+        and "invalid version string" in exchange.our_text
+    )
+
+
+def _semicolons(exchange: Exchange, difference: Difference) -> bool:
+    return any(";" in piece for piece in exchange.ask.query)
+
+
+def _not_ascii(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference.aspect in (DETAIL, "text")
+        and exchange.theirs.status == exchange.ours.status
+        and bool(re.search(r"%[89a-fA-F][0-9a-fA-F]", exchange.ask.target))
+    )
+
+
+def _only_commas(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        dict(exchange.ask.headers).get("Accept", "").strip(", ")
+        == ""
+        != dict(exchange.ask.headers).get("Accept", "")
+    )
+
+
+def _numbers_beyond(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.theirs.status == exchange.ours.status == 400
+        and difference.aspect == DETAIL
+        and exchange.our_detail.startswith("Malformed JSON: ")
+    )
+
+
+def _vary(exchange: Exchange, difference: Difference) -> bool:
+    return difference == Difference(
+        "header vary", ABSENT, "openstack-api-version"
+    ) and exchange.theirs.status in (400, 403, 404)
+
+
+def _head(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ask.method == "HEAD"
+        and exchange.theirs.status == exchange.ours.status == 405
+        and difference
+        == Difference("header content-type", "text/html; charset=UTF-8", "application/json")
+    )
+
+
+def _order_of_sets(exchange: Exchange, difference: Difference) -> bool:
+    pattern = LISTS_OF_SETS.get(exchange.ask.what)
+    return pattern is not None and bool(re.fullmatch(pattern, difference.aspect))
+
+
+def _order_of_summaries(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ask.what == "GET /allocation_candidates"
+        and difference.aspect == "order /provider_summaries{}"
+        and len(groups(exchange.ask)) > 1
+    )
+
+
+def _which_inventory(exchange: Exchange, difference: Difference) -> bool:
+    theirs = MISSING.fullmatch(exchange.their_detail)
+    ours = MISSING.fullmatch(exchange.our_detail)
+    if difference.aspect != DETAIL or theirs is None or ours is None:
+        return False
+    said = set(texts(exchange.body))
+    several = "," in theirs["classes"] + theirs["providers"]
+    return (
+        several and ours["classes"] in theirs["classes"].split(", ") and ours["providers"] in said
+    )
+
+
+CHOICES = [
+    Deliberate("UUIDs in another spelling", _other_spelling, forks=True),
+    Deliberate("Unknown names in queries", _unknown_names),
+    Deliberate("Mappings of the group without a suffix", _unnamed_mappings, forks=True),
+    Deliberate("Empty names", _empty_name, forks=True),
+    Deliberate("Keys that stand twice", _twice, forks=True),
+    Deliberate("The character NUL", _nul, forks=True),
+    Deliberate("Spellings of the media type", _media_type, forks=True),
+    Deliberate("Spellings of microversions", _versions, forks=True),
+    Deliberate("Semicolons in queries", _semicolons),
+    Deliberate("Addresses beyond ASCII", _not_ascii),
+    Deliberate("Accept without a media type", _only_commas, forks=True),
+    Deliberate("JSON that cannot be read", _numbers_beyond),
+    Deliberate("Vary on every answer", _vary),
+    Deliberate("HEAD", _head),
+    Deliberate("The order of sets", _order_of_sets),
+    Deliberate("The order of summaries", _order_of_summaries),
+    Deliberate("The inventory that is missing", _which_inventory),
+]
+
+DELIBERATE = [*CHOICES, *DEFECTS]
 
 
 def deliberate_of(exchange: Exchange, difference: Difference) -> Deliberate | None:

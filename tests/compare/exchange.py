@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.compare.asks import Ask, Generations, plain, resolved
-from tests.compare.candidates import candidate_differences, limit_of, without_limit
+from tests.compare.candidates import (
+    candidate_differences,
+    limit_of,
+    surplus_summaries,
+    without_limit,
+)
 from tests.compare.differences import (
     Difference,
     body_differences,
@@ -28,6 +33,7 @@ class Exchange:
     known: Generations
     theirs: Answer
     ours: Answer
+    beginnings: tuple[str, str]
     unlimited: Answer | None = None
 
     async def complete(self, sides: Sides) -> None:
@@ -47,16 +53,15 @@ class Exchange:
         )
 
     @property
-    def changes(self) -> bool:
-        """Has either carried out a change?"""
-        return self.ask.method not in ("GET", "HEAD") and (
-            self.theirs.status < 300 or self.ours.status < 300
-        )
+    def writes(self) -> bool:
+        """Has either carried out a change? After a server error nobody knows."""
+        done = {answer.status // 100 for answer in (self.theirs, self.ours)} & {2, 5}
+        return self.ask.method not in ("GET", "HEAD") and bool(done)
 
     @property
     def parts(self) -> bool:
         """Have the two parted? Only one of them has carried out a change."""
-        return self.changes and (self.theirs.status < 300) != (self.ours.status < 300)
+        return self.writes and (self.theirs.status < 300) != (self.ours.status < 300)
 
     @property
     def body(self) -> Any:
@@ -72,6 +77,11 @@ class Exchange:
     def our_detail(self) -> str:
         """What Moorage says in a refusal."""
         return detail_of(self.ours)
+
+    @property
+    def our_text(self) -> str:
+        """What Moorage says in a refusal, whichever form it has."""
+        return self.ours.body.decode("utf-8", "replace")
 
     def made_up(self) -> tuple[str, str] | None:
         """Return the UUIDs of a provider that was made without naming one, theirs and ours."""
@@ -94,13 +104,16 @@ class Exchange:
             # Whatever else differs follows from it.
             yield Difference("status", theirs.status, ours.status)
             return
-        yield from header_differences(theirs, ours)
+        yield from header_differences(theirs, ours, self.beginnings)
         if not self.finds_candidates:
             yield from body_differences(theirs, ours)
             return
         limit = None if self.unlimited is None else limit_of(self.ask)
         whole = self.unlimited or theirs
-        yield from candidate_differences(whole.json(), ours.json(), limit, self.ask.minor or 0)
+        minor = self.ask.minor or 0
+        yield from candidate_differences(whole.json(), ours.json(), limit, minor)
+        if limit is not None:
+            yield from surplus_summaries(theirs.json(), minor)
 
 
 def detail_of(answer: Answer) -> str:

@@ -43,6 +43,9 @@ GENERATIONS = {
     "providers": "SELECT uuid, generation FROM resource_providers",
     "consumers": "SELECT uuid, generation FROM consumers",
 }
+ONE_BEGINNING = """
+UPDATE resource_classes SET created_at = (SELECT max(created_at) FROM traits)
+"""
 ORPHANS = "FROM consumers WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
 
 Application = Callable[..., Any]
@@ -55,6 +58,8 @@ class Database:
 
     def __init__(self, file: Path) -> None:
         self._live = sqlite3.connect(file)
+        with self._live:
+            self._live.execute(ONE_BEGINNING)
         self._empty = sqlite3.connect(":memory:")
         self._live.backup(self._empty)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.compare.asks import Ask, Generations
+from tests.compare.defects import LEFT_BEHIND
 from tests.compare.deliberate import deliberate_of
 from tests.compare.differences import Difference
 from tests.compare.exchange import Exchange, removal
@@ -12,7 +13,7 @@ from tests.compare.looks import looks
 from tests.compare.sequences import Sequence
 from tests.compare.sides import Sides
 
-LOOK_EVERY = 60
+LOOK_EVERY = 100
 """After so many requests everything is read from both sides."""
 
 MAY_LEAVE_ORPHANS = {"/allocations", "/allocations/{consumer}", "/reshaper"}
@@ -29,17 +30,21 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a sequence went: what was sent, what was found, and whether the two have parted."""
+    """How a sequence went: what was sent, what was found, and whether the two have parted.
+
+    `requests` counts all; `random` those that were left to chance.
+    """
 
     sent: list[Ask] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     tolerated: Counter[str] = field(default_factory=Counter)
     requests: int = 0
+    random: int = 0
     forked: bool = False
 
 
 class Player:
-    """Sends requests to both sides and judges the answers.
+    """Sends requests to both sides and judges the answers; `exchanges` has those of a sequence.
 
     `survey` True: goes on after a finding for as long as the two are in the same state.
     """
@@ -48,6 +53,7 @@ class Player:
         self.sides = sides
         self.survey = survey
         self.outcome = Outcome()
+        self.exchanges: list[Exchange] = []
 
     async def generate(self, seed: object, count: int) -> Outcome:
         """Play a new sequence."""
@@ -57,6 +63,7 @@ class Player:
             if await self._sent(ask):
                 return self.outcome
         for n in range(1, count + 1):
+            self.outcome.random += 1
             if await self._sent(sequence.ask(await self.sides.generations())):
                 return self.outcome
             if n % LOOK_EVERY == 0 and await self._looked():
@@ -64,17 +71,19 @@ class Player:
         await self._looked()
         return self.outcome
 
-    async def repeat(self, asks: Iterable[Ask]) -> Outcome:
+    async def repeat(self, asks: Iterable[Ask], *, look: bool = True) -> Outcome:
         """Play these, then look at everything."""
         await self._begin()
         for ask in asks:
             if await self._sent(ask):
                 return self.outcome
-        await self._looked()
+        if look:
+            await self._looked()
         return self.outcome
 
     async def _begin(self) -> None:
         self.outcome = Outcome()
+        self.exchanges.clear()
         await self.sides.reset()
 
     async def _sent(self, ask: Ask) -> bool:
@@ -96,15 +105,18 @@ class Player:
         self.outcome.requests += 1
         theirs, ours = await self.sides.send(ask, known)
         for engine, answer in ours.items():
-            exchange = Exchange(ask, known, theirs, answer)
+            beginnings = (self.sides.original.beginning, self.sides.others[engine].beginning)
+            exchange = Exchange(ask, known, theirs, answer, beginnings)
             await exchange.complete(self.sides)
+            self.exchanges.append(exchange)
             if (made := exchange.made_up()) is not None:
                 await self._removed(engine, *made)
             for difference in exchange.differences():
                 self._noted(engine, exchange, difference)
         if ask.template in MAY_LEAVE_ORPHANS and ask.method != "GET":
             left = await self.sides.forget_orphans()
-            self.outcome.tolerated["consumers left behind"] += bool(left)
+            if left:
+                self.outcome.tolerated[LEFT_BEHIND] += 1
         return self.outcome.forked or (bool(self.outcome.findings) and not self.survey)
 
     async def _removed(self, name: str, theirs: str, ours: str) -> None:
@@ -120,4 +132,4 @@ class Player:
             self.outcome.forked |= exchange.parts
         else:
             self.outcome.tolerated[reason.name] += 1
-            self.outcome.forked |= reason.forks
+            self.outcome.forked |= reason.forks and exchange.writes

@@ -1,7 +1,6 @@
 """How differences are told."""
 
 import re
-import sys
 from collections import Counter
 
 from tests.compare.playing import Finding, Outcome
@@ -13,12 +12,6 @@ TIMES = re.compile(r"\w{3}, \d\d \w{3} \d{4} [0-9:]{8} GMT")
 SCHEMA = re.compile(
     r"(JSON does not validate|Malformed JSON|query string parameters): .*?(\n +[-+] |$)", re.S
 )
-
-
-def say(text: str) -> None:
-    """Write to standard output at once: the caller may be a pipe."""
-    sys.stdout.write(text.rstrip() + "\n")
-    sys.stdout.flush()
 
 
 def kind_of(finding: Finding) -> str:
@@ -79,6 +72,11 @@ class Survey:
             if kind not in self._examples:
                 asked = finding.exchange.ask.told(finding.exchange.known)[:TEXT_MAX]
                 self._examples[kind] = f"    {asked}\n{shown(finding)}\n"
+
+    def merge(self, other: "Survey") -> None:
+        """Add what another has counted."""
+        self.kinds += other.kinds
+        self._examples = {**other._examples, **self._examples}
 
     def text(self) -> str:
         """Return everything, the most frequent first."""

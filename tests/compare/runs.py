@@ -1,71 +1,146 @@
 """A run: one sequence after the other, each with a seed of its own, until there were enough."""
 
+import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from tests.compare import sides
 from tests.compare.asks import Ask
+from tests.compare.defects import LEFT_BEHIND
+from tests.compare.deliberate import DELIBERATE
 from tests.compare.playing import Outcome, Player
-from tests.compare.report import kind_of
+from tests.compare.report import Survey, kind_of, shown_differences
 from tests.compare.shrinking import Shrinking
 from tests.compare.sides import Sides
 
+MANY = 20_000
+"""After so many random requests, what was never met is told."""
 
-class Run:
-    """Plays sequences and counts; `length` is how many requests follow the fleet of each."""
 
-    def __init__(self, sides: Sides, seed: int, length: int) -> None:
-        self._sides = sides
-        self._seed = seed
-        self._length = length
-        self._began = time.monotonic()
-        self.requests = 0
-        self.sequences = 0
-        self.forked = 0
-        self.tolerated: Counter[str] = Counter()
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one process does: `databases` of Moorage by engine; none: the original beside itself."""
 
-    async def _next(self, player: Player) -> Outcome:
+    seed: str
+    requests: int
+    length: int
+    folder: Path
+    databases: dict[str, str | Path]
+    survey: bool = False
+
+
+@dataclass(slots=True)
+class Totals:
+    """How much was compared, what was found, and how often each deliberate difference was met."""
+
+    random: int = 0
+    all: int = 0
+    sequences: int = 0
+    forked: int = 0
+    seconds: float = 0.0
+    tolerated: Counter[str] = field(default_factory=Counter)
+    survey: Survey = field(default_factory=Survey)
+    found: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Was there any difference that is not meant?"""
+        return bool(self.found or self.survey.kinds)
+
+    def count(self, outcome: Outcome) -> None:
+        """Add a sequence."""
         self.sequences += 1
-        outcome = await player.generate((self._seed, self.sequences), self._length)
-        self.requests += outcome.requests
+        self.random += outcome.random
+        self.all += outcome.requests
         self.forked += outcome.forked
         self.tolerated += outcome.tolerated
-        return outcome
 
-    async def surveyed(self, requests: int) -> AsyncIterator[Outcome]:
-        """Yield how each sequence went, for about so many requests."""
-        while self.requests < requests:
-            yield await self._next(Player(self._sides, survey=True))
+    def add(self, other: "Totals") -> None:
+        """Add those of another process."""
+        self.random += other.random
+        self.all += other.all
+        self.sequences += other.sequences
+        self.forked += other.forked
+        self.seconds = max(self.seconds, other.seconds)
+        self.tolerated += other.tolerated
+        self.survey.merge(other.survey)
+        self.found += other.found
 
-    async def until_found(self, requests: int) -> Outcome | None:
-        """Return the smallest sequence that shows the first difference; None if there is none."""
-        while self.requests < requests:
-            outcome = await self._next(Player(self._sides))
-            if outcome.findings:
-                return await self._smallest(outcome)
-        return None
+    def unmet(self) -> list[str]:
+        """Return the deliberate differences that no request has met."""
+        names = [LEFT_BEHIND, *(one.name for one in DELIBERATE)]
+        return [name for name in names if not self.tolerated[name]]
 
-    async def _smallest(self, outcome: Outcome) -> Outcome:
-        kind = kind_of(outcome.findings[0])
-        last = Outcome()
-
-        async def shows(asks: list[Ask]) -> bool:
-            nonlocal last
-            again = await Player(self._sides, survey=True).repeat(asks)
-            again.findings = [each for each in again.findings if kind_of(each) == kind]
-            if again.findings:
-                last = again
-            return bool(again.findings)
-
-        await Shrinking(shows).smallest(outcome.sent)
-        return last if last.findings else outcome
-
-    def counts(self) -> str:
-        """Say how much was compared, and how often each deliberate difference was met."""
-        seconds = time.monotonic() - self._began
-        lines = [f"{count:8} {name}" for name, count in self.tolerated.most_common()]
+    def text(self) -> str:
+        """Return everything as it is shown."""
+        lines = [*self.found, self.survey.text(), "deliberate differences met:"]
+        lines += [f"{count:8} {name}" for name, count in self.tolerated.most_common()]
+        if self.random >= MANY and (unmet := self.unmet()):
+            lines.append(f"not met in this run: {', '.join(unmet)}")
         lines.append(
-            f"compared {self.requests} requests in {self.sequences} sequences "
-            f"({self.forked} of them until both had parted on purpose), {seconds:.0f} s"
+            f"compare: {self.random} random requests and {self.all - self.random} others in "
+            f"{self.sequences} sequences ({self.forked} ended early, where the two part), "
+            f"{self.seconds:.0f} s: {len(self.found) + len(self.survey.kinds)} kinds of differences"
         )
-        return "\n".join(lines)
+        return "\n".join(lines).lstrip()
+
+
+@contextlib.asynccontextmanager
+async def opened(task: Task) -> AsyncIterator[Sides]:
+    """Start all sides of a task. Raises AssertionError when ours has logged a traceback."""
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(sides.original(task.folder / "original"))
+        others = {
+            engine: stack.enter_context(sides.ours(database))
+            for engine, database in task.databases.items()
+        }
+        if not others:
+            others["original"] = stack.enter_context(sides.original(task.folder / "itself", "1"))
+        async with Sides.open(first.url, {name: it.url for name, it in others.items()}) as both:
+            yield both
+        for name in task.databases:
+            said = "".join(others[name].said)
+            assert "Traceback" not in said, f"{name}: {said[-5_000:]}"
+
+
+def play(task: Task) -> Totals:
+    """Carry a task out in this process."""
+    return asyncio.run(played(task))
+
+
+async def played(task: Task) -> Totals:
+    """Carry a task out: to its end, or to the first finding."""
+    totals = Totals()
+    began = time.monotonic()
+    async with opened(task) as both:
+        while totals.random < task.requests and not totals.found:
+            player = Player(both, survey=task.survey)
+            outcome = await player.generate((task.seed, totals.sequences), task.length)
+            totals.count(outcome)
+            if task.survey:
+                totals.survey.add(outcome)
+            elif outcome.findings:
+                totals.found.append(shown_differences(await smallest(both, outcome)))
+    totals.seconds = time.monotonic() - began
+    return totals
+
+
+async def smallest(both: Sides, outcome: Outcome) -> Outcome:
+    """Return the smallest sequence that shows the first difference that was found."""
+    kind = kind_of(outcome.findings[0])
+    best = outcome
+
+    async def shows(asks: list[Ask]) -> bool:
+        nonlocal best
+        again = await Player(both, survey=True).repeat(asks)
+        again.findings = [each for each in again.findings if kind_of(each) == kind]
+        if again.findings:
+            best = again
+        return bool(again.findings)
+
+    await Shrinking(shows).smallest(outcome.sent)
+    return best

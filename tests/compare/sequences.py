@@ -11,6 +11,7 @@ from typing import Any
 from tests.compare.asks import ADMIN, NOTHING, VERSION, Ask, Generation, Generations, plain
 from tests.e2e.fuzzer import (
     ACCEPTS,
+    AGGREGATES,
     BAD_VERSIONS,
     CLASSES,
     CONSUMERS,
@@ -183,6 +184,61 @@ class Sequence(Fuzzer):
                 (key, f"{value},{value}"),
             ]
         )
+
+    # Query strings that a microversion knows, mostly: refusals of whole queries teach little.
+
+    def _knows(self, since: int) -> bool:
+        return self._version >= since or self._rarely(0.02)
+
+    def _provider_query(self) -> list[tuple[str, str]]:
+        since = {"member_of": 3, "resources": 4, "in_tree": 14, "required": 18}
+        return [pair for pair in super()._provider_query() if self._knows(since.get(pair[0], 0))]
+
+    def _candidate_query(self) -> list[tuple[str, str]]:
+        suffixes = [""]
+        if self._knows(33):
+            suffixes += ["1", "2", "_A", "_B"]
+        elif self._knows(25):
+            suffixes += ["1", "2", "3"]
+        chosen = self.choice.sample(suffixes, min(len(suffixes), self.choice.choice([1, 1, 2, 3])))
+        bare = [suffix for suffix in chosen if suffix and self._knows(36) and self._rarely(0.15)]
+        pairs = []
+        for suffix in chosen:
+            if suffix not in bare:
+                pairs.append(("resources" + suffix, self._resources()))
+            for name, since, share, value in (
+                ("required", 17, 0.3, self._required),
+                ("member_of", 21, 0.2, self._member_of),
+                ("in_tree", 31, 0.1, self._one_provider),
+            ):
+                if self._knows(since) and self._rarely(share):
+                    pairs.append((name + suffix, value()))
+        named = [suffix for suffix in chosen if suffix]
+        if len(named) > 1 or (self._knows(25) and self._rarely(0.05)):
+            pairs.append(("group_policy", self.choice.choice(["none", "isolate"])))
+        if self._knows(36) and named and (bare or self._rarely(0.3)):
+            pairs.append(("same_subtree", ",".join(named)))
+        if self._knows(35) and self._rarely(0.15):
+            pairs.append(
+                ("root_required", self.choice.choice(["", "!"]) + self.choice.choice(TRAITS))
+            )
+        if self._knows(16) and self._rarely(0.3):
+            pairs.append(("limit", str(self.choice.choice([1, 2, 3, 10, 1_000]))))
+        return pairs
+
+    def _required(self) -> str:
+        forms = ["{}", "{},{}"]
+        if self._knows(22):
+            forms += ["!{}", "!{}", "{},!{}"]
+        if self._knows(39):
+            forms.append("in:{},{}")
+        return self.choice.choice(forms).format(*self.choice.sample(TRAITS, 2))
+
+    def _member_of(self) -> str:
+        forms = ["{}", "in:{},{}"]
+        if self._knows(32):
+            forms += ["!{}", "!in:{},{}"]
+        return self.choice.choice(forms).format(*self.choice.sample(AGGREGATES, 2))
 
     def _class(self) -> str:
         return self.choice.choice(NAMES if self._rarely(0.05) else CLASSES)

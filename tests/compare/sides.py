@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.compare.asks import Ask, Generations
+from tests.compare.asks import Ask, Generations, plain
+from tests.compare.differences import MODIFIED
 from tests.e2e.peer import Answer, Peer, head
 from tests.e2e.server import Server, serve
 
@@ -20,6 +21,7 @@ READY = re.compile(r"original: serving (?P<url>\S+)")
 RESET_ORIGINAL = head("POST", "/_original/reset", [], b"")
 RESET_OURS = head("POST", "/_testing/reset", [], b"{}")
 FORGET_ORPHANS = head("POST", "/_original/orphans", [], b"")
+STANDARD_TRAIT = plain("GET", "/traits/HW_CPU_X86_AVX2")
 GENERATIONS = head("GET", "/_original/generations", [], None)
 
 
@@ -52,16 +54,29 @@ def ours(database: Path | str) -> Iterator[Server]:
 
 @dataclass(slots=True)
 class Side:
-    """A connection to one server; `original`: it is the original."""
+    """A connection to one server; `original`: it is the original.
+
+    `beginning` is the time of the standard names: when its database was made.
+    """
 
     peer: Peer
     original: bool
+    beginning: str = ""
+
+    async def begin(self) -> None:
+        """Learn when its database was made."""
+        answer = await self.peer.send(STANDARD_TRAIT.bytes(Generations()))
+        self.beginning = answer.headers[MODIFIED]
 
     async def reset(self) -> None:
         """Empty its database."""
         request = RESET_ORIGINAL if self.original else RESET_OURS
         answer = await self.peer.send(request)
         assert answer.status in (200, 204), answer
+
+    async def send(self, ask: Ask, request: bytes) -> Answer:
+        """Send a request, which stands in `ask` as data."""
+        return await self.peer.send(request)
 
     async def forget_orphans(self) -> list[str]:
         """Remove the consumers that the original has left without allocations; return them."""
@@ -91,7 +106,10 @@ class Sides:
             for name, url in others.items():
                 peer = await stack.enter_async_context(Peer(url))
                 found[name] = Side(peer, name.startswith("original"))
-            yield cls(first, found)
+            both = cls(first, found)
+            for side in both.all:
+                await side.begin()
+            yield both
 
     @property
     def all(self) -> list[Side]:
@@ -109,7 +127,7 @@ class Sides:
     async def send(self, ask: Ask, known: Generations) -> tuple[Answer, dict[str, Answer]]:
         """Send a request to all; return the original's answer and the others' by name."""
         request = ask.bytes(known)
-        first, *others = await asyncio.gather(*(side.peer.send(request) for side in self.all))
+        first, *others = await asyncio.gather(*(side.send(ask, request) for side in self.all))
         return first, dict(zip(self.others, others, strict=True))
 
     async def forget_orphans(self) -> list[str]:

@@ -1,0 +1,151 @@
+"""The original's own defects, which Moorage does not copy; a predicate and a heading for each."""
+
+from typing import Any
+
+from tests.compare.candidates import REQUESTS, SUMMARIES, TREES_SINCE, providers_of
+from tests.compare.differences import Difference
+from tests.compare.exchange import Exchange
+from tests.compare.reasons import DETAIL, Deliberate
+from tests.compare.requests import (
+    amounts_asked,
+    amounts_in,
+    groups,
+    parameter,
+    suffix_of,
+    texts,
+)
+
+LEFT_BEHIND = "Consumers left behind"
+"""The player removes them from the original after each request, and counts how often."""
+
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+
+def _server_error(exchange: Exchange, difference: Difference) -> bool:
+    return exchange.theirs.status == 500 and exchange.ours.status < 500
+
+
+def _sql(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference.aspect == DETAIL
+        and exchange.ask.what == "POST /resource_providers/{provider}/inventories"
+        and "IntegrityError" in exchange.their_detail
+        and exchange.our_detail.startswith("Update conflict: ")
+    )
+
+
+def _newline(exchange: Exchange, difference: Difference) -> bool:
+    said = [*texts(exchange.body), exchange.ask.path.replace("%0A", "\n")]
+    return (
+        difference.aspect in ("status", DETAIL)
+        and exchange.ours.status == 400
+        and any(text.endswith("\n") for text in said)
+    )
+
+
+def _like_all(exchange: Exchange, difference: Difference) -> bool:
+    if exchange.ask.what != "GET /usages":
+        return False
+    if difference.aspect == DETAIL:
+        return bool(exchange.their_detail.replace("|^all|", "|^all$|") == exchange.our_detail)
+    kind = parameter(exchange.ask, "consumer_type")
+    return difference == Difference("status", 200, 400) and kind.startswith("all") and kind != "all"
+
+
+def _like(exchange: Exchange, difference: Difference) -> bool:
+    operator, _, prefix = parameter(exchange.ask, "name").partition(":")
+    if exchange.ask.what != "GET /traits" or operator != "startswith":
+        return False
+    if difference.aspect == "header last-modified":
+        return exchange.theirs.json() != exchange.ours.json()
+    surplus = set(exchange.theirs.json()["traits"]) - set(exchange.ours.json()["traits"])
+    return (
+        difference.aspect == "body /traits[]"
+        and bool(surplus)
+        and not any(name.startswith(prefix) for name in surplus)
+    )
+
+
+def _underscores(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference.aspect == "status"
+        and exchange.ours.status == 400
+        and any(
+            "_" in term.rpartition(":")[2]
+            for name, value in exchange.ask.pairs
+            if suffix_of(name, "resources") is not None
+            for term in value.split(",")
+        )
+        and "expected positive integer amount" in exchange.our_detail
+    )
+
+
+def _all_theirs(exchange: Exchange) -> list[Any]:
+    """Return all candidates of the original, also those that a limit hides."""
+    found: list[Any] = (exchange.unlimited or exchange.theirs).json()[REQUESTS]
+    return found
+
+
+def _too_much(exchange: Exchange, difference: Difference) -> bool:
+    if difference.aspect != "candidates":
+        return False
+    asked = amounts_asked(exchange.ask)
+    wrong = [_chosen(one) for one in _all_theirs(exchange) if amounts_in(one) != asked]
+    return (
+        all(amounts_in(one) != asked for one in difference.theirs)
+        and all(amounts_in(one) == asked for one in difference.ours)
+        and all(_chosen(one) in wrong for one in difference.ours)
+    )
+
+
+def _chosen(candidate: dict[str, Any]) -> Any:
+    """Return who gives what in a candidate, but not how much."""
+    return candidate.get("mappings") or set(providers_of(candidate))
+
+
+def _sharing_lost(exchange: Exchange, difference: Difference) -> bool:
+    if difference.aspect != "candidates" or difference.theirs or len(groups(exchange.ask)) < 2:
+        return False
+    summaries = exchange.ours.json()[SUMMARIES]
+    sharing = {uuid for uuid, of in summaries.items() if SHARES in of.get("traits", ())}
+    return all(sharing & set(providers_of(one)) for one in difference.ours)
+
+
+def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
+    pairs = exchange.ask.pairs
+    named = [s for name, value in pairs if name == "same_subtree" for s in value.split(",")]
+    given = {suffix_of(name, "resources") for name, _ in pairs}
+    bare = [suffix for suffix in named if suffix not in given]
+    return (
+        difference.aspect == "candidates"
+        and _all_theirs(exchange) == []
+        and any(_forbids_only(exchange, suffix) for suffix in bare)
+    )
+
+
+def _forbids_only(exchange: Exchange, suffix: str) -> bool:
+    said = [value for name, value in exchange.ask.pairs if name == "required" + suffix]
+    others = [
+        name for name, _ in exchange.ask.pairs if name in ("member_of" + suffix, "in_tree" + suffix)
+    ]
+    return not others and all(term.startswith("!") for value in said for term in value.split(","))
+
+
+def _surplus_summaries(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        difference.aspect == "summaries of no candidate" and (exchange.ask.minor or 0) < TREES_SINCE
+    )
+
+
+DEFECTS = [
+    Deliberate("Server errors", _server_error, forks=True),
+    Deliberate("SQL in a refusal", _sql),
+    Deliberate("Names that end with a newline", _newline, forks=True),
+    Deliberate("Consumer types that begin with `all`", _like_all),
+    Deliberate("Prefixes of traits as patterns", _like),
+    Deliberate("Underscores in amounts", _underscores),
+    Deliberate("Candidates that take too much", _too_much),
+    Deliberate("Groups that only forbid", _only_forbidden),
+    Deliberate("Candidates of sharing providers that are lost", _sharing_lost),
+    Deliberate("Summaries of no candidate", _surplus_summaries),
+]

@@ -1,0 +1,171 @@
+"""For each deliberate difference the smallest sequence of requests that shows it."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.compare.asks import NOTHING, VERSION, Ask, Generation, plain
+from tests.compare.defects import LEFT_BEHIND
+from tests.e2e.fuzzer import AGGREGATES, CONSUMERS, PROVIDERS
+from tests.e2e.hostile import Pairs, Raw
+
+HOST, CHILD, SHARER = PROVIDERS[0], PROVIDERS[1], PROVIDERS[9]
+CONSUMER = CONSUMERS[0]
+CANDIDATES = "/allocation_candidates"
+
+
+def with_header(ask: Ask, name: str, value: str) -> Ask:
+    """Return the request with a header set."""
+    others = tuple(pair for pair in ask.headers if pair[0] != name)
+    return replace(ask, headers=(*others, (name, value)))
+
+
+def provider(uuid: str = HOST, name: str = "host", parent: str | None = None) -> Ask:
+    """Make a provider."""
+    body = {"name": name, "uuid": uuid}
+    if parent is not None:
+        body["parent_provider_uuid"] = parent
+    return plain("POST", "/resource_providers", body=body)
+
+
+def part(method: str, name: str, uuid: str = HOST, body: Any = NOTHING) -> Ask:
+    """Ask for, or replace, what belongs to a provider."""
+    path = f"/resource_providers/{uuid}{name}"
+    return plain(method, path, body=body, template="/resource_providers/{provider}" + name)
+
+
+def offers(uuid: str = HOST, **totals: int) -> Ask:
+    """Give a provider its inventories."""
+    inventories = {name: {"total": total} for name, total in totals.items()}
+    body = {"resource_provider_generation": Generation(uuid), "inventories": inventories}
+    return part("PUT", "/inventories", uuid, body)
+
+
+def tagged(kind: str, names: list[str], uuid: str = HOST) -> Ask:
+    """Give a provider its traits or aggregates."""
+    body = {kind: names, "resource_provider_generation": Generation(uuid)}
+    return part("PUT", f"/{kind}", uuid, body)
+
+
+def claim(uuid: str = HOST, minor: int = 39, **more: Any) -> Ask:
+    """Take a processor from a provider."""
+    body: dict[str, Any] = {
+        "allocations": {uuid: {"resources": {"VCPU": 1}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": Generation(CONSUMER, consumer=True),
+        "consumer_type": "INSTANCE",
+    }
+    path = f"/allocations/{CONSUMER}"
+    return plain("PUT", path, minor, body | more, template="/allocations/{consumer}")
+
+
+def find(query: str, minor: int = 39) -> Ask:
+    """Ask for candidates."""
+    return plain("GET", f"{CANDIDATES}?{query}", minor)
+
+
+TREE = [provider(), provider(CHILD, "child", HOST), offers(VCPU=4), offers(CHILD, VCPU=16)]
+SHARED = [
+    provider(),
+    provider(SHARER, "sharer"),
+    offers(VCPU=4),
+    offers(SHARER, DISK_GB=8),
+    tagged("traits", ["MISC_SHARES_VIA_AGGREGATE"], SHARER),
+    tagged("aggregates", AGGREGATES[:1]),
+    tagged("aggregates", AGGREGATES[:1], SHARER),
+]
+
+SHARER_FIRST = [SHARED[1], SHARED[0], *SHARED[2:]]
+
+EXAMPLES: dict[str, list[Ask]] = {
+    "UUIDs in another spelling": [provider(), part("GET", "", HOST.upper())],
+    "Unknown names in queries": [
+        find("resources=VCPU:1&resources1=CUSTOM_NOSUCH:1"),
+    ],
+    "Mappings of the group without a suffix": [
+        provider(),
+        offers(VCPU=4),
+        claim(mappings={"": []}),
+    ],
+    "Empty names": [provider(), part("PUT", "", body={"name": ""})],
+    "Keys that stand twice": [
+        plain(
+            "POST",
+            "/resource_providers",
+            body=Pairs([("name", "a"), ("uuid", HOST), ("name", "b")]),
+        )
+    ],
+    "The character NUL": [provider(name="a\0b")],
+    "Spellings of the media type": [
+        with_header(provider(), "Content-Type", "APPLICATION/JSON"),
+    ],
+    "Spellings of microversions": [
+        with_header(plain("GET", "/resource_providers"), VERSION, "placement 1.1_0"),
+    ],
+    "Semicolons in queries": [plain("GET", "/resource_providers?name=a;uuid=b")],
+    "Addresses beyond ASCII": [
+        plain("GET", "/resource_classes/%C3%89", template="/resource_classes/{class}")
+    ],
+    "Accept without a media type": [
+        with_header(plain("GET", "/resource_providers"), "Accept", ",")
+    ],
+    "JSON that cannot be read": [
+        provider(),
+        part(
+            "POST",
+            "/inventories",
+            body={
+                "resource_class": "VCPU",
+                "total": 1,
+                "allocation_ratio": Raw(b"1e999"),
+            },
+        ),
+    ],
+    "Vary on every answer": [plain("GET", "/nothing")],
+    "HEAD": [plain("HEAD", "/resource_providers")],
+    "The order of sets": [plain("GET", "/traits")],
+    "The inventory that is missing": [
+        provider(),
+        provider(CHILD, "child"),
+        offers(VCPU=4),
+        claim(
+            allocations={
+                HOST: {"resources": {"VCPU": 1}},
+                CHILD: {"resources": {"DISK_GB": 1}},
+            }
+        ),
+    ],
+    "The order of summaries": [
+        *SHARER_FIRST,
+        find("resources_A=VCPU:1&resources=DISK_GB:1"),
+    ],
+    "Server errors": [find("resources=VCPU:99999999999999999999")],
+    "SQL in a refusal": [
+        provider(),
+        offers(VCPU=4),
+        part("POST", "/inventories", body={"resource_class": "VCPU", "total": 1}),
+    ],
+    "Names that end with a newline": [
+        plain("PUT", "/traits/CUSTOM_T%0A", template="/traits/{trait}")
+    ],
+    "Consumer types that begin with `all`": [
+        plain("GET", "/usages?project_id=project&consumer_type=allx")
+    ],
+    "Prefixes of traits as patterns": [plain("GET", "/traits?name=startswith:hw_")],
+    "Underscores in amounts": [find("resources=VCPU:1_0")],
+    LEFT_BEHIND: [claim()],
+    "Candidates that take too much": [*TREE, find("resources=VCPU:1&resources3=VCPU:1")],
+    "Candidates of sharing providers that are lost": [
+        *SHARED,
+        provider(CHILD, "other"),
+        tagged("aggregates", AGGREGATES[:1], CHILD),
+        tagged("traits", ["HW_CPU_X86_AVX2"]),
+        find("resources=DISK_GB:1&required_A=HW_CPU_X86_AVX2&same_subtree=_A"),
+    ],
+    "Summaries of no candidate": [*TREE, find("resources=VCPU:1&limit=1", minor=28)],
+    "Groups that only forbid": [
+        provider(),
+        offers(VCPU=4),
+        find("resources1=VCPU:1&required_A=!HW_CPU_X86_AVX2&same_subtree=1,_A&group_policy=none"),
+    ],
+}

@@ -1,0 +1,22 @@
+"""What a deliberate difference is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.compare.differences import Difference
+from tests.compare.exchange import Exchange
+
+DETAIL = "body /errors/0/detail"
+"""The aspect of a refusal's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliberate:
+    """A difference that is meant: its heading in the reference, and the predicate.
+
+    `forks`: after a change the two may be in different states, so the sequence ends there.
+    """
+
+    name: str
+    applies: Callable[[Exchange, Difference], bool]
+    forks: bool = False
