@@ -43,18 +43,18 @@ def test_what_was_changed_is_said(cli: Cli) -> None:
 
 def test_a_failure_is_json_where_json_was_asked_for(cli: Cli) -> None:
     """One object on one line of standard error, with the server's code; wrong usage, too."""
+    cli.lines("pool", "create", "taken", "--limit", "1")
+    cli.ask("taken")
     for exit_code, code, words in (
         (1, "pool_not_found", ("pool", "show", "nope")),
-        (4, "pool_exists", ("pool", "create", "plain", "--limit", "3")),
+        (4, "pool_exists", ("pool", "create", "taken", "--limit", "3")),
         (2, "usage", ("pool", "create", "new", "--limit", "many")),
         (2, "usage", ("pool", "create", "new", "--nonsense")),
         (2, "usage", ("lease", "status", "--handle", "")),
         (2, "pool_unknown", ("lease", "acquire", "--pool", "nope")),
-        (3, "timed_out", ("lease", "acquire", "--pool", "none", "--wait", "0")),
+        (3, "timed_out", ("lease", "acquire", "--pool", "taken", "--wait", "0")),
         (5, "unreachable", ("lease", "list", "--url", "http://127.0.0.1:1")),
     ):
-        for name in ("plain", "none"):
-            moorage("pool", "create", name, "--limit", "0", directory=cli.folder)
         done = moorage(*words, "--json", directory=cli.folder)
         assert (done.returncode, done.stdout) == (exit_code, ""), done.stderr
         (line,) = done.stderr.splitlines()
@@ -120,12 +120,13 @@ def test_a_pacing_comes_with_the_first_hold(cli: Cli) -> None:
     cli.answer("pool", "create", "unheld/auto", "--limit", "50")
     change = ["pool", "change", "unheld/auto"]
     paced = "changed unheld/auto: limit 50, hold 20m, paced: interval 24s, burst 5"
-    assert cli.lines(*change, "--quota", "5") == ["changed unheld/auto: limit 50, not paced"]
+    quota = "changed unheld/auto: limit 50, not paced, quota 5"
+    assert cli.lines(*change, "--quota", "5") == [quota]
     assert cli.lines(*change, "--hold", "20m") == [paced]
     assert cli.lines(*change, "--hold", "none") == ["changed unheld/auto: limit 50, not paced"]
     unpaced = "changed unheld/auto: limit 50, hold 20m, not paced"
     assert cli.lines(*change, "--hold", "20m", "--pacing", "none") == [unpaced]
-    assert cli.lines(*change, "--quota", "6") == [unpaced]
+    assert cli.lines(*change, "--quota", "6") == [f"{unpaced}, quota 6"]
     assert cli.lines(*change, "--hold", "10m") == [unpaced.replace("20m", "10m")]
     assert cli.lines(*change, "--hold", "20m", "--pacing", "auto") == [paced]
 
@@ -171,7 +172,7 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
 
 def test_leases_of_no_pool(cli: Cli) -> None:
     """A wrong name is refused as `pool show` refuses it; one without leases has none."""
-    for more in ([], ["--json"], ["--state", "ended"]):
+    for more in ([], ["--state", "ended"]):
         told = cli.refusal(1, "lease", "list", "--pool", "nosuch", *more)
         assert told == cli.refusal(1, "pool", "show", "nosuch")
     cli.answer("pool", "create", "unheld", "--limit", "1")
@@ -188,7 +189,7 @@ def test_outcomes_are_reported(cli: Cli) -> None:
     report = cli.answer("pool", "report", "told")
     assert (report["leases"], report["causes"]) == (1, {"released": 1})
     printed = cli.lines("pool", "report", "told")
-    assert printed[0] == "1 leases ended within the last 24 hours"
+    assert printed[0] == "1 lease ended within the last 24 hours"
     assert "limit\tstarts per minute\tok\tfailed\tthrottled" in printed
     done = moorage("lease", "outcome", first, "fine", directory=cli.folder)
     assert done.returncode == 2
@@ -215,7 +216,7 @@ def test_top_once(cli: Cli) -> None:
         (row,) = (row for row in rows if row[0] == "first")
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
-        assert row[6] == "first in line; limit: 1 of 1 units of first are held by admin (1)"
+        assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin (1)"
     told = {one["name"]: one["first"] for one in cli.answer("top")}
     assert told["first"]["id"] == high
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))

@@ -104,7 +104,7 @@ def test_a_resting_unit_says_for_how_long(world: World) -> None:
     world.release("x")
     world.ask("a")
     assert stands(world, "a").reason == (
-        "first in line; resting: 1 freed units of p, the first for 90 s"
+        "first in line; resting: 1 freed unit of p, the first for 90 s"
     )
     assert stands(world, "a").eta_seconds == (90, 90)
 
@@ -134,7 +134,7 @@ def test_over_the_limit(world: World) -> None:
     told = stands(world, "a")
     assert (told.code, told.reason) == (
         "over",
-        "first in line; over the limit: 2 of 1 units of p are held",
+        "first in line; over the limit: 2 of 1 unit of p are held",
     )
 
 
@@ -145,7 +145,7 @@ def test_a_large_ticket_is_told_what_it_lacks(world: World) -> None:
     world.ask("one")
     told = stands(world, "two")
     assert told.code == "limit"
-    assert told.reason == ("first in line; limit: 1 of 2 units of p are held; 2 are needed, 1 free")
+    assert told.reason == ("first in line; limit: 1 of 2 units of p is held; 2 are needed, 1 free")
     told = stands(world, "one")
     assert (told.code, told.reason) == ("set_aside", "1 ahead; 1 free, set aside for them")
 
@@ -158,7 +158,7 @@ def test_a_gang_is_told_which_pool_binds(world: World) -> None:
     world.ask("gang", {"p": 2, "q": 1})
     told = stands(world, "gang")
     assert (told.position, told.code) == (2, "ahead")
-    assert told.reason == "1 ahead in q; limit: 1 of 1 units of q are held; 2 of p set aside for it"
+    assert told.reason == "1 ahead in q; limit: 1 of 1 unit of q is held; 2 of p set aside for it"
 
 
 def test_capacity_is_what_the_ledger_said(world: World) -> None:
@@ -187,9 +187,7 @@ def test_slots_are_told_by_state(world: World) -> None:
     world.slots("s", "b", "c", state="dirty")
     world.ask("x", {"s": 1})
     world.ask("a", {"s": 1})
-    assert stands(world, "a").reason == (
-        "first in line; limit: 1 of 3 units of s are held, 2 dirty"
-    )
+    assert stands(world, "a").reason == ("first in line; limit: 1 of 3 units of s is held, 2 dirty")
     assert binding(world.facts, world.moment, world.facts.pools["s"], state="dirty") is None
 
 

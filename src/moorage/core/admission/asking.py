@@ -10,7 +10,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, SECOND, Lease, Need, Pool, Token
 from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.clock import Instant
-from moorage.core.counting import counted
+from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import (
@@ -136,13 +136,14 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
         elif units > limit_of(facts, pool):
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(units, 'unit')} wanted of pool {pool.name}, which has"
+                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, which has"
                 f" {limit_of(facts, pool)} in all",
             )
         elif pool.spec.quota is not None and units > pool.spec.quota:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(units, 'unit')} wanted of pool {pool.name}, of which one owner may hold"
+                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, of which"
+                f" one owner may hold"
                 f" {pool.spec.quota}",
             )
 
@@ -214,6 +215,7 @@ def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -
         if need.pool == pool.name and need.units > free.get(need.state, 0):
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(need.units, 'slot')} wanted of pool {pool.name}, which has"
+                f"{counted(need.units, 'slot')} {are(need.units)} wanted of pool {pool.name},"
+                f" which has"
                 f" {free.get(need.state, 0)} {need.state} that nobody holds",
             )

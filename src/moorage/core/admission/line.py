@@ -19,7 +19,7 @@ from moorage.core.admission.units import (
     resting,
     units_by_pool,
 )
-from moorage.core.counting import counted
+from moorage.core.counting import are, counted
 from moorage.core.ids import LeaseId
 
 HOLDERS_NAMED = 3
@@ -208,7 +208,7 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
         return f"paused: {name} grants nothing until it is resumed"
     if bar == "above_limit":
         return (
-            f"above the limit: {counted(units, 'unit')} of {name} {_are(units)} wanted, its limit"
+            f"above the limit: {counted(units, 'unit')} of {name} {are(units)} wanted, its limit"
             f" is now {limit_of(facts, pool)}; others go first until it is raised"
         )
     held = facts.held.get((name, ticket.owner), 0)
@@ -216,10 +216,6 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
         f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
         f" of {name}, and wants {units} more"
     )
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _bound(
@@ -273,7 +269,7 @@ def _full(
 ) -> Binding:
     limit, at = limit_of(facts, pool), moment.at
     units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
-    held = f"{units} {_are(pool.occupied)} held{_by(evidence, pool)}"
+    held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
     lacking = f"; {need.units} are needed, {max(0, free)} free" if need.units > 1 else ""
     if pool.occupied > limit:
         return Binding("over", f"over the limit: {held}{lacking}")

@@ -8,7 +8,7 @@ from moorage.core.admission.asking import check_duration, check_labels
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import SECOND, Moment, Pacing, Pool, PoolSpec, Rest
 from moorage.core.clock import Instant
-from moorage.core.counting import counted
+from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import (
     MAX_INT,
@@ -63,7 +63,8 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
     if pool.occupied or pool.waiting:
         raise Error(
             Code.POOL_IN_USE,
-            f"pool {name} is in use: {counted(pool.occupied, 'unit')} held, {pool.waiting} waiting",
+            f"pool {name} is in use: {counted(pool.occupied, 'unit')} {are(pool.occupied)} held,"
+            f" {counted(pool.waiting, 'ticket')} {are(pool.waiting)} waiting",
         )
     slots = {(name, slot): None for slot in facts.slots.get(name, {})}
     return Changes(pools={name: None}, slots=dict(slots)), None

@@ -10,6 +10,7 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from moorage.core.errors import Error
+from moorage.faces.auth.headers import token_of
 from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
 from moorage.faces.placement.problems import ProblemError, problem_of
@@ -38,6 +39,8 @@ OPEN_PATHS = ("", "/")
 
 Headers = list[tuple[bytes, bytes]]
 Body = bytes | list[bytes]
+
+WRONG_TOKEN = "The token that was shown is not valid here."
 
 log = logging.getLogger("moorage.placement")
 
@@ -131,7 +134,8 @@ class PlacementFace:
         if exchange.path not in OPEN_PATHS:
             caller = await self._authenticator.authenticate(exchange.headers)
             if caller is None:
-                raise ProblemError(HTTPStatus.UNAUTHORIZED, "")
+                shown = token_of(exchange.headers)
+                raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
         version = microversion.negotiate(exchange.headers.get(microversion.HEADER, ""))
         exchange.version = version
         _check_length(exchange.headers)
@@ -280,7 +284,7 @@ def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, b
     elif kind == negotiation.TEXT:
         body = problems.body_text(problem)
     elif problem.status == HTTPStatus.UNAUTHORIZED:
-        body = problems.body_unauthorized(problem)
+        body = problems.body_unauthorized(problem, exchange.request_id)
     else:
         body = problems.body_json(problem, exchange.request_id, exchange.version)
     shown = kind if kind == negotiation.JSON else f"{kind}; charset=UTF-8"

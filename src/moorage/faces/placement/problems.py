@@ -208,15 +208,22 @@ def body_text(problem: ProblemError) -> bytes:
     return f"{problem.status} {title_of(problem.status)}\n\n{_plain(_page(problem))}".encode()
 
 
-def body_unauthorized(problem: ProblemError) -> bytes:
-    """Return the body of a 401: it is made before the API proper and has a shape of its own."""
-    return msgspec.json.encode(
-        {
-            "message": _page(problem),
-            "code": f"{problem.status} {title_of(problem.status)}",
-            "title": title_of(problem.status),
-        }
-    )
+def body_unauthorized(problem: ProblemError, request_id: str) -> bytes:
+    """Return the body of a 401: it is made before the API proper and has a shape of its own.
+
+    The original's schemes never find a token wrong by themselves. Clients such as osc-placement
+    look for `errors` in every refusal, and fail without it: so with a detail it is there, too.
+    """
+    title = title_of(problem.status)
+    body: dict[str, Any] = {
+        "message": _page(problem),
+        "code": f"{problem.status} {title}",
+        "title": title,
+    }
+    if problem.detail:
+        told = {"status": problem.status, "title": title, "detail": problem.detail}
+        body["errors"] = [told | {"request_id": request_id}]
+    return msgspec.json.encode(body)
 
 
 def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
