@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # What `make e2e` runs: targets of their own.
-E2E := osc-placement nova
+E2E := osc-placement nova compare
 # Runs a command beside a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.cluster
 
@@ -50,7 +50,7 @@ test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the origina
 	$(MAKE) --no-print-directory conformance || failed=1; \
 	exit $$failed
 
-e2e: ## Run real clients' own functional tests against Moorage (about three minutes)
+e2e: ## Run real clients' own functional tests, then compare answers with the original's
 	@failed=0; \
 	for theme in $(E2E); do \
 		began=$$(date +%s); \
