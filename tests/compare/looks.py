@@ -10,6 +10,7 @@ WIDE = (
     "/resource_classes",
     "/traits?name=startswith:CUSTOM_",
     "/usages?project_id=project",
+    "/usages?project_id=other&consumer_type=all",
     "/usages?project_id=00000000-0000-0000-0000-000000000000",
 )
 

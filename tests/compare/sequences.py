@@ -117,6 +117,23 @@ class Sequence(Fuzzer):
     def _consumer_generation(self) -> Any:
         return Generation(self._consumer, consumer=True, off_by=self._off())
 
+    def _allocations(self) -> Any:
+        body = super()._allocations()
+        if "consumer_type" in body:
+            body["consumer_type"] = self.choice.choice(["INSTANCE", "INSTANCE", "MIGRATION", "A_1"])
+        if "project_id" in body and self._rarely(0.2):
+            body |= {"project_id": "other", "user_id": self.choice.choice(["user", "else"])}
+        return body
+
+    def _usage_query(self) -> list[tuple[str, str]]:
+        pairs = [("project_id", self.choice.choice(["project", "other"]))]
+        if self._rarely(0.3):
+            pairs.append(("user_id", self.choice.choice(["user", "else"])))
+        if self._knows(38) and self._rarely(0.5):
+            kinds = ["INSTANCE", "A_1", "all", "unknown", "instance"]
+            pairs.append(("consumer_type", self.choice.choice(kinds)))
+        return pairs
+
     def _off(self) -> int:
         return self.choice.choice([-1, 1, 5]) if self._rarely(0.03) else 0
 
