@@ -143,6 +143,13 @@ def test_anchors_that_are_too_many_to_stay_open_are_opened_again(
     assert len(anchors_of(cut)) == 12
 
 
+def test_an_empty_fleet_is_searched_from_any_start() -> None:
+    """Providers may all have gone since the search that says where to begin."""
+    query = CandidateQuery((group("", VCPU=1),))
+    for start in (Start(), Start(1, 0, 5)):
+        assert candidates(Builder().fleet, query, start).candidates == []
+
+
 class Others:
     """Changes a fleet between the pieces of a search, and remembers how it was."""
 

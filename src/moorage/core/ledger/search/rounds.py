@@ -102,6 +102,7 @@ class Rounds:
         """Visit all anchors once, from the start round to where it was."""
         blocks = list(self._fleet.blocks)
         if not blocks:
+            self.spans.append((0, 0))
             return
         first = start.block % len(blocks)
         row = self._row_of(start, blocks[first])
