@@ -3,6 +3,7 @@
 import pytest
 
 from moorage.core.errors import Code
+from moorage.core.ids import ProviderId
 from moorage.core.ledger import allocations
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Facts
@@ -276,11 +277,11 @@ def test_units_count_also_where_nothing_rises() -> None:
 
 
 def test_errors_in_their_order() -> None:
-    """Consumer generation, unknown things, missing inventory and units, then capacity."""
+    """Consumer generation, unknown things, then what there is no room for."""
     known = fleet()
     add_provider(known, P3)
     wishes = [
-        ({P1: {"VCPU": 99}, P2: {"MEMORY_MB": 1}}, Code.INVENTORY_MISSING),
+        ({P1: {"VCPU": 99}, P2: {"MEMORY_MB": 1}}, Code.CAPACITY_EXCEEDED),
         ({P1: {"VCPU": 99}, P2: {"CUSTOM_NO": 1}}, Code.CLASS_UNKNOWN),
         ({P1: {"VCPU": 99}, C3: {"VCPU": 1}}, Code.PROVIDER_UNKNOWN),
     ]
@@ -289,6 +290,25 @@ def test_errors_in_their_order() -> None:
             claim(known, request(C1, wish))  # type: ignore[arg-type]  # C3 is no provider on purpose
         with Refused(Code.CONSUMER_GENERATION):
             claim(known, request(C1, wish, 7))  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        ({P1: {"VCPU": 9, "NOTHING": 1}}, Code.CAPACITY_EXCEEDED),
+        ({P1: {"NOTHING": 1, "VCPU": 9}}, Code.INVENTORY_MISSING),
+        ({P1: {"VCPU": 9}, P2: {"DISK_GB": MAX_INT + 1}}, Code.CAPACITY_EXCEEDED),
+        ({P1: {"DISK_GB": MAX_INT + 1}, P2: {"VCPU": 9}}, Code.UNITS_VIOLATED),
+    ],
+)
+def test_the_first_amount_that_cannot_be_had_is_told(
+    wish: dict[ProviderId, dict[str, int]], code: Code
+) -> None:
+    """Clients read the refusal of several faults as the original words it: in their own order."""
+    known = fleet()
+    add_class(known, "NOTHING")
+    with Refused(code):
+        claim(known, request(C1, wish))
 
 
 def test_delete_gives_everything_back_and_touches_no_provider() -> None:

@@ -89,8 +89,7 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     check_classes(facts, requests)
     shift = shift_of(facts, requests)
     stock = stock_of(facts, shift)
-    check_amounts(requests, stock)
-    check_capacity(shift, stock)
+    check_room(requests, shift, stock)
     changes = Changes(consumers=consumers_after(facts, now, requests))
     changes.inventories.update(used_after(shift, stock, now))
     for uuid in providers_touched(facts, requests):
@@ -177,12 +176,18 @@ def stock_of(
     return stock
 
 
-def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
-    """Raise INVENTORY_MISSING or UNITS_VIOLATED for any single amount that cannot be had."""
+def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> None:
+    """Raise INVENTORY_MISSING, UNITS_VIOLATED or CAPACITY_EXCEEDED for what cannot be had.
+
+    The first amount counts for which there is no room, together with those before it. A state
+    that is over capacity already may be kept or lowered.
+    """
+    taken: dict[tuple[ProviderId, str], int] = {}
     for request in requests:
         for uuid, amounts in request.allocations.items():
             for name, amount in amounts.items():
-                inventory = stock.get((uuid, name))
+                key = uuid, name
+                inventory = stock.get(key)
                 if inventory is None:
                     raise MisfitError(
                         Code.INVENTORY_MISSING,
@@ -192,17 +197,10 @@ def check_amounts(requests: list[ConsumerRequest], stock: Stock) -> None:
                     )
                 if not admits(inventory, amount):
                     raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")
-
-
-def check_capacity(shift: Shift, stock: Stock) -> None:
-    """Raise CAPACITY_EXCEEDED where usage would rise above the capacity.
-
-    A state that is over capacity already may be kept or lowered.
-    """
-    for key in shift.taken:
-        net = shift.net(key)
-        if net > 0 and not has_room(stock[key], net):
-            raise _refused(Code.CAPACITY_EXCEEDED, key[1], key[0], "exceed the capacity")
+                taken[key] = taken.get(key, 0) + amount
+                net = taken[key] - shift.given.get(key, 0)
+                if net > 0 and not has_room(inventory, net):
+                    raise _refused(Code.CAPACITY_EXCEEDED, name, uuid, "exceed the capacity")
 
 
 def consumers_after(

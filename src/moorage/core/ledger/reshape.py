@@ -42,8 +42,7 @@ def reshape(
     offered = {key: inventory for key, inventory in final.items() if inventory is not None}
     # A class that is dropped counts as it was, so that whoever takes it is told that it is in use.
     stock = allocations.stock_of(facts, shift, offered)
-    allocations.check_amounts(requests, stock)
-    allocations.check_capacity(shift, stock)
+    allocations.check_room(requests, shift, stock)
     _check_dropped(facts, final, shift)
     stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
     changes = Changes(inventories=final)
