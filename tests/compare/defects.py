@@ -57,7 +57,7 @@ def _like(exchange: Exchange, difference: Difference) -> bool:
     if exchange.ask.what != "GET /traits" or operator != "startswith":
         return False
     if difference.aspect == "header last-modified":
-        return exchange.theirs.json() != exchange.ours.json()
+        return bool(exchange.theirs.json() != exchange.ours.json())
     surplus = set(exchange.theirs.json()["traits"]) - set(exchange.ours.json()["traits"])
     return (
         difference.aspect == "body /traits[]"
@@ -124,11 +124,15 @@ def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _forbids_only(exchange: Exchange, suffix: str) -> bool:
-    said = [value for name, value in exchange.ask.pairs if name == "required" + suffix]
-    others = [
-        name for name, _ in exchange.ask.pairs if name in ("member_of" + suffix, "in_tree" + suffix)
-    ]
-    return not others and all(term.startswith("!") for value in said for term in value.split(","))
+    stems = ("required", "member_of", "in_tree")
+    said = [value for name, value in exchange.ask.pairs if name in {s + suffix for s in stems}]
+    terms = [term for value in said for term in _terms(value)]
+    return bool(terms) and all(term.startswith("!") for term in terms)
+
+
+def _terms(value: str) -> list[str]:
+    """Return what a parameter lists; one `!in:` forbids all that follow."""
+    return [value] if value.startswith(("in:", "!in:")) else value.split(",")
 
 
 def _surplus_summaries(exchange: Exchange, difference: Difference) -> bool:

@@ -7,6 +7,7 @@ wrong is in `defects`.
 
 import re
 
+from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX
 from tests.compare.defects import DEFECTS
 from tests.compare.differences import ABSENT, Difference
 from tests.compare.exchange import Exchange
@@ -16,6 +17,10 @@ from tests.compare.requests import groups, keys_below, odd_uuids, odd_version, t
 MISSING = re.compile(
     r"Unable to allocate inventory: Inventory for '(?P<classes>[^']*)' on resource provider "
     r"'(?P<providers>[^']*)' invalid\."
+)
+ONE_FAULT = re.compile(
+    r"Unable to allocate inventory: (Inventory|Unable to create allocation) for '(?P<name>[^']*)' "
+    r"on resource provider '(?P<provider>[^']*)'.*"
 )
 LISTS_OF_SETS = {
     "GET /traits": r"order /traits\[\]",
@@ -141,7 +146,8 @@ def _head(exchange: Exchange, difference: Difference) -> bool:
 
 def _order_of_sets(exchange: Exchange, difference: Difference) -> bool:
     pattern = LISTS_OF_SETS.get(exchange.ask.what)
-    return pattern is not None and bool(re.fullmatch(pattern, difference.aspect))
+    listed = pattern is not None and bool(re.fullmatch(pattern, difference.aspect))
+    return listed or _one_of_several_uuids(exchange, difference)
 
 
 def _order_of_summaries(exchange: Exchange, difference: Difference) -> bool:
@@ -154,13 +160,38 @@ def _order_of_summaries(exchange: Exchange, difference: Difference) -> bool:
 
 def _which_inventory(exchange: Exchange, difference: Difference) -> bool:
     theirs = MISSING.fullmatch(exchange.their_detail)
-    ours = MISSING.fullmatch(exchange.our_detail)
+    ours = ONE_FAULT.fullmatch(exchange.our_detail)
     if difference.aspect != DETAIL or theirs is None or ours is None:
         return False
     said = set(texts(exchange.body))
     several = "," in theirs["classes"] + theirs["providers"]
+    return several and {ours["name"], ours["provider"]} <= said
+
+
+def _one_of_several_uuids(exchange: Exchange, difference: Difference) -> bool:
+    """A list of UUIDs is a set there: any wrong one is told, here it is the first."""
+    stem = (
+        "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s)"
+    )
+    theirs, ours = exchange.their_detail, exchange.our_detail
     return (
-        several and ours["classes"] in theirs["classes"].split(", ") and ours["providers"] in said
+        difference.aspect == DETAIL
+        and theirs.startswith(stem)
+        and ours.startswith(stem)
+        and any(
+            {theirs.partition(" Got: ")[2], ours.partition(" Got: ")[2]} <= set(value.split(","))
+            for value in (value.lstrip("!").removeprefix("in:") for _, value in exchange.ask.pairs)
+        )
+    )
+
+
+def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
+    sent = exchange.ask.bytes(exchange.known).partition(b"\r\n\r\n")[2]
+    return (
+        difference.aspect == DETAIL
+        and len(sent) > EXPLAINED_BYTES_MAX
+        and exchange.their_detail.startswith("JSON does not validate: ")
+        and exchange.our_detail.startswith("JSON does not validate: ")
     )
 
 
@@ -182,6 +213,7 @@ CHOICES = [
     Deliberate("The order of sets", _order_of_sets),
     Deliberate("The order of summaries", _order_of_summaries),
     Deliberate("The inventory that is missing", _which_inventory),
+    Deliberate("Refusals of long bodies", _long_bodies),
 ]
 
 DELIBERATE = [*CHOICES, *DEFECTS]

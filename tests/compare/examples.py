@@ -19,9 +19,9 @@ def with_header(ask: Ask, name: str, value: str) -> Ask:
     return replace(ask, headers=(*others, (name, value)))
 
 
-def provider(uuid: str = HOST, name: str = "host", parent: str | None = None) -> Ask:
+def provider(uuid: str = HOST, name: str = "host", parent: str | None = None, **more: Any) -> Ask:
     """Make a provider."""
-    body = {"name": name, "uuid": uuid}
+    body = {"name": name, "uuid": uuid, **more}
     if parent is not None:
         body["parent_provider_uuid"] = parent
     return plain("POST", "/resource_providers", body=body)
@@ -135,6 +135,7 @@ EXAMPLES: dict[str, list[Ask]] = {
             }
         ),
     ],
+    "Refusals of long bodies": [provider(**{"x" * 10_000: 1})],
     "The order of summaries": [
         *SHARER_FIRST,
         find("resources_A=VCPU:1&resources=DISK_GB:1"),
