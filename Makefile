@@ -8,6 +8,7 @@ CLIENT_VENV := .venv-client
 ORIGINAL_VENV := .venv-original
 OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
+GENERATORS_VENV := .venv-generators
 SOURCES := src tests bench
 # Two workers by default: the numbers of processes that the tests start fit two cores.
 WORKERS ?= 2
@@ -15,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # What `make e2e` runs: targets of their own.
-E2E := osc-placement nova compare
+E2E := osc-placement nova compare generators
 # Runs a command beside a PostgreSQL in a folder.
 CLUSTER := $(BIN)/python -m tests.cluster
 
@@ -31,7 +32,7 @@ endef
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres test e2e osc-placement nova compare environments check bench soak mutate \
+.PHONY: help run run-postgres test e2e osc-placement nova generators compare environments check bench soak mutate \
 	conformance client format zipapp lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -65,6 +66,10 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
+# Clients made from the native API's description by two generators, used on a server.
+generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp
+	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage
+
 check: $(VENV)/dev.stamp ## Check style, types, imports and the floor plan
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -77,7 +82,7 @@ conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run OpenStack Placem
 
 environments: ## Build all environments of the tests, several at a time
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare $(ARGS)
@@ -138,6 +143,10 @@ $(OSC_PLACEMENT_VENV)/stamp: tests/clients/requirements-osc-placement.lock scrip
 
 $(NOVA_VENV)/stamp: tests/clients/requirements-nova.lock scripts/environment
 	scripts/environment $(NOVA_VENV) tests/clients/requirements-nova.lock
+	@touch $@
+
+$(GENERATORS_VENV)/stamp: tests/generators/requirements.lock scripts/environment
+	scripts/environment $(GENERATORS_VENV) tests/generators/requirements.lock
 	@touch $@
 
 $(ORIGINAL_VENV)/stamp: bench/requirements.lock scripts/environment

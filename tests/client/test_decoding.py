@@ -30,7 +30,7 @@ def test_answers_are_decoded_at_every_depth() -> None:
 
 def test_ranges_are_decoded() -> None:
     """A pair stays a pair."""
-    told = {"position": 2, "eta_seconds": [1, 2.5], "code": "c", "reason": "r"}
+    told = {"position": 2, "eta_seconds": [1, 2.5], "overdue": False, "code": "c", "reason": "r"}
     assert decode(Waiting, told).eta_seconds == (1, 2.5)
     assert decode(Waiting, {**told, "eta_seconds": None}).eta_seconds is None
     with pytest.raises(UndecodableError):
@@ -51,7 +51,9 @@ def test_values_of_changes_are_typed() -> None:
     """A known kind has its type, an unknown one stays as it is, and what is gone is None."""
     told: dict[str, Any] = {"revision": 1, "n": 0, "kind": "tags", "key": "k", "value": None}
     assert change_decode(told).value is None
-    tags = {"traits": ["T"], "aggregates": [], "updated_at": 5}
-    assert change_decode({**told, "value": tags}).value == TagsValue(**tags)
+    at = "2026-01-02T03:04:05.000006Z"
+    tags: dict[str, Any] = {"traits": ["T"], "aggregates": [], "updated_at": at}
+    typed = TagsValue(**{**tags, "updated_at": datetime.fromisoformat(at)})
+    assert change_decode({**told, "value": tags}).value == typed
     later = {**told, "kind": "newer", "value": tags}
     assert change_decode(later) == Change(revision=1, n=0, kind="newer", key="k", value=tags)

@@ -65,7 +65,7 @@ def test_a_lease_is_read() -> None:
     lease = lease_of(told())
     assert (lease.pools, lease.slot_names) == (("a", "b"), ["a-7", "b-1", "b-2"])
     assert (lease.expires_at, lease.ttl, lease.hold) == ("2026-01-02T00:00:00Z", 60.0, None)
-    waiting = wire.Waiting(position=3, eta_seconds=(1.0, 2.5), code="c", reason="r")
+    waiting = wire.Waiting(position=3, eta_seconds=(1.0, 2.5), overdue=False, code="c", reason="r")
     ticket = lease_of(told(state="waiting", waiting=msgspec.to_builtins(waiting)))
     assert ticket.waiting == Waiting(3, (1.0, 2.5), "r")
 

@@ -98,7 +98,7 @@ def _found(
 
 def _row(lease: Lease) -> list[str]:
     until = lease.ended_at or _first(lease.expires_at, lease.hold_until)
-    remark = lease.cause or ("unheard" if lease.unheard else "")
+    remark: str = lease.cause or ("unheard" if lease.unheard else "")
     if lease.waiting is not None:
         remark = lease.waiting.reason
     return [

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from moorage.wire.pages import PageAsked
+from moorage.wire.words import Cause, Expire, OnRetry, Result, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class PoolWanted:
     quota: int | None = None
     queue_max: int = 10_000
     labels: dict[str, str] = field(default_factory=dict)
-    on_retry: Literal["keep", "requeue"] = "keep"
-    expire: Literal["free", "keep"] = "free"
+    on_retry: OnRetry = "keep"
+    expire: Expire = "free"
     generation: int | None = None
     """Refuse if the pool's generation is another one; 0: if there is one. Null: whatever is."""
 
@@ -64,8 +65,8 @@ class Pool:
     quota: int | None
     queue_max: int
     labels: dict[str, str]
-    on_retry: str
-    expire: str
+    on_retry: OnRetry
+    expire: Expire
     generation: int
     paused: bool
     occupied: int
@@ -142,7 +143,7 @@ class Waiting:
 
     position: int
     eta_seconds: tuple[float, float] | None
-    overdue: bool = False
+    overdue: bool
     code: str
     reason: str
 
@@ -160,7 +161,7 @@ class Lease:
     id: str
     key: str
     owner: str
-    state: str
+    state: State
     needs: list[NeedWanted]
     slots: dict[str, list[str]]
     labels: dict[str, str]
@@ -173,9 +174,9 @@ class Lease:
     expires_at: datetime | None
     hold_until: datetime | None
     ended_at: datetime | None
-    cause: str | None
+    cause: Cause | None
     detail: str
-    outcome: str | None
+    outcome: Result | None
     unheard: bool
     token: str | None
     waiting: Waiting | None
@@ -195,7 +196,7 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner."""
 
     pool: str | None = None
-    state: Literal["waiting", "granted", "ended"] | None = None
+    state: State | None = None
     owner: str | None = None
 
 
@@ -238,7 +239,7 @@ class RevokeWanted:
 class OutcomeWanted(HolderProof):
     """What became of what was started; the first that is told counts."""
 
-    result: Literal["ok", "failed", "throttled"]
+    result: Result
     detail: str = ""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from moorage.wire.words import Cause, Expire, OnRetry, Result, State
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderValue:
@@ -91,8 +93,8 @@ class PoolSpecValue:
     quota: int | None
     queue_max: int
     labels: dict[str, str]
-    on_retry: str
-    expire: str
+    on_retry: OnRetry
+    expire: Expire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,7 @@ class LeaseValue:
     owner: str
     key: str
     needs: list[NeedValue]
-    state: str
+    state: State
     priority: int
     arrival: int
     ttl: float | None
@@ -157,9 +159,9 @@ class LeaseValue:
     hold_until: datetime | None
     slots: dict[str, list[str]]
     ended_at: datetime | None
-    cause: str | None
+    cause: Cause | None
     detail: str
-    outcome: str | None
+    outcome: Result | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,7 @@ class OutcomeValue:
     lease: str
     pool: str
     at: datetime
-    result: str
+    result: Result
     detail: str
     limit: int
     occupied: int

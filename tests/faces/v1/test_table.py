@@ -11,7 +11,7 @@ import pytest
 from moorage.core.errors import Code
 from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode, query_decode
-from moorage.faces.v1.openapi import template_of
+from moorage.faces.v1.openapi import encoded, template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import VARIABLE, Route, Table
@@ -67,6 +67,37 @@ def test_roles_by_what_policies_see(
     caller = Caller("someone", project, frozenset(seen))
     assert roles.role_of(caller) is role
     assert roles.project_of(caller, role) == bound
+
+
+def test_generators_of_clients_can_read_the_description() -> None:
+    """What some of them stumble on is not in it; names of operations are for people, and unique.
+
+    `make generators` runs two of them.
+    """
+    document = json.loads(encoded(ROUTES))
+    assert not any(word in json.dumps(document) for word in ('"prefixItems"', '"items": false'))
+    waiting = document["components"]["schemas"]["Waiting"]
+    assert waiting["properties"]["eta_seconds"]["anyOf"][0] == {
+        "type": "array",
+        "minItems": 2,
+        "maxItems": 2,
+        "items": {"type": "number"},
+    }
+    lease = document["components"]["schemas"]["Lease"]["properties"]
+    assert lease["state"]["enum"] == ["ended", "granted", "waiting"]
+    assert lease["asked_at"]["format"] == "date-time"
+    assert {one["format"] for one in lease["ended_at"]["anyOf"] if "format" in one} == {"date-time"}
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    names = [one["operationId"] for one in operations]
+    assert len(set(names)) == len(names) == len(ROUTES)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) for name in names)
+    assert {"create_lease", "list_leases", "get_pool", "watch", "explain"} <= {*names}
+    assert {tag for one in operations for tag in one["tags"]} == {
+        tag["name"] for tag in document["tags"]
+    }
+    for name, schema in document["components"]["schemas"].items():
+        assert schema.get("description"), name
+        assert "\n  " not in schema["description"], name
 
 
 def test_roles_that_mean_nothing() -> None:

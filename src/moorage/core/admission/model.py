@@ -1,11 +1,10 @@
 """The values of admission, as they are after a change. All immutable; times are microseconds."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.wire import words
 
 FREE = "free"
 """The state of a slot that anybody may be granted."""
@@ -19,14 +18,9 @@ SECOND = 1_000_000
 RENEWALS = 3
 """How often a holder renews its lease within a TTL."""
 
-State = Literal["waiting", "granted", "ended"]
-"""A ticket waits; it becomes a lease by being granted; either ends."""
-
-Cause = Literal["released", "hold_over", "ttl_over", "revoked", "withdrawn", "unheard", "retried"]
-"""Why a lease has ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
-
-Result = Literal["ok", "failed", "throttled"]
-"""What became of a start."""
+State = words.State
+Cause = words.Cause
+Result = words.Result
 
 
 class Timeline(Struct, frozen=True):
@@ -96,8 +90,8 @@ class PoolSpec(Struct, frozen=True):
     """Units that one owner may hold."""
     queue_max: int = 10_000
     labels: dict[str, str] = {}
-    on_retry: Literal["keep", "requeue"] = "keep"
-    expire: Literal["free", "keep"] = "free"
+    on_retry: words.OnRetry = "keep"
+    expire: words.Expire = "free"
 
 
 class Rest(Struct, frozen=True):

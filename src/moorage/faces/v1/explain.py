@@ -1,6 +1,7 @@
 """Explanations: why nothing is found."""
 
-from moorage.core.ledger.search.explain import Explanation, Step, explain
+from moorage.core.ledger.search.explain import Explanation, Step
+from moorage.core.ledger.search.explain import explain as explained
 from moorage.core.ledger.search.words import check_known
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import query_of
@@ -16,14 +17,14 @@ from moorage.wire.ledger import (
 )
 
 
-async def read(request: Request[None, ExplainAsked]) -> Explained:
+async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
     """Explain the question in the address."""
     return await _explained(
         request.service, body_decode(request.parameters.query.encode(), Question)
     )
 
 
-async def ask(request: Request[Question, None]) -> Explained:
+async def explain(request: Request[Question, None]) -> Explained:
     """Explain the question in the body."""
     return await _explained(request.service, request.body)
 
@@ -35,7 +36,7 @@ ROUTES = (
         role=Role.READER,
         projects=True,
         summary="Tell why nothing is found for a question, and what comes nearest.",
-        handler=read,
+        handler=explain_query,
         parameters=ExplainAsked,
         answer=Explained,
     ),
@@ -45,7 +46,7 @@ ROUTES = (
         role=Role.READER,
         projects=True,
         summary="As `GET`, for questions that are too long for an address.",
-        handler=ask,
+        handler=explain,
         body=Question,
         answer=Explained,
     ),
@@ -57,7 +58,7 @@ async def _explained(service: Service, asked: Question) -> Explained:
     fleet = await service.index.current()
     check_known(fleet, query)
     await service.turns.taken()
-    return shown(explain(fleet, query))
+    return shown(explained(fleet, query))
 
 
 def shown(told: Explanation) -> Explained:

@@ -3,11 +3,13 @@
 Source: the OpenAPI Specification 3.1.
 """
 
+import inspect
 import re
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from http import HTTPStatus
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -25,6 +27,23 @@ _DESCRIPTION = (
     "What Placement has no words for, and the administration of Moorage. "
     "`x-role` is the least role that may call; the order is reader, user, service, operator, admin."
 )
+
+_TAGS = {
+    "tokens": "Who may call.",
+    "database": "Backups and checks.",
+    "audit": "Who did what to Moorage itself.",
+    "providers": "The fleet.",
+    "claims": "Places in the ledger, chosen by the server.",
+    "explain": "Why nothing is found.",
+    "pools": "Named limits.",
+    "leases": "Units of pools: waited for, held, given back.",
+    "watch": "Every committed change.",
+    "openapi": "This document.",
+}
+"""Groups of operations by the first segment of their paths."""
+
+_VERBS = {"page": "list", "index": "list", "read": "get", "told": "get"}
+"""Names of operations for the names of their handlers, where these are others."""
 
 _SEVERAL = "It may contain slashes; they can be sent as they are."
 
@@ -62,6 +81,8 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
     found = dict(zip(map(_key, types), schemas, strict=True))
     _describe_values(components)
+    for kind in _dataclasses(types):
+        _describe(components[kind.__name__], kind)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(template_of(route.path), {})[route.method.lower()] = _operation(
@@ -70,6 +91,7 @@ def _document(routes: list[Route]) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Moorage", "version": __version__, "description": _DESCRIPTION},
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
@@ -98,6 +120,35 @@ def _parameter_types(route: Route) -> dict[str, Any]:
     return {} if route.parameters is None else get_type_hints(route.parameters)
 
 
+def _dataclasses(types: Iterable[Any]) -> Iterator[Any]:
+    """Yield every dataclass that is one of these types or a part of one, once."""
+    rest, seen = list(types), set()
+    while rest:
+        kind = rest.pop()
+        rest += get_args(kind)
+        if is_dataclass(kind) and kind not in seen:
+            seen.add(kind)
+            rest += get_type_hints(kind).values()
+            yield kind
+
+
+def _describe(schema: dict[str, Any], kind: Any) -> None:
+    """Say of a dataclass what msgspec does not, in words that generators of clients know.
+
+    Few of them know tuples: what has two members of one kind is a list of two.
+    """
+    schema["description"] = inspect.getdoc(kind) or ""
+    for name, hint in get_type_hints(kind).items():
+        told = schema["properties"][name]
+        for one in (told, *told.get("anyOf", ())):
+            if datetime in (hint, *get_args(hint)) and one.get("type") == "string":
+                one["format"] = "date-time"
+            if "prefixItems" in one:
+                first, *others = one.pop("prefixItems")
+                assert all(other == first for other in others), f"{kind.__name__}.{name}"
+                one["items"] = first
+
+
 def _describe_values(components: dict[str, Any]) -> None:
     """Say what a change's value can be: a kind decides which."""
     named = sorted({kind.__name__ for kind in VALUES.values() if kind is not str})
@@ -114,6 +165,7 @@ def _describe_values(components: dict[str, Any]) -> None:
 def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
+        "tags": [_tag(route)],
         "summary": route.summary,
         "x-role": None if route.role is None else route.role.value,
         "security": [] if route.role is None else [{"token": []}, {"bearer": []}],
@@ -121,16 +173,25 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         "responses": {**_answer(route, schemas), "default": _problem(schemas)},
     }
     if route.parameters is not None:
-        operation["description"] = (route.parameters.__doc__ or "").strip()
+        operation["description"] = inspect.getdoc(route.parameters) or ""
     if route.body is not None:
         content = {"application/json": {"schema": schemas[_key(route.body)]}}
         operation["requestBody"] = {"required": not route.body_optional, "content": content}
     return operation
 
 
+def _tag(route: Route) -> str:
+    return re.split(r"\W", route.path.removeprefix("/v1/"), maxsplit=1)[0]
+
+
 def _operation_id(route: Route) -> str:
-    words = [word for word in re.split(r"\W+", route.path.removeprefix("/v1")) if word]
-    return "_".join([route.method.lower(), *words])
+    """Return what generated clients call it: `create_pool`, `list_leases`, `watch`."""
+    tag, name = _tag(route), route.handler.__name__
+    if tag in name:
+        return name
+    verb = _VERBS.get(name, name)
+    several = verb == "list" or route.bulk
+    return f"{verb}_{tag if several else tag.removesuffix('s')}"
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:

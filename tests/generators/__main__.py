@@ -1,0 +1,142 @@
+"""Clients made from docs/reference/openapi.json by two generators, used on a real server.
+
+Run by `make generators`, in an environment of its own. A document that generators are known not to
+read is tried, too: it must fail, or this proves nothing.
+"""
+
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.e2e.server import serve
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs/reference/openapi.json"
+PROGRAMS = Path(sys.executable).parent
+SECONDS = 300
+POOL = "install/azure-4"
+
+Generator = Callable[[Path, Path], list[str]]
+
+
+def client(document: Path, folder: Path) -> list[str]:
+    """Return the command of the generator of a whole client, which is made in a package."""
+    where = ["--path", str(document), "--output-path", str(folder / "generated")]
+    return ["openapi-python-client", "generate", *where, "--meta", "none", "--fail-on-warning"]
+
+
+def models(document: Path, folder: Path) -> list[str]:
+    """Return the command of the generator of types, which are made in a module."""
+    where = ["--input", str(document), "--output", str(folder / "types_generated.py")]
+    kinds = ["--input-file-type", "openapi", "--output-model-type", "pydantic_v2.BaseModel"]
+    return ["datamodel-codegen", *where, *kinds, "--disable-warnings"]
+
+
+def generate(generator: Generator, document: Path, folder: Path) -> str | None:
+    """Run a generator; return what it says if it fails."""
+    program, *words = generator(document, folder)
+    done = subprocess.run(
+        [str(PROGRAMS / program), *words],
+        env={"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.stdout if done.returncode else None
+
+
+def spoilt(folder: Path) -> Path:
+    """Return a document with a tuple, in the form of JSON Schema that generators stumble on."""
+    told = json.loads(DOCUMENT.read_text())
+    eta = told["components"]["schemas"]["Waiting"]["properties"]["eta_seconds"]["anyOf"][0]
+    eta |= {"prefixItems": [eta["items"], eta["items"]], "items": False}
+    path = folder / "spoilt.json"
+    path.write_text(json.dumps(told))
+    return path
+
+
+def use_client(url: str, token: str) -> None:
+    """Make a pool, fill it, wait for it, and be refused: all by generated code."""
+    generated = importlib.import_module("generated")
+    types = importlib.import_module("generated.models")
+
+    def call(tag: str, operation: str, *arguments: Any, **more: Any) -> Any:
+        found = importlib.import_module(f"generated.api.{tag}.{operation}")
+        return found.sync(*arguments, client=caller, **more)
+
+    with generated.AuthenticatedClient(
+        base_url=url, token=token, prefix="", auth_header_name="X-Auth-Token"
+    ) as caller:
+        pool = call("pools", "put_pool", POOL, body=types.PoolWanted(limit=1, hold=600.0))
+        assert isinstance(pool, types.Pool), pool
+        assert (pool.name, pool.hold) == (POOL, 600.0)
+        needs = [types.NeedWanted(pool=POOL)]
+        held = call("leases", "create_lease", body=types.LeaseWanted(needs=needs, key="a"))
+        assert held.state == "granted", held
+        assert (held.hold_until - held.granted_at).total_seconds() == 600
+        ticket = call("leases", "create_lease", body=types.LeaseWanted(needs=needs, key="b"))
+        earliest, latest = ticket.waiting.eta_seconds
+        assert 0 < earliest <= latest <= 600
+        listed = call("leases", "list_leases", pool=POOL)
+        assert [lease.id for lease in listed.leases] == [held.id, ticket.id]
+        assert call("leases", "release_lease", held.id).cause == "released"
+        assert call("pools", "pause_pool", POOL).paused is True
+        changes = call("watch", "watch", after="1.0", wait=0.0)
+        assert {"pool", "lease"} <= {change.kind for change in changes.changes}
+        assert call("audit", "list_audit").entries[0].action == "pool.pause"
+        refused = call("pools", "get_pool", "nope")
+        assert isinstance(refused, types.Problem), refused
+        assert refused.code == "pool_not_found"
+
+
+def use_models(url: str, token: str) -> None:
+    """Read what a server answers with generated types, and lose nothing of it."""
+    httpx = importlib.import_module("httpx")
+    types = importlib.import_module("types_generated")
+    for path, kind in (
+        ("/v1/pools", "PoolPage"),
+        ("/v1/leases", "LeasePage"),
+        ("/v1/audit", "AuditPage"),
+        ("/v1/watch?after=1.0&wait=0", "Changes"),
+        ("/v1/pools/nope", "Problem"),
+    ):
+        told = httpx.get(f"{url}{path}", headers={"X-Auth-Token": token}).text
+        read = getattr(types, kind).model_validate_json(told)
+        assert set(json.loads(told)) <= set(read.model_dump()), path
+
+
+def main() -> int:
+    """Generate and use; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.generators", description=__doc__)
+    parser.add_argument("--moorage", required=True, help="The command of the server.")
+    moorage = str(Path(parser.parse_args().moorage).absolute())
+    with TemporaryDirectory(prefix="moorage-generators-") as name:
+        folder = Path(name)
+        if generate(client, spoilt(folder), folder) is None:
+            sys.stdout.write("generators: a document that must not be readable was read\n")
+            return 1
+        for generator in (client, models):
+            trouble = generate(generator, DOCUMENT, folder)
+            if trouble is not None:
+                sys.stdout.write(f"generators: {generator.__name__} cannot be made:\n{trouble}\n")
+                return 1
+        sys.path.insert(0, name)
+        database = folder / "moorage.sqlite"
+        with serve(database, "--no-access-log", moorage=[moorage]) as server:
+            token = Path(f"{database}.token").read_text().strip()
+            use_client(server.url, token)
+            use_models(server.url, token)
+    sys.stdout.write("generators: a client and types were made from the document, and used\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
