@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import admission, fleet, native, questions
+from bench import admission, fleet, holding, native, probes, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.measure import LEAST, Bench
 from bench.target import Moorage, Unusable
@@ -41,6 +41,8 @@ async def measure(bench: Bench, *, again: bool) -> None:
         await _flat(bench, again)
     if isinstance(bench.target, Moorage):
         await _restart(bench, bench.target)
+        if bench.fleet.shape == "flat":
+            await _held(bench, bench.target)
 
 
 async def load(bench: Bench) -> None:
@@ -234,3 +236,24 @@ async def _restart(bench: Bench, target: Moorage) -> None:
     grown = (cost.memory[0] - bench.empty_bytes) / target.count / bench.fleet.providers
     note = f"{grown:.0f} bytes per provider and process more than when empty"
     bench.shown(replace(measured, note=note))
+
+
+SHOWN = 12
+"""Of the longest callbacks, so many are named."""
+
+
+async def _held(bench: Bench, target: Moorage) -> None:
+    """How long any request holds the event loop: every route once, on a loop that is watched."""
+    target.stop()
+    url, directory = target.database(), target.storage.directory
+    much = probes.Sizes.of(bench.fleet.size)
+    with holding.watched(url, directory) as server:
+        found = await holding.lines(server, directory, much)
+        if target.storage.cluster is not None:
+            with holding.watched(url, directory) as other:
+                found += await holding.following(server, other, url, much)
+    found = holding.in_order(found)
+    told = "; ".join(map(str, found[:SHOWN]))
+    kept = found[0].held.milliseconds <= holding.HELD_MILLISECONDS_MAX
+    bench.check("longest callback, by request", kept, f"{len(found)} requests; {told}")
+    target.start()

@@ -131,10 +131,16 @@ class Moorage(Target):
         for number in range(self.count):
             self._start(number)
 
+    def database(self) -> str:
+        """The address of the database."""
+        storage = self.storage
+        if storage.cluster is None:
+            return f"sqlite:///{storage.file}"
+        return storage.cluster.url(storage.name)
+
     def _start(self, number: int) -> None:
         storage = self.storage
-        cluster = storage.cluster
-        database = f"sqlite:///{storage.file}" if cluster is None else cluster.url(storage.name)
+        database = self.database()
         command = [sys.executable, "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
         command += ["--database", database, "--auth", "noauth2"]
         log = storage.directory / f"{storage.name}-{number}.log"

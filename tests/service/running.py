@@ -51,6 +51,8 @@ class Watched:
         """Number of statements of each transaction."""
         self.failures: deque[Exception] = deque()
         """What the next commits raise instead of committing; the transaction is rolled back."""
+        self.wrapper: type[WatchedTransaction] = WatchedTransaction
+        """What transactions are shown as; a test may see more of them."""
         self.held = asyncio.Event()
         """A commit is waiting to be let go."""
         self._go = asyncio.Event()
@@ -71,13 +73,16 @@ class Watched:
         self.transactions += 1
         self.statements.append(0)
         async with self.engine.transaction() as transaction:
-            yield WatchedTransaction(self, transaction)
+            yield self.wrapper(self, transaction)
 
     async def read(self, plan: Plan[T]) -> T:
         return await self.engine.read(plan)
 
-    async def read_aside(self, plan: Plan[T]) -> T:
-        return await self.engine.read_aside(plan)
+    async def look(self, plan: Plan[T]) -> T:
+        return await self.engine.look(plan)
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        return await self.engine.read_aside(plan, slow=slow)
 
     async def woken(self, seconds_max: float) -> None:
         await self.engine.woken(seconds_max)
@@ -108,8 +113,8 @@ class WatchedTransaction:
     def now(self) -> Instant | None:
         return self._transaction.now
 
-    async def run(self, plan: Plan[T]) -> T:
-        return await self._transaction.run(self._counted(plan))
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        return await self._transaction.run(self._counted(plan), aside=aside)
 
     async def commit(self) -> None:
         await self._engine.passage()

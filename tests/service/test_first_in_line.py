@@ -99,10 +99,10 @@ class FirstLate(Watched):
         super().__init__(engine)
         self.looking, self.go = asyncio.Event(), asyncio.Event()
 
-    async def read_aside(self, plan: Plan[T]) -> T:
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
         late = not self.looking.is_set()
         self.looking.set()
-        answer = await super().read_aside(plan)
+        answer = await super().read_aside(plan, slow=slow)
         if late:
             await self.go.wait()
         return answer
@@ -134,9 +134,9 @@ class Slow(Watched):
         self.looks = 0
         self.go = asyncio.Event()
 
-    async def read_aside(self, plan: Plan[T]) -> T:
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
         self.looks += 1
-        answer = await super().read_aside(plan)
+        answer = await super().read_aside(plan, slow=slow)
         await self.go.wait()
         return answer
 

@@ -20,9 +20,9 @@ class Follower:
     async def catch_up(self, engine: Engine) -> None:
         """Read what happened since; revisions must follow one another without a gap."""
         tail = await engine.read(ledger_store.changes_load(self.revision))
-        seen = [revision for revision, _ in tail.batches]
+        seen = [revision for revision, *_ in tail.batches]
         assert seen == list(range(self.revision + 1, tail.revision + 1))
-        for _, changes in tail.batches:
+        for _, changes, _ in tail.batches:
             self._follow(changes)
         self.revision = tail.revision
         if tail.batches and not tail.batches[-1][1].renamed_classes:

@@ -84,9 +84,9 @@ def test_followers_of_the_ledger_pass_over_it(engine: Engine) -> None:
         await ledger_run(engine, provider_new(1, VCPU=8))
         await saved(engine, ticket(2, "a"), ticket(3, "a"))
         tail = await engine.read(ledger.changes_load(0))
-        assert [revision for revision, _ in tail.batches] == [1, 2, 3] == [1, 2, tail.revision]
-        assert [bool(changes) for _, changes in tail.batches] == [False, True, False]
-        assert [len(list(log.change_rows(changes))) for _, changes in tail.batches] == [0, 2, 0]
+        assert [revision for revision, *_ in tail.batches] == [1, 2, 3] == [1, 2, tail.revision]
+        assert [bool(changes) for _, changes, _ in tail.batches] == [False, True, False]
+        assert [len(list(log.change_rows(changes))) for _, changes, _ in tail.batches] == [0, 2, 0]
 
     asyncio.run(scenario())
 

@@ -55,7 +55,7 @@ async def _one(engine: SqliteEngine, batch: Batch, lived: Life) -> None:
     except Unavailable as error:
         assert not lived.fatal
         lived.errors.append(error)
-        seen = await engine.read(ledger.changes_load(0, 1))
+        seen = await engine.read(ledger.changes_load(0))
         assert seen.revision == lived.acknowledged, "what was refused is not to be seen"
         lived.acknowledged = await run(engine, batch)
 

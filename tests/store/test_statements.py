@@ -34,7 +34,7 @@ class _Counted:
         self._statements = statements
         self.commit: Callable[[], Awaitable[None]] = transaction.commit
 
-    async def run(self, plan: Plan[T]) -> T:
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
         def counted() -> Plan[T]:
             try:
                 asked: Sequence[Statement] = next(plan)
@@ -46,7 +46,7 @@ class _Counted:
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped
 
-        return await self._transaction.run(counted())  # type: ignore[no-any-return]  # as above
+        return await self._transaction.run(counted(), aside=aside)  # type: ignore[no-any-return]  # as above
 
 
 def test_statements_per_batch(engine: Engine) -> None:

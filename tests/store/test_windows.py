@@ -26,7 +26,7 @@ async def filled(engine: Engine) -> list[ChangeRow]:
     tail = await engine.read(ledger.changes_load(0))
     return [
         ChangeRow(revision, n, *row)
-        for revision, changes in tail.batches
+        for revision, changes, _ in tail.batches
         for n, row in enumerate(change_rows(changes))
     ]
 

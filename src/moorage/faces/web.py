@@ -11,9 +11,10 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from random import getrandbits
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -33,6 +34,7 @@ ABORT = "moorage.abort"
 
 WAITED = "moorage.waited"
 """Set in the scope of a request once it waits on purpose: for units, or for changes."""
+T = TypeVar("T")
 
 log = logging.getLogger("moorage.http")
 
@@ -201,6 +203,22 @@ def _too_large(limit: int, setting: str) -> RefusalError:
     )
 
 
+LONG_BYTES = 32_768
+"""Bytes of a body from which on it is decoded in a thread: a few milliseconds."""
+
+PIECE_BYTES = 1 << 20
+"""Bytes of JSON that are decoded in one go, while no other thread can run: five milliseconds."""
+
+_decoding = ThreadPoolExecutor(2, "moorage-decode")
+
+
+async def decoded(body: bytes, work: Callable[[], T]) -> T:
+    """Do what there is to do with a body: at once or, if it is long, in a thread."""
+    if len(body) < LONG_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_decoding, work)
+
+
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -211,9 +229,9 @@ def json_decode(body: bytes) -> Any:
         RefusalError: 400, `Malformed JSON: ` and the reason.
     """
     try:
-        value = msgspec.json.decode(body)
         # Without escapes every colon of the text survives decoding, unless a key came twice.
-        if b"\\" in body or body.count(b":") != msgspec.json.encode(value).count(b":"):
+        value, colons = _loose(body)
+        if b"\\" in body or body.count(b":") != colons:
             json.loads(body, object_pairs_hook=_pairs)
             if _NUL.search(msgspec.json.encode(value)):
                 raise ValueError("it contains the character NUL")
@@ -225,6 +243,31 @@ def json_decode(body: bytes) -> Any:
     except ValueError as error:  # msgspec's and json's own errors are ValueErrors
         reason = str(error)
     raise RefusalError(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {reason}")
+
+
+def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
+    """Decode JSON, of a key that came twice the last; return it and how many colons are in it.
+
+    On the outer `levels`, long objects and lists are decoded member by member: other threads can
+    run in between.
+    """
+    first = body[:PIECE_BYTES].lstrip()[:1] if levels and len(body) > PIECE_BYTES else b""
+    total = 0
+    if first == b"{":
+        members: dict[str, Any] = {}
+        for name, raw in msgspec.json.decode(body, type=dict[str, msgspec.Raw]).items():
+            members[name], colons = _loose(bytes(raw), levels - 1)
+            total += colons + 1 + name.count(":")
+        return members, total
+    if first == b"[":
+        items = []
+        for raw in msgspec.json.decode(body, type=list[msgspec.Raw]):
+            item, colons = _loose(bytes(raw), levels - 1)
+            items.append(item)
+            total += colons
+        return items, total
+    value = msgspec.json.decode(body)
+    return value, msgspec.json.encode(value).count(b":")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import uvicorn
-import uvloop
+from uvloop import new_event_loop
 
 from moorage.config import Address, Settings, address_parse
 from moorage.serve import logs
@@ -50,6 +50,10 @@ PROBE_SECONDS = 10
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 """Objects, then rounds, until the collector looks again: requests leave few cycles behind."""
 
+SWITCH_SECONDS = 0.001
+"""How long a thread beside the event loop may keep it waiting for the interpreter's lock,
+each time: a claim needs the lock about half a dozen times."""
+
 ADMIN_NAME = "admin"
 
 SELF = Actor("moorage serve", None, "server")
@@ -62,10 +66,15 @@ class StartError(Exception):
     """The server cannot start. The message is one line and says what to change."""
 
 
-def run(settings: Settings) -> int:
-    """Serve until a signal ends it; returns the exit code. Raises StartError, ConfigError."""
+def run(
+    settings: Settings, make_loop: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+) -> int:
+    """Serve until a signal ends it; returns the exit code. Raises StartError, ConfigError.
+
+    `make_loop`: what it runs on; whoever measures the loop hands in another.
+    """
     logs.configure(settings.log_format, settings.log_level)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(_run(settings))
 
 
@@ -118,6 +127,7 @@ async def _run(settings: Settings) -> int:
         except StoreError as error:
             raise StartError(str(error)) from None
         _spare_collector()
+        _favour_loop()
         try:
             await _serve(settings, service, files, doors, stop)
         finally:
@@ -131,6 +141,11 @@ def _spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+
+
+def _favour_loop() -> None:
+    """Let a thread that computes give way to the event loop soon."""
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 async def _serve(

@@ -54,10 +54,10 @@ class Service:
         candidates_max: int = CANDIDATES_MAX,
     ) -> "Service":
         """Load the index and begin to take requests. Raises StoreError."""
-        index = Index(engine, standard_classes, standard_traits)
-        await index.load()
         turns = Turns()
         searches = Searches(turns, candidates_max)
+        index = Index(engine, standard_classes, standard_traits, turns)
+        await index.load()
         chronometer = Chronometer(clock, alone=not engine.shared)
         batches = Batches(clock, chronometer, standard_classes, standard_traits)
         transactor = Transactor(
@@ -85,7 +85,7 @@ class Service:
             reads=Reads(engine),
             access=Access(engine, transactor, clock),
             audit=audit,
-            upkeep=Upkeep(engine, index, transactor, audit),
+            upkeep=Upkeep(engine, index, transactor, audit, turns),
             watch=watch,
             admission=admission,
             chores=chores,

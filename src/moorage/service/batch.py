@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
@@ -30,9 +30,15 @@ from moorage.store.audit import AuditRow
 BATCH_MAX = 64
 """Requests in one batch."""
 
+LARGE = 1_000
+"""Rows from which on a batch is decided in a thread: about twenty milliseconds of work."""
+
 SEARCHES_MAX = 2 * BATCH_MAX
 """How often a claim is searched for. The first of a batch finds what nobody can take before it, so
 within one process a claim waits for its turn at most; others may be faster again and again."""
+
+A = TypeVar("A")
+P = ParamSpec("P")
 
 log = logging.getLogger("moorage.transactor")
 
@@ -87,6 +93,7 @@ class Made:
     granting: Granting | None
     """Admission's share; None: it had none."""
     revision: int | None
+    at: Instant
     written: bool
 
 
@@ -113,19 +120,22 @@ class Batches:
         Raises StoreError, NeedsLedgerError: to be run anew with that in `extra`, too.
         """
         keys = _union(items, extra.keys)
-        facts = await transaction.run(ledger_store.facts_load(keys, self._classes, self._traits))
-        before = ledger_store.before_of(facts)
+        # To look for uses of a word takes a look at every provider.
+        large = len(keys) > LARGE or bool(keys.class_uses or keys.trait_uses)
+        facts = await transaction.run(
+            ledger_store.facts_load(keys, self._classes, self._traits), aside=large
+        )
+        large = large or len(facts.providers) + len(facts.consumers) > LARGE
+        before = await _worked(large, ledger_store.before_of, facts)
         changes = Changes()
         now = self._now(transaction.now)
         granting = await self._granting(items, facts, keys, extra, now, transaction)
-        self._last = now
-        for item in items:
-            self._last = _decide(item, facts, changes, self._last, granting)
+        self._last = await _worked(large, _decide_all, items, facts, changes, now, granting)
         if granting is not None:
             await transaction.run(granting.grant(extra.lines))
             granting.finish()
             changes.update(granting.ledger.fetched())
-        made = await self._save(items, before, changes, granting, now, transaction)
+        made = await self._save(items, before, changes, granting, now, transaction, large)
         if granting is not None:
             for item in items:
                 _conclude(item, granting)
@@ -139,16 +149,17 @@ class Batches:
         granting: Granting | None,
         now: Instant,
         transaction: Transaction,
+        large: bool,
     ) -> Made:
         facts = None if granting is None else granting.facts
         granted = AdmissionChanges() if granting is None else granting.changes
         if not (changes or granted):
-            return Made(changes, granting, None, written=False)
+            return Made(changes, granting, None, now, written=False)
         rows = [row for item in items for row in item.audit(now)]
         revision = await transaction.run(
-            batch_store.batch_save(before, changes, facts, granted, rows, now)
+            batch_store.batch_save(before, changes, facts, granted, rows, now), aside=large
         )
-        return Made(changes, granting, revision, written=True)
+        return Made(changes, granting, revision, now, written=True)
 
     async def _granting(
         self,
@@ -184,6 +195,22 @@ def _union(items: list[Item], extra: Keys) -> Keys:
     for item in items:
         keys.update(item.keys)
     return keys
+
+
+async def _worked(large: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
+    """Do a step of a batch; of a large one in a thread: its facts are nobody else's."""
+    if large:
+        return await asyncio.to_thread(work, *args, **more)
+    return work(*args, **more)
+
+
+def _decide_all(
+    items: list[Item], facts: Facts, changes: Changes, now: Instant, granting: Granting | None
+) -> Instant:
+    """Decide one request after the other; return the time of the last one."""
+    for item in items:
+        now = _decide(item, facts, changes, now, granting)
+    return now
 
 
 def _decide(

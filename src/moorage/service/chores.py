@@ -57,7 +57,7 @@ class Chores:
         """Forget change rows that nobody needs any more; return the revision forgotten up to."""
         since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * 1_000_000)
         mark = await self._engine.read_aside(
-            ledger_store.compaction_mark_load(since, self._changes_kept_rows)
+            ledger_store.compaction_mark_load(since, self._changes_kept_rows), slow=True
         )
 
         def step() -> Plan[int]:

@@ -14,9 +14,9 @@ from moorage.core.ledger import claims, vocabulary
 from moorage.core.ledger.claims import Claimed, Offer, Wish
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.steps import Steps
 from moorage.service.ledger import UseCase
 from moorage.service.searches import Searches
-from moorage.service.turns import Steps
 
 SPARE_CANDIDATES = 8
 """Candidates that are looked for beyond two for each claim, in case others are faster."""

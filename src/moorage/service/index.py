@@ -7,16 +7,22 @@ from the change rows of the others. Notifications only say when to look.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
-from moorage.service import faults
+from moorage.core.ledger.search.parts import Belongings
+from moorage.service import copies, faults
+from moorage.service.copies import ChangesGone, Copy
 from moorage.service.looks import Look
+from moorage.service.turns import Pieces, Turns
 from moorage.service.wakeups import Bell
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine, StoreError
+from moorage.store.ledger import Batch, Tail
 
 WOKEN_SECONDS_MAX = 1.0
 """How long other processes' changes may go unread when nobody asks and nothing is heard."""
@@ -28,48 +34,67 @@ class Index:
     """The fleet as of `revision`. Never a source of truth: it can be rebuilt at any time."""
 
     def __init__(
-        self, engine: Engine, standard_classes: frozenset[str], standard_traits: frozenset[str]
+        self,
+        engine: Engine,
+        standard_classes: frozenset[str],
+        standard_traits: frozenset[str],
+        turns: Turns,
     ) -> None:
         self._engine = engine
+        self._turns = turns
         self.fleet = Fleet(standard_classes, standard_traits)
         self.revision = 0
         self.epoch = 0
         self.began_at = Instant(0)
         """When the ledger was made, and the standard classes and traits with it."""
+        self._at: Instant | None = None
+        """When `revision` was written; None: unknown."""
         self.loaded = False
         self.bell = Bell()
         """Rings when `revision` has risen."""
         self._looks = Look(self._sync)
         self._listening: asyncio.Task[None] | None = None
+        self._following = asyncio.Lock()
+        self._whole = asyncio.Event()
+        """Not set while a large batch is being applied, part by part."""
+        self._whole.set()
+        self._copies: list[Copy] = []
+        """Follow whatever the fleet follows."""
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
         """Read everything anew; needed at the start and after the rows were replaced."""
         self.began_at = await self._engine.read_aside(ledger_store.beginning_load())
         while True:
-            epoch, revision, rows = await self._engine.read_aside(ledger_store.snapshot_load())
-            # A batch of our own may have been followed since. On a shared database the next look
-            # finds it again; here nobody would.
-            if self._engine.shared or epoch != self.epoch or revision >= self.revision:
-                break
-        self.fleet = self.rebuilt(rows)
-        self.epoch, self.revision = epoch, revision
+            copy = self._empty()
+            await copy.read(self._engine, self._turns)
+            try:
+                # A batch of our own may have been followed since. On a shared database the next
+                # look finds it again; here nobody would.
+                if not self._engine.shared and copy.epoch == self.epoch:
+                    await copy.follow(self._engine, self._turns, lambda: self.revision)
+            except ChangesGone:
+                continue
+            async with self._following:
+                if not self._engine.shared and copy.revision < self.revision:
+                    continue
+                self._let_go_slowly(self.fleet)
+                self._copies.clear()
+                self.fleet = copy.fleet
+                self.epoch, self.revision, self._at = copy.epoch, copy.revision, copy.at
+            break
         self.loaded = True
         self.bell.ring()
 
-    def rebuilt(self, rows: Changes) -> Fleet:
-        """Return a fleet made of nothing but these rows."""
-        fleet = Fleet(self.fleet.standard_classes, self.fleet.standard_traits)
-        fleet.apply(rows)
-        return fleet
-
-    def apply(self, revision: int, changes: Changes) -> None:
+    async def apply(self, revision: int, at: Instant, changes: Changes) -> None:
         """Follow a batch that was committed here.
 
         If others have committed before it and that is not known yet, it waits for the next look at
         the change rows, like theirs.
         """
-        if revision == self.revision + 1 or not self._engine.shared:
-            self._follow([(revision, changes)])
+        async with self._following:
+            if revision == self.revision + 1 or not self._engine.shared:
+                await self._follow([Batch(revision, changes, at)])
 
     async def current(self) -> Fleet:
         """Return the fleet with every change that was acknowledged before this call.
@@ -79,7 +104,43 @@ class Index:
         if self._engine.shared:
             with faults.told():
                 await self._looks.taken()
+        await self.whole()
         return self.fleet
+
+    def is_followed(self, copy: Copy) -> bool:
+        """Has a copy all that this fleet has? Not any more when that was read anew."""
+        return copy in self._copies
+
+    async def whole(self) -> None:
+        """Wait while the fleet holds one part of a batch and not yet another."""
+        while not self._whole.is_set():
+            await self._whole.wait()
+
+    @asynccontextmanager
+    async def copied(self, barrier: Callable[[], Awaitable[int]]) -> AsyncIterator[Copy]:
+        """Offer another fleet, made of the rows, that stays at the same revision as this one.
+
+        It is made beside, in spare turns; the batches that follow are applied to both. `barrier` is
+        called when it is made: from then on this fleet has all that was committed before, except so
+        many revisions that it has missed for good. Raises ChangesGone.
+        """
+        copy = self._empty()
+        try:
+            await copy.read(self._engine, Pieces(self._turns))
+            lag = await barrier()
+            while True:
+                await copy.follow(self._engine, self._turns, lambda: self.revision + lag)
+                async with self._following:
+                    if copy.revision > self.revision + lag or copy.epoch != self.epoch:
+                        raise ChangesGone
+                    if copy.revision == self.revision + lag:
+                        self._copies.append(copy)
+                        break
+            yield copy
+        finally:
+            if copy in self._copies:
+                self._copies.remove(copy)
+            self._let_go_slowly(copy.fleet)
 
     def start(self) -> None:
         """Begin to follow the others without being asked, so that whoever asks waits less."""
@@ -93,26 +154,67 @@ class Index:
             await asyncio.wait([self._listening])
         await self._looks.stop()
 
-    async def _sync(self) -> None:
-        while True:
-            known = self.revision
-            tail = await self._engine.read(ledger_store.changes_load(known))
-            # Fewer than we have seen: the server lost some, and nobody has raised the epoch yet.
-            followed = tail.epoch == self.epoch and tail.compacted <= known <= tail.revision
-            if not followed or (known < tail.revision and not tail.batches):
-                log.warning("reading the whole ledger anew: the change rows do not go on from here")
-                await self.load()
-                return
-            self._follow(tail.batches)
-            if self.revision >= tail.revision:
-                return
+    def _empty(self) -> Copy:
+        return Copy(Fleet(self.fleet.standard_classes, self.fleet.standard_traits))
 
-    def _follow(self, batches: Iterable[tuple[int, Changes]]) -> None:
-        for revision, changes in batches:
-            if revision > self.revision:
-                self.fleet.apply(changes)
-                self.revision = revision
+    def _let_go_slowly(self, fleet: Fleet) -> None:
+        """See to it that a large fleet, once nobody has it, is let go in spare turns."""
+        owned, loop = Belongings(fleet), asyncio.get_running_loop()
+
+        def gone() -> None:
+            if not loop.is_closed():
+                task = loop.create_task(Pieces(self._turns).driven(owned.emptied()))
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
+
+        weakref.finalize(fleet, gone).atexit = False
+
+    async def _sync(self) -> None:
+        known, at = self.revision, self._at
+        async with aclosing(copies.tails(self._engine, known)) as found:
+            async for tail in found:
+                if not await self._goes_on(tail, known, at):
+                    newest = None
+                    break
+                async with self._following:
+                    await self._follow(tail.batches)
+                known, at, newest = self.revision, self._at, tail.revision
+        if newest is None or known < newest:
+            log.warning("reading the whole ledger anew: the change rows do not go on from here")
+            await self.load()
+
+    async def _goes_on(self, tail: Tail, known: int, at: Instant | None) -> bool:
+        """Is what is known, up to a revision that was written at some time, how this began?"""
+        if not tail.compacted <= known <= tail.revision:
+            return False
+        if tail.epoch == self.epoch:
+            return True
+        # Another server goes on, or another epoch was begun. A transaction is executed once: who
+        # has the same one at the last revision has all that was before it, too.
+        found = await self._engine.look(ledger_store.change_time_load(known))
+        if at is None or found != at:
+            return False
+        log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
+        self.epoch = tail.epoch
+        return True
+
+    async def _follow(self, batches: Iterable[Batch]) -> None:
+        """Apply batches; the caller holds `_following`."""
+        try:
+            for batch in batches:
+                if batch.revision > self.revision:
+                    await self._apply(batch.changes)
+                    self.revision, self._at = batch.revision, batch.at
+        finally:
+            self._whole.set()
         self.bell.ring()
+
+    async def _apply(self, changes: Changes) -> None:
+        self._whole.clear()
+        await copies.apply(self.fleet, changes, self._turns)
+        for copy in self._copies:
+            await copies.apply(copy.fleet, changes, self._turns)
+        self._whole.set()
 
     async def _listen(self) -> None:
         reachable = True

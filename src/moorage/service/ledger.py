@@ -20,6 +20,9 @@ from moorage.store.audit import AuditRow
 
 A = TypeVar("A", covariant=True)
 
+REQUESTS_LARGE = 1_000
+"""Consumers in one request from which on it is a large one."""
+
 
 class UseCase(Protocol[A]):
     """A request that changes the ledger."""
@@ -28,6 +31,11 @@ class UseCase(Protocol[A]):
 
     alone: ClassVar[bool] = False
     """Must no other request be in the same batch?"""
+
+    @property
+    def large(self) -> bool:
+        """Is so much asked for that naming it is work for a thread?"""
+        return False
 
     def keys(self) -> Keys:
         """Name what must be loaded before it can be decided."""
@@ -283,7 +291,7 @@ class ClassDelete(UseCase[None]):
     name: str
 
     def keys(self) -> Keys:
-        return Keys(classes={self.name}, class_uses={self.name})
+        return Keys(classes={self.name}, class_uses=vocabulary.customs([self.name]))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
         return vocabulary.class_delete(facts, self.name), None
@@ -309,7 +317,7 @@ class TraitDelete(UseCase[None]):
     name: str
 
     def keys(self) -> Keys:
-        return Keys(traits={self.name}, trait_uses={self.name})
+        return Keys(traits={self.name}, trait_uses=vocabulary.customs([self.name]))
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
         return vocabulary.trait_delete(facts, self.name), None
@@ -347,6 +355,10 @@ class Reshape(UseCase[None]):
 
     inventories: Reshaped
     requests: list[ConsumerRequest]
+
+    @property
+    def large(self) -> bool:
+        return len(self.requests) > REQUESTS_LARGE
 
     def keys(self) -> Keys:
         keys = allocation_keys(self.requests)

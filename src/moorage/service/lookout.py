@@ -1,5 +1,6 @@
 """Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -22,6 +23,9 @@ from moorage.service.views import LeaseView, OutcomeCount, PoolView, ReportView,
 from moorage.store import admission_reads as reads
 from moorage.store.admission_reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
+
+VIEWS_AT_A_TIME = 200
+"""Leases of a page that are looked at in one go: a few milliseconds."""
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -125,7 +129,11 @@ class Lookout:
             )
         when = self._when(seen.timeline)
         page = seen.leases[:limit]
-        views = [lease_view(lease, when, await self.standing(lease)) for lease in page]
+        views = []
+        for number, lease in enumerate(page):
+            if number and number % VIEWS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            views.append(lease_view(lease, when, await self.standing(lease)))
         if len(seen.leases) <= limit:
             return views, None
         return views, str(Place(Instant(page[-1].arrival), page[-1].id))

@@ -12,6 +12,8 @@ from moorage.store import windows as window_store
 from moorage.store.api import Engine
 from moorage.store.ledger import ProviderAllocation, Usages
 
+__all__ = ["ProviderAllocation", "Reads", "Usages"]
+
 
 class Reads:
     """Questions about consumers and what they hold, each answered from one snapshot.
@@ -30,7 +32,7 @@ class Reads:
     async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
         """Return everything that is allocated on one provider, by consumer."""
         with faults.told():
-            return await self._engine.read(ledger_store.provider_allocations_load(provider))
+            return await self._engine.read_aside(ledger_store.provider_allocations_load(provider))
 
     async def providers_page(
         self, cursor: str | None, limit: int

@@ -17,8 +17,9 @@ from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
 from moorage.core.ledger.search import Fleet, searched
 from moorage.core.ledger.search.budget import Budget
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATE_STEPS_MAX, CANDIDATES_MAX
-from moorage.service.turns import Steps, Turns, advanced
+from moorage.service.turns import Turns, advanced
 
 T = TypeVar("T")
 

@@ -120,7 +120,7 @@ class Transactor:
         Raises `Error`: the refusal of its decision, OVERLOADED when the queue is full,
         UNAVAILABLE when the database cannot take it. In every case nothing was applied.
         """
-        keys = use_case.keys()
+        keys = await asyncio.to_thread(use_case.keys) if use_case.large else use_case.keys()
         answer: T = await self._enqueue(
             Item(asyncio.get_running_loop().create_future(), use_case, keys=keys)
         )
@@ -288,7 +288,7 @@ class Transactor:
         """
         if made.revision is not None:
             try:
-                self._index.apply(made.revision, made.ledger)
+                await self._index.apply(made.revision, made.at, made.ledger)
             except Exception:
                 log.exception("the index cannot follow revision %d; it is read anew", made.revision)
                 await self._index_anew()

@@ -11,10 +11,12 @@ interpreter's lock, which a loop that is never idle hardly ever leaves to it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeVar
+
+from moorage.core.ledger.search.steps import Steps
 
 T = TypeVar("T")
 
@@ -26,12 +28,6 @@ PIECE_SECONDS = 0.000_5
 
 TURN_SECONDS = 0.002
 """How much of a long answer that somebody waits for is made in one turn."""
-
-Steps = Generator[None, None, T]
-"""Long work that may be interrupted wherever it yields; what it returns is the answer.
-
-Between two yields it does a number of things that is bounded, whatever it is asked for.
-"""
 
 
 class Turns:
@@ -136,6 +132,16 @@ class Pieces:
         if perf_counter() >= self._end:
             await self._turns.spared()
             self._end = perf_counter() + PIECE_SECONDS
+
+    async def driven(self, work: Steps[T]) -> T:
+        """Carry out long work that can wait."""
+        while True:
+            await self.rest()
+            try:
+                next(work)
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
 
     async def each(self, items: Iterable[T]) -> AsyncIterator[T]:
         """Hand out items, with rests in between."""

@@ -1,65 +1,84 @@
 """Looking after the database: checks, backups, restores."""
 
-import asyncio
-
 from moorage.core.errors import Error
 from moorage.service import faults
 from moorage.service.audit import Actor, Audit
+from moorage.service.copies import ChangesGone, Copy
 from moorage.service.index import Index
 from moorage.service.transactor import Transactor
+from moorage.service.turns import Pieces, Turns
 from moorage.store import check as check_store
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine
+
+FOUND_MAX = 1_000
+"""Differences of the index that are told."""
 
 
 class Upkeep:
     """What an operator asks of a running service."""
 
-    def __init__(self, engine: Engine, index: Index, transactor: Transactor, audit: Audit) -> None:
+    def __init__(
+        self, engine: Engine, index: Index, transactor: Transactor, audit: Audit, turns: Turns
+    ) -> None:
         self._engine = engine
         self._index = index
         self._transactor = transactor
         self._audit = audit
+        self._turns = turns
 
     async def check(self) -> list[str]:
         """Re-derive every sum, generation and tree from the rows, and the index from them too.
 
-        Returns one sentence per difference; empty when all is well. The index is compared between
-        two batches, so writes wait for as long as a snapshot takes to load; on a shared database
-        the snapshot follows the change rows until it has caught up, and nobody waits. Raises
-        `Error`: UNAVAILABLE.
+        Returns one sentence per difference; empty when all is well. Nobody waits for it: rows are
+        read in a thread, another index is made of them in spare turns, follows the change rows
+        until it is where the one that answers is, and is compared with it bit by bit while both
+        follow what is committed. Raises `Error`: UNAVAILABLE.
         """
         known = self._index.fleet
         with faults.told():
-            found = await self._engine.read_aside(
-                check_store.differences_load(known.standard_classes, known.standard_traits)
-            )
+            found = await self._engine.read_aside(check_store.file_differences_load(), slow=True)
+            if found:
+                return found
+            for plan in check_store.content_plans(known.standard_classes, known.standard_traits):
+                found += await self._engine.read_aside(plan, slow=True)
+            try:
+                async with self._index.copied(lambda: self._lag(found)) as copy:
+                    found += await self._compared(copy)
+            except ChangesGone:
+                found.append("the change rows were forgotten meanwhile; check again")
+        return found
+
+    async def _lag(self, found: list[str]) -> int:
+        """Return how many revisions the index has missed, once it has followed all there are."""
         if self._engine.shared:
-            with faults.told():
-                return found + await self._compared_by_revision()
-        epoch, revision, changes = await self._transactor.run_alone(ledger_store.snapshot_load)
-        if (epoch, revision) != (self._index.epoch, self._index.revision):
+            await self._index.current()
+            return 0
+        # In turn with the batches: at this moment the index should have followed all of them.
+        epoch, revision = await self._transactor.run_alone(ledger_store.clock_load)
+        index = self._index
+        if (epoch, revision) != (index.epoch, index.revision):
             found.append(
-                f"the index is at revision {self._index.epoch}.{self._index.revision}, "
+                f"the index is at revision {index.epoch}.{index.revision}, "
                 f"the rows are at {epoch}.{revision}"
             )
-        return found + self._index.fleet.differences(self._index.rebuilt(changes))
+        return revision - index.revision
 
-    async def _compared_by_revision(self) -> list[str]:
-        epoch, revision, changes = await self._engine.read_aside(ledger_store.snapshot_load())
-        fleet = await asyncio.to_thread(self._index.rebuilt, changes)
-        await self._index.current()
-        while revision < self._index.revision:
-            upto = self._index.revision - revision
-            tail = await self._engine.read(ledger_store.changes_load(revision, min(upto, 1_000)))
-            if not tail.batches:
-                return ["the change rows were forgotten meanwhile; check again"]
-            for at, batch in tail.batches:
-                fleet.apply(batch)
-                revision = at
-        if (epoch, revision) != (self._index.epoch, self._index.revision):
-            return [f"the index is at revision {self._index.epoch}.{self._index.revision}"]
-        return self._index.fleet.differences(fleet)
+    async def _compared(self, copy: Copy) -> list[str]:
+        """Compare the index with a copy that stays at the same revision. Raises ChangesGone."""
+        found: list[str] = []
+        pieces = Pieces(self._turns)
+        comparing = self._index.fleet.comparing(copy.fleet)
+        while len(found) < FOUND_MAX:
+            await pieces.rest()
+            await self._index.whole()
+            if not self._index.is_followed(copy):
+                raise ChangesGone
+            part = next(comparing, None)
+            if part is None:
+                return found
+            found += part
+        return [*found, "index: there are more differences; the rest was not looked at"]
 
     async def backup(self, path: str, *, by: Actor) -> None:
         """Write a complete copy of the database to a new file while the service goes on.

@@ -14,7 +14,7 @@ from moorage.service import faults
 from moorage.service.wakeups import Bell
 from moorage.store import windows as window_store
 from moorage.store.api import Engine
-from moorage.store.log import KINDS
+from moorage.store.log import KINDS, WHOLE
 from moorage.store.windows import ChangeRow
 
 ROWS_MAX = 500
@@ -22,9 +22,6 @@ ROWS_MAX = 500
 
 GATHER_SECONDS = 0.01
 """How long to wait after a wake-up, so that one look answers for many batches."""
-
-WHOLE = 1 << 40
-"""Stands for n: after the last change of a revision."""
 
 DIGITS_MAX = 18
 

@@ -7,7 +7,7 @@ and engines that do not.
 
 from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from moorage.core.clock import Instant
 
@@ -35,6 +35,41 @@ class Write(NamedTuple):
 
 
 Statement = Query | Write
+
+HEAVY = 40_000
+"""Weight from which on statements are not run on the event loop: about a thousand keys or rows,
+some ten milliseconds."""
+
+ROW_WEIGHT = 40
+"""A row that is written weighs as much as so many characters of a set of keys."""
+
+
+def weight(statements: Sequence[Statement]) -> int:
+    """Return about how much work statements are: characters of what is asked for."""
+    total = 0
+    for one in statements:
+        if isinstance(one, Write):
+            total += ROW_WEIGHT * len(one.rows)
+        else:
+            total += sum([len(value) for value in one.params if isinstance(value, str)])
+    return total
+
+
+def advanced(plan: "Plan[T]", rows: list[list[Row]] | None) -> "Sequence[Statement] | Done[T]":
+    """Send a plan the rows it has asked for (None: begin it); return what it asks for next."""
+    try:
+        return plan.send(rows)  # type: ignore[arg-type] # None begins it
+    except StopIteration as stop:
+        return Done(stop.value)
+
+
+class Done(Generic[T]):
+    """The answer of a plan that has ended."""
+
+    def __init__(self, answer: T) -> None:
+        self.answer = answer
+
+
 Plan = Generator[Sequence[Statement], list[list[Row]], T]
 
 
@@ -76,8 +111,12 @@ class Transaction(Protocol):
         """The database's time after the last statements of a plan; None: it has no clock."""
         ...
 
-    async def run(self, plan: Plan[T]) -> T:
-        """Run a plan inside this transaction. Raises Conflict, Unavailable."""
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        """Run a plan inside this transaction. Raises Conflict, Unavailable.
+
+        `aside`: the plan is about so many rows that all of it runs off the event loop. What turns
+        out to be heavy (`weight`) goes there by itself.
+        """
         ...
 
     async def commit(self) -> None:
@@ -102,8 +141,15 @@ class Engine(Protocol):
         """Run a short, read-only plan that yields once, on another connection, in one snapshot."""
         ...
 
-    async def read_aside(self, plan: Plan[T]) -> T:
-        """As `read`, for long plans: off the event loop, so that nobody waits behind it."""
+    async def look(self, plan: Plan[T]) -> T:
+        """As `read`, ahead of all others who read: for what each of them waits for."""
+        ...
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        """As `read`, for long plans: off the event loop, so that nobody waits behind it.
+
+        `slow`: it reads everything, for seconds; the others do not wait behind it, either.
+        """
         ...
 
     async def woken(self, seconds_max: float) -> None:

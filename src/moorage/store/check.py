@@ -14,36 +14,62 @@ def differences_load(
     standard_classes: frozenset[str], standard_traits: frozenset[str]
 ) -> Plan[list[str]]:
     """Return every difference between what is stored and what should be; none: all is well."""
+    found = yield from file_differences_load()
+    if not found:  # Nothing read from a damaged file says anything.
+        for plan in content_plans(standard_classes, standard_traits):
+            found += yield from plan
+    return found
+
+
+def content_plans(
+    standard_classes: frozenset[str], standard_traits: frozenset[str]
+) -> list[Plan[list[str]]]:
+    """Return what looks for differences in a file that is whole, each plan in its own snapshot.
+
+    A long snapshot keeps the log of SQLite from being used again, and rows of PostgreSQL from being
+    cleaned up.
+    """
+    return [
+        _sums(),
+        _adrift(),
+        _words(standard_classes, standard_traits),
+        _trees(),
+        admission_check.differences_load(),
+    ]
+
+
+def file_differences_load() -> Plan[list[str]]:
+    """Return what is wrong with the file itself."""
     (pages,) = yield [Query("integrity_check")]
-    found = [f"file: {row[0]}" for row in pages if row[0] != "ok"]
-    if found:
-        return found  # Nothing read from a damaged file says anything.
+    return [f"file: {row[0]}" for row in pages if row[0] != "ok"]
+
+
+def _trees() -> Plan[list[str]]:
+    (rows,) = yield [Query("providers_snapshot")]
+    return tree_differences({row[0]: provider_from_row(row)[0] for row in rows})
+
+
+def _sums() -> Plan[list[str]]:
     sums, generations, holds = yield [
         Query("inventory_sums_differ"),
         Query("consumer_generations_wrong"),
         Query("allocations_not_positive"),
     ]
-    found += [
+    found = [
         f"inventory {name} of provider {provider}: used is {used}, allocations sum up to {total}"
         for provider, name, used, total in sums
     ]
     found += [f"consumer {uuid}: generation {generation}" for uuid, generation in generations]
-    found += [
+    return found + [
         f"allocation of consumer {consumer} on {name} of provider {provider}: amount {amount}"
         for consumer, provider, name, amount in holds
     ]
-    found += yield from _adrift()
-    found += yield from _words(standard_classes, standard_traits)
-    (rows,) = yield [Query("providers_snapshot")]
-    found += yield from admission_check.differences_load()
-    found += tree_differences({row[0]: provider_from_row(row)[0] for row in rows})
-    return found
 
 
 def tree_differences(providers: dict[ProviderId, Provider]) -> list[str]:
-    """Return what is wrong with generations, parents and roots of these providers."""
+    """Return what is wrong with generations, parents and roots of these providers, in order."""
     found = []
-    for uuid, provider in sorted(providers.items()):
+    for uuid, provider in providers.items():
         if provider.generation < 0:
             found.append(f"provider {uuid}: generation {provider.generation}")
         parent = providers.get(provider.parent) if provider.parent is not None else None

@@ -5,11 +5,17 @@
 
 from moorage.store.load import facts_load
 from moorage.store.log import (
+    FLEET_KINDS,
+    Batch,
+    Snapshot,
     Tail,
+    change_time_load,
     changes_load,
+    clock_load,
     compact,
     compaction_mark_load,
     snapshot_load,
+    snapshot_parts_load,
     wipe,
 )
 from moorage.store.reads import (
@@ -23,20 +29,26 @@ from moorage.store.reads import (
 from moorage.store.save import Before, before_of, changes_save
 
 __all__ = [
+    "FLEET_KINDS",
+    "Batch",
     "Before",
     "ProviderAllocation",
+    "Snapshot",
     "Tail",
     "Usages",
     "before_of",
     "beginning_load",
+    "change_time_load",
     "changes_load",
     "changes_save",
+    "clock_load",
     "compact",
     "compaction_mark_load",
     "consumer_load",
     "facts_load",
     "provider_allocations_load",
     "snapshot_load",
+    "snapshot_parts_load",
     "usages_load",
     "wipe",
 ]

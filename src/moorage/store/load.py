@@ -1,6 +1,7 @@
 """From keys to facts: what a batch needs, by a handful of set statements."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts, Keys
@@ -24,6 +25,8 @@ def facts_load(
     ends, in one order: ledger, structure, consumers, providers (those that a consumer leaves, too).
     """
     facts = Facts(standard_classes, standard_traits)
+    if keys.class_uses or keys.trait_uses:
+        keys = yield from _of_known_words(keys)
     locks = _locks(keys)
     if keys.consumers:
         consumers = key_set(keys.consumers)
@@ -36,6 +39,27 @@ def facts_load(
         for (_, take), rows in zip(steps, results[len(locks) :], strict=True):
             take(rows)
     return facts
+
+
+def _of_known_words(keys: Keys) -> Plan[Keys]:
+    """Leave out the words whose uses are asked for and that do not exist.
+
+    To look for uses takes a look at every provider under a lock that stops everybody who changes
+    one. What does not exist at this moment is treated so to the end.
+    """
+    classes, traits = yield [
+        Query("resource_classes_load", (key_set(keys.class_uses),)),
+        Query("traits_load", (key_set(keys.trait_uses),)),
+    ]
+    no_classes = keys.class_uses.difference(row[0] for row in classes)
+    no_traits = keys.trait_uses.difference(row[0] for row in traits)
+    return replace(
+        keys,
+        classes=keys.classes - no_classes,
+        class_uses=keys.class_uses - no_classes,
+        traits=keys.traits - no_traits,
+        trait_uses=keys.trait_uses - no_traits,
+    )
 
 
 def _locks(keys: Keys) -> list[Query]:
@@ -87,6 +111,9 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
 
 
 def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
+    # A decision can only take away what is of loaded providers, so one more is as good as all.
+    most = 1 + len(keys.providers | keys.tags)
+
     def classes(rows: Iterable[Row]) -> None:
         facts.classes.update((row[0], Vocable(*row)) for row in rows)
 
@@ -103,9 +130,11 @@ def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
         *_step(keys.classes, classes, lambda asked: Query("resource_classes_load", (asked,))),
         *_step(keys.traits, traits, lambda asked: Query("traits_load", (asked,))),
         *_step(
-            keys.class_uses, class_uses, lambda asked: Query("resource_class_uses_count", (asked,))
+            keys.class_uses,
+            class_uses,
+            lambda asked: Query("resource_class_uses_count", (asked, most)),
         ),
-        *_step(keys.trait_uses, trait_uses, lambda asked: Query("trait_uses_count", (asked,))),
+        *_step(keys.trait_uses, trait_uses, lambda asked: Query("trait_uses_count", (asked, most))),
     ]
 
 

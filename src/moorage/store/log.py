@@ -4,15 +4,16 @@ A follower starts with `snapshot_load` and goes on with `changes_load`; `compact
 that no follower needs any more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import json
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocable
+from moorage.core.ledger.search.parts import by_tree
 from moorage.store import admission_rows
 from moorage.store.admission_save import wipe_writes
 from moorage.store.api import Plan, Query, Row, Write
@@ -38,19 +39,47 @@ _KINDS: dict[str, tuple[str, Any]] = {
 KINDS = (*_KINDS, *admission_rows.KINDS)
 """The kinds of change rows; who knows a kind knows the type of its body."""
 
+FLEET_KINDS = tuple(kind for kind in _KINDS if kind != "consumer")
+"""The kinds that say something of the fleet; the others are not read by who follows that."""
+
+ROWS_MAX = 500
+"""Change rows that are read in one go: a few milliseconds of decoding."""
+
+WHOLE = 1 << 40
+"""Stands for n: after the last change of a revision."""
+
 _DECODERS = {kind: json.Decoder(value) for kind, (_, value) in _KINDS.items()}
+
+
+class Batch(NamedTuple):
+    """What one revision changed, and when it was written."""
+
+    revision: int
+    changes: Changes
+    at: Instant
 
 
 @dataclass(slots=True)
 class Tail:
-    """What happened after some revision, as of one moment."""
+    """What happened after some place, as of one moment."""
 
     epoch: int
     revision: int
     """The newest revision; a later call is needed if `batches` does not reach it."""
     compacted: int
     """Whoever stands at an older revision than this has missed changes and must load anew."""
-    batches: list[tuple[int, Changes]]
+    batches: list[Batch]
+    place: tuple[int, int] | None
+    """(revision, n) of the last row, if there may be more: the last batch may go on after it."""
+
+
+class Snapshot(NamedTuple):
+    """Everything the index holds as of a revision, and when that was written (None: unknown)."""
+
+    epoch: int
+    revision: int
+    at: Instant | None
+    parts: list[Changes]
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
@@ -69,22 +98,41 @@ def _change_read(changes: Changes, kind: str, key: str, body: str | None) -> Non
     values[tuple(key.split("/", 1)) if kind == "inventory" else key] = value
 
 
-def changes_load(after_revision: int, revisions_max: int = 1_000) -> Plan[Tail]:
-    """Load the batches after a revision, oldest first, at most `revisions_max` of them.
+def changes_load(
+    after_revision: int,
+    n: int = WHOLE,
+    *,
+    rows_max: int = ROWS_MAX,
+    kinds: Collection[str] = tuple(_KINDS),
+) -> Plan[Tail]:
+    """Load what was changed after (revision, n), oldest first, at most `rows_max` rows of it.
 
-    Admission's changes are left out: a batch of nothing else has no changes here.
+    Other kinds are left out: a batch of nothing else has no changes here.
     """
-    (rows,) = yield [
-        Query("changes_load", (after_revision, after_revision + revisions_max, key_set(_KINDS)))
-    ]
-    batches: dict[int, Changes] = {}
-    for _, _, _, revision, kind, key, body in rows:
-        if revision is not None:
-            batch = batches.setdefault(revision, Changes())
-            if kind in _KINDS:
-                _change_read(batch, kind, key, body)
-    epoch, newest, compacted = rows[0][:3]
-    return Tail(epoch, newest, compacted, list(batches.items()))
+    (rows,) = yield [Query("changes_load", (after_revision, n, key_set(kinds), rows_max))]
+    batches: list[Batch] = []
+    epoch, newest, compacted, revision, *_ = rows[0]
+    if revision is None:
+        return Tail(epoch, newest, compacted, batches, None)
+    for _, _, _, revision, _, at, kind, key, body in rows:
+        if not batches or batches[-1].revision != revision:
+            batches.append(Batch(revision, Changes(), at))
+        if kind in kinds:
+            _change_read(batches[-1].changes, kind, key, body)
+    place = rows[-1][3:5] if len(rows) == rows_max else None
+    return Tail(epoch, newest, compacted, batches, place)
+
+
+def clock_load() -> Plan[tuple[int, int]]:
+    """Load (epoch, revision)."""
+    (((epoch, revision, _),),) = yield [Query("clock_load")]
+    return epoch, revision
+
+
+def change_time_load(revision: int) -> Plan[Instant | None]:
+    """Return when a revision was written; None: it is not kept, or there is none."""
+    (rows,) = yield [Query("change_time", (revision,))]
+    return rows[0][0] if rows else None
 
 
 def snapshot_load() -> Plan[tuple[int, int, Changes]]:
@@ -108,6 +156,13 @@ def snapshot_load() -> Plan[tuple[int, int, Changes]]:
         for name, inventory in inventories.items():
             changes.inventories[provider.uuid, name] = inventory
     return epoch, revision, changes
+
+
+def snapshot_parts_load() -> Plan[Snapshot]:
+    """Load what the index holds in parts of whole trees; run it aside: it reads everything."""
+    epoch, revision, changes = yield from snapshot_load()
+    at = yield from change_time_load(revision)
+    return Snapshot(epoch, revision, at, by_tree(changes))
 
 
 def compaction_mark_load(keep_since: Instant, keep_rows: int) -> Plan[int]:

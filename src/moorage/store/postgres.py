@@ -7,15 +7,17 @@ answer reads. Any number of processes may share the database; what each may rely
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import cache
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from moorage.core.clock import Instant
 from moorage.store.api import (
+    HEAVY,
     Conflict,
+    Done,
     Plan,
     Row,
     Statement,
@@ -23,6 +25,8 @@ from moorage.store.api import (
     Unavailable,
     Unusable,
     Write,
+    advanced,
+    weight,
 )
 from moorage.store.postgres_aside import Aside
 from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked, orphan_ended
@@ -30,12 +34,14 @@ from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_
 from moorage.store.sql import blocks
 
 T = TypeVar("T")
+A = TypeVar("A")
+P = ParamSpec("P")
 
 READERS_MAX = 4
 """Connections that answer short reads."""
 
 READERS_ASIDE_MAX = 2
-"""Connections that answer long reads."""
+"""Connections that answer long reads; one more answers those that read everything."""
 
 _CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
 _WRITER_SETTINGS = """;
@@ -71,7 +77,9 @@ class PostgresEngine:
         self._idle: list[Link] = []
         self._aside = Aside(self._conninfo)
         self._readers = asyncio.Semaphore(READERS_MAX)
+        self._looking = asyncio.Semaphore(1)
         self._reading_aside = ThreadPoolExecutor(READERS_ASIDE_MAX, "moorage-read")
+        self._reading_slowly = ThreadPoolExecutor(1, "moorage-read-slowly")
         self._closed = False
 
     @asynccontextmanager
@@ -86,10 +94,13 @@ class PostgresEngine:
 
     async def read(self, plan: Plan[T]) -> T:
         """Run a plan that asks once: one statement, or one pipeline in one snapshot."""
+        return await self._read(plan, self._readers)
+
+    async def _read(self, plan: Plan[T], readers: asyncio.Semaphore) -> T:
         statements = [prepared(one) for one in next(plan)]
         if len(statements) > 1:
             statements = [_BEGIN_READ, *statements, _COMMIT]
-        async with self._readers:
+        async with readers:
             results = await self._read_once(statements)
         rows = [found for found, _ in results]
         try:
@@ -98,12 +109,17 @@ class PostgresEngine:
             return cast(T, stop.value)
         raise AssertionError("a short read asks once; use read_aside")
 
-    async def read_aside(self, plan: Plan[T]) -> T:
+    async def look(self, plan: Plan[T]) -> T:
+        """Run a plan that asks once, on a connection that is kept for this."""
+        return await self._read(plan, self._looking)
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
         """Run a long plan in a thread, in one snapshot."""
         if self._closed:
             raise Unavailable("the database is closed")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reading_aside, self._aside.read, plan)
+        executor = self._reading_slowly if slow else self._reading_aside
+        return await loop.run_in_executor(executor, self._aside.read, plan)
 
     async def woken(self, seconds_max: float) -> None:
         """Wait until some process may have committed something, at most so long.
@@ -132,7 +148,8 @@ class PostgresEngine:
                 if link is not None:
                     await link.close()
             self._idle.clear()
-            await asyncio.to_thread(self._reading_aside.shutdown)
+            for executor in (self._reading_aside, self._reading_slowly):
+                await asyncio.to_thread(executor.shutdown)
             self._aside.close()
 
     async def open_writer(self) -> Link:
@@ -193,20 +210,24 @@ class PostgresTransaction:
         self._committing: asyncio.Future[None] | None = None
         self.now: Instant | None = None
 
-    async def run(self, plan: Plan[T]) -> T:
-        """Run a plan, round by round. Raises Conflict, Unavailable."""
-        try:
-            statements = next(plan)
-            while True:
-                statements = plan.send(await self._round(statements))
-        except StopIteration as stop:
-            return cast(T, stop.value)
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        """Run a plan, round by round, with the values of many rows in a thread.
 
-    async def _round(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        Raises Conflict, Unavailable.
+        """
+        found = await _worked(aside, advanced, plan, None)
+        while not isinstance(found, Done):
+            aside = aside or weight(found) > HEAVY
+            rows = await self._round(found, aside)
+            found = await _worked(aside, advanced, plan, rows)
+        return found.answer
+
+    async def _round(self, statements: Sequence[Statement], aside: bool) -> list[list[Row]]:
         self._written |= any(_changes(one.block) for one in statements)
         first = [] if self._begun else [_BEGIN]
         self._begun = True
-        sent = [*first, *(prepared(one) for one in statements), _NOW]
+        texts = await _worked(aside, _prepared_all, statements)
+        sent = [*first, *texts, _NOW]
         try:
             results = await self._link.run("write", sent)
         except Lost as lost:
@@ -254,6 +275,17 @@ class PostgresTransaction:
                 await self._link.run("roll back", [end])
         if self._link.in_transaction:
             await self._link.close()
+
+
+def _prepared_all(statements: Sequence[Statement]) -> list[Prepared]:
+    return [prepared(one) for one in statements]
+
+
+async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
+    """Do some work: at once, or in a thread."""
+    if aside:
+        return await asyncio.to_thread(work, *args, **more)
+    return work(*args, **more)
 
 
 @cache

@@ -10,12 +10,9 @@ import psycopg
 from psycopg import Connection, RawCursor
 
 from moorage.store.api import Plan, Row, Statement
-from moorage.store.postgres_link import Lost, prepared, translated
+from moorage.store.postgres_link import ROWS_AT_A_TIME, Lost, prepared, translated
 
 T = TypeVar("T")
-
-ROWS_AT_A_TIME = 2_000
-"""Rows that are turned into Python's values while nobody else can run: a few milliseconds."""
 
 _SETTINGS = "SET jit = off; SET default_transaction_read_only = on; SET statement_timeout = '10min'"
 

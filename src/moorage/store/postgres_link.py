@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 import psycopg
-from psycopg import AsyncConnection, AsyncPipeline, AsyncRawCursor, errors
+from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors
 from psycopg.abc import PQGen
 
 from moorage.store.api import Conflict, Row, Statement, StoreError, Unavailable, Write
@@ -16,6 +16,9 @@ ROUND_SECONDS_MAX = 30.0
 """How long the server may take to answer one round of statements before it counts as gone."""
 
 STATEMENTS_PREPARED_MAX = 200
+
+ROWS_AT_A_TIME = 2_000
+"""Rows that are turned into Python's values while nobody else can run: a few milliseconds."""
 
 _DEFAULTS = {
     "application_name": "moorage",
@@ -135,6 +138,17 @@ class _Round(AsyncPipeline):
                 yield from self._fetch_gen(flush=False)
 
 
+async def _fetched(cursor: AsyncCursor[Row]) -> list[Row]:
+    """Turn rows into Python's values, some at a time: the event loop goes on in between."""
+    found = await cursor.fetchmany(ROWS_AT_A_TIME)
+    some = found
+    while len(some) == ROWS_AT_A_TIME:
+        await asyncio.sleep(0)
+        some = await cursor.fetchmany(ROWS_AT_A_TIME)
+        found += some
+    return found
+
+
 class Link:
     """A connection that is open, in autocommit mode: whoever needs a transaction begins one."""
 
@@ -203,7 +217,7 @@ class Link:
                     await connection.execute(cast(Any, text), params) for text, params in statements
                 ]
         return [
-            (await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+            (await _fetched(cursor) if cursor.description else [], cursor.rowcount)
             for cursor in cursors
         ]
 

@@ -1,19 +1,33 @@
-"""The SQLite engine: statements at once in the event loop, only COMMIT waits in a thread.
+"""The SQLite engine: statements at once in the event loop; COMMIT and what is heavy in a thread.
 
-One connection writes, one answers short reads in the loop, one long reads in a thread of its own.
-A fourth copies the write-ahead log into the file (a checkpoint) beside the commits, so that
+One connection writes, one answers short reads in the loop, two long ones in threads of their own.
+A fifth copies the write-ahead log into the file (a checkpoint) beside the commits, so that
 nobody waits for that.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import apsw
 
-from moorage.store.api import Conflict, Fatal, Plan, Row, Statement, Unavailable, Write
+from moorage.store.api import (
+    HEAVY,
+    Conflict,
+    Done,
+    Fatal,
+    Plan,
+    Row,
+    Statement,
+    Unavailable,
+    Write,
+    advanced,
+    weight,
+)
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
 from moorage.store.sqlite_file import Lock, connect, log_end, translated
@@ -47,16 +61,18 @@ class SqliteEngine:
         self._lock = lock
         self._connections: list[apsw.Connection] = []
         try:
-            for writes in (True, False, False, True):
+            for writes in (True, True, False, False, False):
                 self._connections.append(
                     connect(path, writes=writes, vfs=vfs, synchronous=synchronous)
                 )
         except BaseException:
             self._disconnect()
             raise
-        self._writer, self._reader, self._aside, self._checkpointer = self._connections
+        self._writer, self._checkpointer, self._reader, *aside = self._connections
         self._committing = ThreadPoolExecutor(1, "moorage-commit")
-        self._reading = ThreadPoolExecutor(1, "moorage-read")
+        self._aside, self._slow = [
+            (ThreadPoolExecutor(1, "moorage-read"), connection) for connection in aside
+        ]
         self._checkpointing = ThreadPoolExecutor(1, "moorage-checkpoint")
         self._checkpoint: Future[None] | None = None
         self._checkpoint_pages = checkpoint_pages
@@ -85,10 +101,15 @@ class SqliteEngine:
         """Run a short plan in the loop, in one snapshot."""
         return _read(self._reader, plan)
 
-    async def read_aside(self, plan: Plan[T]) -> T:
-        """Run a long plan in its own thread, in one snapshot."""
+    async def look(self, plan: Plan[T]) -> T:
+        """Run a short plan; nobody waits here."""
+        return _read(self._reader, plan)
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        """Run a long plan in a thread of its own, a slow one in another, in one snapshot."""
+        executor, connection = self._slow if slow else self._aside
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reading, _read, self._aside, plan)
+        return await loop.run_in_executor(executor, _read, connection, plan)
 
     async def woken(self, seconds_max: float) -> None:
         """Nobody else changes the file."""
@@ -109,13 +130,25 @@ class SqliteEngine:
             if self._connections:
                 await asyncio.to_thread(self._close)
 
-    def write(self, plan: Plan[T]) -> T:
-        """Run a plan in the write transaction that is open."""
+    def write(
+        self, plan: Plan[T], statements: Sequence[Statement] | None = None, *, most: int = HEAVY
+    ) -> Done[T] | Sequence[Statement]:
+        """Run a plan in the write transaction that is open, from these statements of it on.
+
+        It stops before statements that weigh more than `most`, and returns them.
+        """
         self._check_health()
         if not self._writer.in_transaction:
             raise Unavailable("the transaction was rolled back by an earlier error")
         with translated("write"):
-            return _drive(self._writer, plan)
+            return _drive(self._writer, plan, statements, most)
+
+    def write_begin(
+        self, plan: Plan[T], statements: Sequence[Statement] | None
+    ) -> asyncio.Future[Done[T] | Sequence[Statement]]:
+        """Begin to run the rest of a plan in the commit thread."""
+        rest = partial(self.write, plan, statements, most=sys.maxsize)
+        return asyncio.get_running_loop().run_in_executor(self._committing, rest)
 
     def commit_begin(self) -> asyncio.Future[None]:
         """Begin to commit in the commit thread."""
@@ -156,7 +189,8 @@ class SqliteEngine:
             raise self._fatal
 
     def _close(self) -> None:
-        for executor in (self._committing, self._reading, self._checkpointing):
+        readers = (self._aside[0], self._slow[0])
+        for executor in (self._committing, *readers, self._checkpointing):
             executor.shutdown(wait=True)
         try:
             if self._fatal is None:
@@ -180,41 +214,54 @@ class SqliteTransaction:
 
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine
-        self._commit: asyncio.Future[None] | None = None
+        self._begun: asyncio.Future[Any] | None = None
 
-    async def run(self, plan: Plan[T]) -> T:
-        """Run a plan at once, in the loop."""
-        return self._engine.write(plan)
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        """Run a plan at once, in the loop; from what is heavy on, in the commit thread."""
+        found: Done[T] | Sequence[Statement] | None = None
+        if not aside:
+            found = self._engine.write(plan)
+        if not isinstance(found, Done):
+            self._begun = begun = self._engine.write_begin(plan, found)
+            found = await asyncio.shield(begun)
+            assert isinstance(found, Done)
+        return found.answer
 
     async def commit(self) -> None:
         """Make everything durable. A caller who is cancelled meanwhile does not stop it."""
-        self._commit = self._engine.commit_begin()
-        await asyncio.shield(self._commit)
+        self._begun = begun = self._engine.commit_begin()
+        await asyncio.shield(begun)
 
     async def settle(self) -> None:
-        """Wait until a commit that was begun has ended, whatever becomes of the caller."""
-        while self._commit is not None and not self._commit.done():
+        """Wait until what the thread has begun has ended, whatever becomes of the caller."""
+        while self._begun is not None and not self._begun.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([self._commit])
+                await asyncio.wait([self._begun])
 
 
 def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
     with translated("read"):
         connection.execute("BEGIN")
         try:
-            return _drive(connection, plan)
+            found = _drive(connection, plan)
+            assert isinstance(found, Done)
+            return found.answer
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
 
-def _drive(connection: apsw.Connection, plan: Plan[T]) -> T:
-    try:
-        statements = next(plan)
-        while True:
-            statements = plan.send([_execute(connection, one) for one in statements])
-    except StopIteration as stop:
-        return cast(T, stop.value)
+def _drive(
+    connection: apsw.Connection,
+    plan: Plan[T],
+    statements: Sequence[Statement] | None = None,
+    most: int = sys.maxsize,
+) -> Done[T] | Sequence[Statement]:
+    """Run a plan from some of its statements on (None: from its beginning), as far as `most`."""
+    found = advanced(plan, None) if statements is None else statements
+    while not (isinstance(found, Done) or weight(found) > most):
+        found = advanced(plan, [_execute(connection, one) for one in found])
+    return found
 
 
 def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
@@ -225,4 +272,5 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
         if statement.guarded and connection.total_changes() - changed != len(statement.rows):
             raise Conflict(f"{statement.block}: a row was changed by somebody else")
         return []
-    return cast(list[Row], connection.execute(text, tuple(statement.params)).fetchall())
+    # Not `fetchall`: off the loop, other threads are to run between any two rows.
+    return [cast(Row, row) for row in connection.execute(text, tuple(statement.params))]

@@ -12,6 +12,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Provider, ProviderRecord, Vocable
 from moorage.core.ledger.search import Fleet, candidates, providers
+from moorage.core.ledger.search.parts import applying
 from tests.core.search import world
 from tests.core.search.naive import Records
 
@@ -26,6 +27,8 @@ class Upkeep(RuleBasedStateMachine):
         super().__init__()
         self.records: Records = {}
         self.fleet = world.empty_fleet(block_rows=3)
+        self.parted = world.empty_fleet(block_rows=3)
+        """Follows the same, in small parts."""
         self.changes = Changes()
         self.now = 0
         self.committed: set[ProviderId] = set()
@@ -163,6 +166,8 @@ class Upkeep(RuleBasedStateMachine):
         """Let the fleet follow all that was noted since the last commit."""
         before = {uuid: self.fleet.record(uuid) for uuid in self.fleet.uuids()}
         self.fleet.apply(self.changes)
+        for _ in applying(self.parted, self.changes, size=2):
+            pass
         self.changes = Changes()
         self.committed = set(self.records)
         for uuid, record in self.records.items():
@@ -184,6 +189,7 @@ class Upkeep(RuleBasedStateMachine):
         """Compare the fleet with one rebuilt, in what it holds and in what it answers."""
         rebuilt = self.rebuilt()
         assert self.fleet.differences(rebuilt) == []
+        assert self.parted.differences(rebuilt) == []
         assert set(self.fleet.uuids()) == set(self.records) and len(self.fleet) == len(self.records)
         random = Random(self.now)
         for trait in world.TRAITS:

@@ -171,11 +171,15 @@ class Client:
             sent.append(message)
 
         await self.face(scope, receive, send)
-        start, body = sent
+        start, *pieces = sent
+        body = b"".join(piece["body"] for piece in pieces)
+        assert [piece.get("more_body", False) for piece in pieces] == [True] * (len(pieces) - 1) + [
+            False
+        ]
         headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
-        assert headers["content-length"] == str(len(body["body"]))
+        assert headers["content-length"] == str(len(body))
         assert headers["x-openstack-request-id"].startswith("req-")
-        return Reply(start["status"], headers, body["body"])
+        return Reply(start["status"], headers, body)
 
     # What most tests begin with.
 

@@ -45,9 +45,9 @@ class Keys:
     traits: set[str] = field(default_factory=set)
     """Custom traits that must be known to exist or not."""
     class_uses: set[str] = field(default_factory=set)
-    """Resource classes of which the number of inventories is needed."""
+    """Resource classes of which must be known whether any inventory is left of them."""
     trait_uses: set[str] = field(default_factory=set)
-    """Traits of which the number of providers that have them is needed."""
+    """Traits of which must be known whether any provider is left that has them."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -119,6 +119,7 @@ class Facts:
     classes: dict[str, Vocable] = field(default_factory=dict)
     traits: dict[str, Vocable] = field(default_factory=dict)
     class_uses: Counter[str] = field(default_factory=Counter)
+    """How many uses there are; where there are very many, more than these facts can take away."""
     trait_uses: Counter[str] = field(default_factory=Counter)
 
     def has_class(self, name: str) -> bool:

@@ -24,11 +24,11 @@ async def replace(request: Request) -> Answer:
     uuid = (await request.provider()).provider.uuid
     generation = None
     if request.version >= GENERATION_SINCE:
-        body = request.decode(AggregatesPut19)
+        body = await request.decode(AggregatesPut19)
         named, generation = body.aggregates, body.resource_provider_generation
         check_unique(named, request.body, AggregatesPut19)
     else:
-        named = request.decode(AggregatesPut)
+        named = await request.decode(AggregatesPut)
         check_unique(named, request.body, AggregatesPut)
     aggregates = [AggregateId(uuid_normal(name) or name) for name in named]
     state = await request.service.transactor.submit(

@@ -40,7 +40,7 @@ async def show(request: Request) -> Answer:
 async def create(request: Request) -> Answer:
     """POST /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
-    body, sent = request.decode_both(InventoryPost)
+    body, sent = await request.decode_both(InventoryPost)
     state = await request.service.transactor.submit(
         InventoryCreate(uuid, body.resource_class, body.spec(), _full_reserve(request))
     )
@@ -53,7 +53,7 @@ async def create(request: Request) -> Answer:
 async def replace(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
-    body, sent = request.decode_both(InventoriesPut)
+    body, sent = await request.decode_both(InventoriesPut)
     specs = {name: item.spec() for name, item in body.inventories.items()}
     state = await request.service.transactor.submit(
         InventoriesReplace(uuid, body.resource_provider_generation, specs, _full_reserve(request))
@@ -67,7 +67,7 @@ async def update(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
     uuid = (await request.provider()).provider.uuid
     name = request.path[1]
-    body, sent = request.decode_both(InventoryPut)
+    body, sent = await request.decode_both(InventoryPut)
     state = await request.service.transactor.submit(
         InventoryUpdate(
             uuid, name, body.resource_provider_generation, body.spec(), _full_reserve(request)

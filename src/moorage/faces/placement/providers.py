@@ -1,5 +1,6 @@
 """Resource providers: list, show, create, rename, move, delete."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -8,11 +9,18 @@ from msgspec import UNSET
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.model import Provider
-from moorage.core.ledger.search import providers as providers_search
+from moorage.core.ledger.model import Provider, ProviderRecord
+from moorage.core.ledger.search import providers_in_order
 from moorage.faces.placement.problems import DUPLICATE_NAME, Outcome, problem_of
 from moorage.faces.placement.queries import provider_query
-from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
+from moorage.faces.placement.request import (
+    NEVER,
+    Answer,
+    Request,
+    json_answer,
+    members_json,
+    pieces_of,
+)
 from moorage.faces.placement.schemas import (
     ProviderPost,
     ProviderPost14,
@@ -64,11 +72,15 @@ async def index(request: Request) -> Answer:
     question = provider_query(request.query_string, request.version, request.limits)
     fleet = await request.fleet()
     question.vocabulary.check(fleet, 'Invalid trait(s) in "required" parameter: ')
-    await request.service.turns.taken()
-    found = [record.provider for record in providers_search(fleet, question.query)]
-    shown = [_shown(provider, request) for provider in found]
-    modified = max((provider.updated_at for provider in found), default=request.now())
-    return json_answer({"resource_providers": shown}, modified)
+    turns = request.service.turns
+    found = await turns.driven(providers_in_order(fleet, question.query))
+    modified = max((record.provider.updated_at for record in found), default=request.now())
+
+    def write(records: Sequence[ProviderRecord]) -> bytes:
+        return members_json([_shown(record.provider, request) for record in records])
+
+    body = await turns.driven(pieces_of(b'{"resource_providers":[', found, write, b"]}"))
+    return Answer(200, body, modified)
 
 
 async def show(request: Request) -> Answer:
@@ -79,7 +91,7 @@ async def show(request: Request) -> Answer:
 
 async def create(request: Request) -> Answer:
     """POST /resource_providers."""
-    body = request.decode(ProviderPost14 if request.version >= TREE_SINCE else ProviderPost)
+    body = await request.decode(ProviderPost14 if request.version >= TREE_SINCE else ProviderPost)
     uuid = str(uuid4()) if body.uuid is UNSET else uuid_normal(body.uuid)
     parent = _parent(body)
     try:
@@ -98,7 +110,7 @@ async def create(request: Request) -> Answer:
 async def update(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}."""
     record = await request.provider()
-    body = request.decode(ProviderPut14 if request.version >= TREE_SINCE else ProviderPut)
+    body = await request.decode(ProviderPut14 if request.version >= TREE_SINCE else ProviderPut)
     change = ProviderUpdate(
         record.provider.uuid,
         body.name,

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -12,11 +12,11 @@ from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.steps import Steps
 from moorage.faces.placement.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import Limits
+from moorage.faces.web import Limits, decoded
 from moorage.service.app import Service
-from moorage.service.turns import Steps
 
 T = TypeVar("T")
 
@@ -64,14 +64,22 @@ class Request:
     disconnected: Callable[[], Awaitable[None]]
     """Returns when the client has gone away."""
 
-    def decode(self, kind: type[T]) -> T:
+    async def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
-        return body_decode(self.body, kind)
+        return await self.read(partial(body_decode, self.body, kind))
 
-    def decode_both(self, kind: type[T]) -> tuple[T, Any]:
+    async def read(self, work: Callable[[], T]) -> T:
+        """Do what there is to do with the body, off the event loop if it is long."""
+        return await decoded(self.body, work)
+
+    async def decode_both(self, kind: type[T]) -> tuple[T, Any]:
         """Return the body as one of `schemas`' types, and as it was sent. Raises as `decode`."""
-        sent = body_value(self.body)
-        return body_check(sent, kind, len(self.body)), sent
+
+        def both() -> tuple[T, Any]:
+            sent = body_value(self.body)
+            return body_check(sent, kind, len(self.body)), sent
+
+        return await self.read(both)
 
     async def fleet(self) -> Fleet:
         """Return every provider as of now."""
@@ -115,6 +123,11 @@ def pieces_of(
         yield
     pieces.append(end)
     return pieces
+
+
+def members_json(value: list[Any] | dict[str, Any]) -> bytes:
+    """Write the inside of a list or an object, without its brackets."""
+    return msgspec.json.encode(value)[1:-1]
 
 
 def http_date(instant: Instant) -> str:

@@ -6,8 +6,9 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement import schemas
 from moorage.faces.placement.allocations import consumer_requests
-from moorage.faces.placement.bodies import invalid
+from moorage.faces.placement.bodies import body_decode, body_value, invalid, long_check
 from moorage.faces.placement.request import Answer, Request
+from moorage.faces.web import PIECE_BYTES
 from moorage.service.ledger import Reshape
 
 _BODIES: tuple[tuple[int, Any], ...] = (
@@ -20,7 +21,25 @@ _BODIES: tuple[tuple[int, Any], ...] = (
 async def reshape(request: Request) -> Answer:
     """POST /reshaper."""
     kind = next(kind for since, kind in _BODIES if request.version >= since)
-    body = request.decode(kind)
+    wanted = await request.read(lambda: _decoded(request, kind))
+    try:
+        await request.service.transactor.submit(wanted)
+    finally:
+        await request.read(lambda: _forget(wanted))
+    return Answer(204)
+
+
+def _forget(wanted: Reshape) -> None:
+    """Let go of many values bit by bit, in the thread: all at once would hold everybody up."""
+    while wanted.requests:
+        del wanted.requests[-1_000:]
+
+
+def _decoded(request: Request, kind: Any) -> Reshape:
+    if len(request.body) > PIECE_BYTES:
+        body = long_check(body_value(request.body), kind, ("inventories", "allocations"))
+    else:
+        body = body_decode(request.body, kind)
     inventories: dict[ProviderId, tuple[int, dict[str, InventorySpec]]] = {
         ProviderId(uuid.lower()): (
             given.resource_provider_generation,
@@ -30,7 +49,4 @@ async def reshape(request: Request) -> Answer:
     }
     if len(inventories) != len(body.inventories):
         raise invalid("a resource provider is named twice, in upper and in lower case")
-    await request.service.transactor.submit(
-        Reshape(inventories, consumer_requests(body.allocations))
-    )
-    return Answer(204)
+    return Reshape(inventories, consumer_requests(body.allocations))

@@ -31,14 +31,14 @@ async def show(request: Request) -> Answer:
 
 async def create(request: Request) -> Answer:
     """POST /resource_classes."""
-    body = request.decode(ClassNamed)
+    body = await request.decode(ClassNamed)
     made = await request.service.transactor.submit(ClassCreate(body.name))
     return Answer(201, location=f"/resource_classes/{made.name}")
 
 
 async def rename(request: Request) -> Answer:
     """PUT /resource_classes/{name} before 1.7."""
-    body = request.decode(ClassNamed)
+    body = await request.decode(ClassNamed)
     renamed = await request.service.transactor.submit(ClassRename(request.path[0], body.name))
     return json_answer(_shown(request, renamed.name))
 

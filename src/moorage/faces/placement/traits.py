@@ -53,7 +53,7 @@ async def provider_index(request: Request) -> Answer:
 
 async def provider_replace(request: Request) -> Answer:
     """PUT /resource_providers/{uuid}/traits. The body is judged before the address."""
-    body = request.decode(TraitsPut)
+    body = await request.decode(TraitsPut)
     uuid = (await request.provider()).provider.uuid
     state = await request.service.transactor.submit(
         TraitsReplace(uuid, body.resource_provider_generation, frozenset(body.traits))

@@ -26,6 +26,7 @@ from moorage.faces.web import (
     Scope,
     Send,
     body_read,
+    decoded,
     headers_of,
     leaving,
     query_parse,
@@ -111,7 +112,8 @@ class V1Face:
             raw = await self._body(headers, receive, route)
             if not raw and route.body_optional:
                 raw = b"{}"
-            body = raw if route.bulk else body_decode(raw, route.body)
+            kind = route.body
+            body = raw if route.bulk else await decoded(raw, lambda: body_decode(raw, kind))
 
         return Request(
             service=self._service,

@@ -1,7 +1,6 @@
 """Explanations: why nothing is found."""
 
-from moorage.core.ledger.search.explain import Explanation, Step
-from moorage.core.ledger.search.explain import explain as explained
+from moorage.core.ledger.search.explain import Explanation, Step, explaining
 from moorage.core.ledger.search.words import check_known
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import query_of
@@ -57,8 +56,7 @@ async def _explained(service: Service, asked: Question) -> Explained:
     query = query_of(asked)
     fleet = await service.index.current()
     check_known(fleet, query)
-    await service.turns.taken()
-    return shown(explained(fleet, query))
+    return shown(await service.turns.driven(explaining(fleet, query)))
 
 
 def shown(told: Explanation) -> Explained:

@@ -13,6 +13,13 @@ import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 from moorage.core.ledger.search.candidates import candidates, searched
 from moorage.core.ledger.search.choosing import preferred
 from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.providers import providers
+from moorage.core.ledger.search.providers import providers, providers_in_order
 
-__all__ = ["Fleet", "candidates", "preferred", "providers", "searched"]
+__all__ = [
+    "Fleet",
+    "candidates",
+    "preferred",
+    "providers",
+    "providers_in_order",
+    "searched",
+]

@@ -26,6 +26,7 @@ from moorage.core.ledger.search.groups import (
     tree_rows,
     with_resources,
 )
+from moorage.core.ledger.search.steps import Steps, to_end
 from moorage.core.limits import CLAIM_STEPS_MAX
 
 
@@ -80,17 +81,27 @@ class Condition(NamedTuple):
 
 def explain(fleet: Fleet, query: CandidateQuery) -> Explanation:
     """Say what each condition of a question leaves; every class and trait in it exists."""
+    return to_end(explaining(fleet, query))
+
+
+def explaining(fleet: Fleet, query: CandidateQuery) -> Steps[Explanation]:
+    """As `explain`, with a rest after every block that is looked at, and every search.
+
+    What is counted may change in between: each figure is as of its own moment.
+    """
     answer = preferred(fleet, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    yield
     found = bool(answer.candidates)
-    asked = terms(query.groups)
-    parts = [_part_explained(fleet, term) for term in asked]
-    trees = list(_tree_steps(fleet, query))
+    parts = []
+    for term in terms(query.groups):
+        parts.append((yield from _part_explained(fleet, term)))
+    trees = yield from _tree_steps(fleet, query)
     without: list[str] = []
     nearest: str | None = None
     if not found:
         possible = all(part.nearest is None for part in parts)
-        without = _without(fleet, query) if possible else []
-        nearest = _nearest(fleet, query, parts, trees, without)
+        without = (yield from _without(fleet, query)) if possible else []
+        nearest = yield from _nearest(fleet, query, parts, trees, without)
     return Explanation(found, answer.exhausted, parts, trees, without, nearest)
 
 
@@ -145,16 +156,16 @@ def _having(
     return lambda block: having(block, block.traits, required, forbidden)
 
 
-def _part_explained(fleet: Fleet, term: Term) -> PartExplained:
+def _part_explained(fleet: Fleet, term: Term) -> Steps[PartExplained]:
     tree = term.group.in_tree
     asked = conditions(term, None if tree is None else fleet.places.get(tree))
     resource_class = None if term.is_suffixed else next(iter(term.resources))
-    shown = _steps(fleet, asked)
-    nearest = None if shown[-1].left else _lacking(fleet, asked)
+    shown = yield from _steps(fleet, asked)
+    nearest = None if shown[-1].left else (yield from _lacking(fleet, asked))
     return PartExplained(term.suffix, resource_class, shown, nearest)
 
 
-def _steps(fleet: Fleet, asked: list[Condition]) -> list[Step]:
+def _steps(fleet: Fleet, asked: list[Condition]) -> Steps[list[Step]]:
     """Apply the conditions one after another; those on a class in three steps."""
     finer = [Condition("exists", lambda block: block.here)]
     for condition in asked:
@@ -162,7 +173,7 @@ def _steps(fleet: Fleet, asked: list[Condition]) -> list[Step]:
             finer += _class_conditions(condition.name, condition.amount)
         finer.append(condition)
     left = [0] * len(finer)
-    for block in fleet.blocks:
+    for block in list(fleet.blocks):
         mask = block.here
         for number, condition in enumerate(finer):
             rows = condition.rows(block)
@@ -170,6 +181,7 @@ def _steps(fleet: Fleet, asked: list[Condition]) -> list[Step]:
                 break
             mask = mask & rows
             left[number] += int(np.count_nonzero(mask))
+        yield
     return [Step(each.words, count) for each, count in zip(finer, left, strict=True)]
 
 
@@ -197,11 +209,12 @@ class _Near(NamedTuple):
     """By condition and row."""
 
 
-def _lacking(fleet: Fleet, asked: list[Condition]) -> str:
+def _lacking(fleet: Fleet, asked: list[Condition]) -> Steps[str]:
     """Say what the providers that meet most of it are lacking."""
     near: list[_Near] = []
     fewest = len(asked) + 1
-    for block in fleet.blocks:
+    for block in list(fleet.blocks):
+        yield
         nobody = np.zeros(block.size, dtype=np.bool_)
         met = [nobody if (rows := each.rows(block)) is None else rows for each in asked]
         missing = ~np.array(met, dtype=np.bool_).reshape(len(asked), block.size)
@@ -251,15 +264,20 @@ def _missing_with(
             yield block, rows[missing[number, rows] & block.columns[name].offers()[rows]]
 
 
-def _tree_steps(fleet: Fleet, query: CandidateQuery) -> Iterator[Step]:
-    """Yield how many trees may serve all parts, then with the conditions on whole trees."""
+def _tree_steps(fleet: Fleet, query: CandidateQuery) -> Steps[list[Step]]:
+    """Return how many trees may serve all parts, then with the conditions on whole trees."""
     plain = replace(query, groups=tuple(map(_undemanding, query.groups)), root_traits=TraitFilter())
-    yield Step("every part is served by someone", _count(fleet, plain))
+    asked = [("every part is served by someone", plain)]
     if plain.groups != query.groups:
         plain = replace(plain, groups=query.groups)
-        yield Step("has the traits that the unsuffixed group requires", _count(fleet, plain))
+        asked.append(("has the traits that the unsuffixed group requires", plain))
     if query.root_traits != TraitFilter():
-        yield Step("the root has the traits it needs", _count(fleet, query))
+        asked.append(("the root has the traits it needs", query))
+    found = []
+    for words, each in asked:
+        anchors = yield from _anchors(fleet, each)
+        found.append(Step(words, sum(len(rows) for _, rows in anchors)))
+    return found
 
 
 def _undemanding(group: Group) -> Group:
@@ -269,18 +287,18 @@ def _undemanding(group: Group) -> Group:
     return replace(group, traits=TraitFilter((), group.traits.forbidden))
 
 
-def _count(fleet: Fleet, query: CandidateQuery) -> int:
-    return sum(len(rows) for _, rows in _anchors(fleet, query))
-
-
-def _anchors(fleet: Fleet, query: CandidateQuery) -> list[tuple[Block, NDArray[np.intp]]]:
+def _anchors(fleet: Fleet, query: CandidateQuery) -> Steps[list[tuple[Block, NDArray[np.intp]]]]:
     search = Search(fleet, query)
     if not search.begin():
         return []
-    return [(block, search.served_rows(block)) for block in fleet.blocks]
+    found = []
+    for block in list(fleet.blocks):
+        found.append((block, search.served_rows(block)))
+        yield
+    return found
 
 
-def _without(fleet: Fleet, query: CandidateQuery) -> list[str]:
+def _without(fleet: Fleet, query: CandidateQuery) -> Steps[list[str]]:
     """Return the conditions on the whole of which one less would be enough."""
     lighter: dict[str, CandidateQuery] = {}
     if query.group_policy != "none":
@@ -292,11 +310,12 @@ def _without(fleet: Fleet, query: CandidateQuery) -> list[str]:
     undemanding = tuple(map(_undemanding, query.groups))
     if undemanding != query.groups:
         lighter["required"] = replace(query, groups=undemanding)
-    return [
-        name
-        for name, each in lighter.items()
-        if preferred(fleet, each, Order("pack"), 1, CLAIM_STEPS_MAX).candidates
-    ]
+    enough = []
+    for name, each in lighter.items():
+        if preferred(fleet, each, Order("pack"), 1, CLAIM_STEPS_MAX).candidates:
+            enough.append(name)
+        yield
+    return enough
 
 
 def _nearest(
@@ -305,14 +324,14 @@ def _nearest(
     parts: list[PartExplained],
     trees: list[Step],
     without: list[str],
-) -> str:
+) -> Steps[str]:
     lacking = [f"{_part_named(part)}{part.nearest}" for part in parts if part.nearest]
     if lacking:
         return ". ".join(lacking) + "."
     if without:
         return f"It would fit without {' or without '.join(without)}."
     if not trees[0].left:
-        return _best_tree(fleet, query)
+        return (yield from _best_tree(fleet, query))
     for step, before in zip(trees[1:], trees, strict=False):
         if not step.left:
             return f"Of {before.left} trees that serve every part none meets: {step.condition}."
@@ -325,7 +344,7 @@ def _part_named(part: PartExplained) -> str:
     return f"Group {part.suffix}: " if part.suffix else ""
 
 
-def _best_tree(fleet: Fleet, query: CandidateQuery) -> str:
+def _best_tree(fleet: Fleet, query: CandidateQuery) -> Steps[str]:
     """Say how many parts the best tree serves, and which it does not."""
     asked = terms(query.groups)
     served: dict[tuple[Block, int], set[int]] = {}
@@ -335,7 +354,8 @@ def _best_tree(fleet: Fleet, query: CandidateQuery) -> str:
             groups=(replace(_undemanding(term.group), resources=term.resources),),
             root_traits=TraitFilter(),
         )
-        for block, rows in _anchors(fleet, single):
+        for block, rows in (yield from _anchors(fleet, single)):
+            yield
             for row in rows.tolist():
                 served.setdefault((block, row), set()).add(number)
     if not served:
@@ -346,6 +366,8 @@ def _best_tree(fleet: Fleet, query: CandidateQuery) -> str:
         for number, term in enumerate(asked)
         if number not in most
     ]
+    if not block.here[row]:  # it went meanwhile
+        return "No single tree serves every part."
     return (
         f"No single tree serves every part; the best, {block.record(row).provider.uuid}, serves "
         f"{len(most)} of {len(asked)} and lacks {', '.join(missing)}."

@@ -4,7 +4,8 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
@@ -17,6 +18,9 @@ from moorage.core.ledger.model import (
     Vocable,
 )
 from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_PART, Block, Place, uuid_at
+
+COMPARED = 4
+"""Providers that are compared in one go."""
 
 
 class Fleet:
@@ -96,26 +100,42 @@ class Fleet:
 
     def differences(self, other: "Fleet") -> list[str]:
         """Say, one line each, where the two do not hold and answer the same. [] when they do."""
-        found = [
+        return [line for part in self.comparing(other) for line in part]
+
+    def comparing(self, other: "Fleet") -> Iterator[list[str]]:
+        """As `differences`, of `COMPARED` providers at a time.
+
+        Between two parts both may follow further changes, if both do.
+        """
+        yield [
             f"{name} differ: {sorted(ours.items() ^ theirs.items())}"
             for name, ours, theirs in (
                 ("resource classes", self.classes, other.classes),
                 ("traits", self.traits, other.traits),
-                ("names", self._names, other._names),
                 ("uses of traits", +self._trait_uses, +other._trait_uses),
                 ("sharing providers", dict(self.sharing), dict(other.sharing)),
             )
             if ours != theirs
         ]
-        for uuid in sorted(self.places.keys() | other.places.keys()):
-            ours, theirs = self._image(uuid), other._image(uuid)
-            keys = sorted(ours.keys() | theirs.keys())
-            found += [
-                f"provider {uuid}: {key} is {ours.get(key)!r}, and {theirs.get(key)!r} in the other"
-                for key in keys
-                if ours.get(key) != theirs.get(key)
-            ]
-        return found
+        if len(self._names) != len(other._names):
+            yield [f"there are {len(self._names)} names, and {len(other._names)} in the other"]
+        ours = list(self.places)
+        for first in range(0, len(ours), COMPARED):
+            some = ours[first : first + COMPARED]
+            yield [line for uuid in some for line in self._compared(other, uuid)]
+        theirs = [uuid for uuid in other.places if uuid not in self.places]
+        for first in range(0, len(theirs), COMPARED):
+            some = theirs[first : first + COMPARED]
+            yield [line for uuid in some for line in self._compared(other, uuid)]
+
+    def _compared(self, other: "Fleet", uuid: ProviderId) -> Iterator[str]:
+        ours, theirs = self._image(uuid), other._image(uuid)
+        for key in sorted(ours.keys() | theirs.keys()):
+            if ours.get(key) != theirs.get(key):
+                yield (
+                    f"provider {uuid}: {key} is {ours.get(key)!r}, "
+                    f"and {theirs.get(key)!r} in the other"
+                )
 
     def apply(self, changes: Changes) -> None:
         """Follow committed changes; consumers are of no interest here.
@@ -124,16 +144,28 @@ class Fleet:
         """
         self.applied += 1
         for old, new in changes.renamed_classes.items():
-            self._rename_class(old, new)
+            for _ in self.renaming(old, new):
+                pass
         kept = self._providers(changes.providers) if changes.providers else {}
         self._contents(changes, kept)
         _merge(self.classes, changes.classes)
         _merge(self.traits, changes.traits)
 
-    def _rename_class(self, old: str, new: str) -> None:
+    def renaming(self, old: str, new: str) -> Iterator[None]:
+        """Rename a class wherever there is an inventory of it, one block at a time."""
         self._version += 1
         for block in self.blocks:
             block.rename_class(old, new, self._version)
+            yield
+
+    def keeps_place(self, provider: Provider) -> bool:
+        """Is it there, and would it stay where it is and be called as it is?"""
+        record = self.record(provider.uuid)
+        return record is not None and _stays(record.provider, provider)
+
+    def dicts(self) -> list[dict[Any, Any]]:
+        """Return what has an entry for every provider."""
+        return [self.places, self._names, self._children]
 
     def _providers(self, images: dict[ProviderId, Provider | None]) -> dict[ProviderId, Provider]:
         """Remove, move and add providers; return those that keep their row and change inside."""
@@ -256,7 +288,9 @@ class Fleet:
         if place is None:
             return {"presence": False}
         children = sorted(self.children_of(uuid))
-        return {"presence": True, "children": children, **place[0].image(place[1])}
+        named = self.named(place[0].record(place[1]).provider.name)
+        found = {"presence": True, "children": children, "bearer of its name": named}
+        return found | place[0].image(place[1])
 
 
 def _stays(old: Provider, new: Provider) -> bool:

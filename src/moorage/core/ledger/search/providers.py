@@ -1,14 +1,22 @@
 """The listing of providers: those that meet every condition by themselves."""
 
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+
 import numpy as np
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import ProviderQuery
-from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.block import BLOCK_ROWS, Block
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.groups import in_aggregates, with_resources, with_traits
+from moorage.core.ledger.search.steps import Steps, to_end
+
+ORDERED = 256
+"""Providers that are put in order in one go."""
 
 
 def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
@@ -16,7 +24,21 @@ def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
 
     A condition that names something unknown is met by nobody.
     """
-    return sorted(_found(fleet, query), key=_creation)
+    return to_end(providers_in_order(fleet, query))
+
+
+def providers_in_order(fleet: Fleet, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
+    """As `providers`, with a rest after every block, and whenever some of them are in order."""
+    parts = []
+    for found in _found(fleet, query):
+        parts.append(sorted([(*_creation(record), record) for record in found]))
+        yield
+    ordered: list[ProviderRecord] = []
+    everything = merge(*parts)
+    while some := list(islice(everything, ORDERED)):
+        ordered += [record for *_, record in some]
+        yield
+    return ordered
 
 
 def _creation(record: ProviderRecord) -> tuple[int, str]:
@@ -24,17 +46,26 @@ def _creation(record: ProviderRecord) -> tuple[int, str]:
     return provider.created_at, provider.uuid
 
 
-def _found(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
+def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]:
+    """Yield those that meet the query, each as it is then: at most as many as a block has rows."""
     named = _named(fleet, query)
     if named is None:
-        return [
-            block.record(row)
-            for block in fleet.blocks
-            for row in np.flatnonzero(_meeting(block, query)).tolist()
-        ]
-    places = [fleet.places[uuid] for uuid in named if uuid in fleet.places]
-    met = {block: _meeting(block, query) for block, _ in places}
-    return [block.record(row) for block, row in places if met[block][row]]
+        for block in list(fleet.blocks):
+            rows = np.flatnonzero(_meeting(block, query)).tolist()
+            yield [block.record(row) for row in rows]
+        return
+    met: dict[Block, Mask] = {}
+    for first in range(0, len(named), BLOCK_ROWS):
+        found = []
+        for uuid in named[first : first + BLOCK_ROWS]:
+            if uuid not in fleet.places:
+                continue
+            block, row = fleet.places[uuid]
+            if block not in met:
+                met[block] = _meeting(block, query)
+            if met[block][row]:
+                found.append(block.record(row))
+        yield found
 
 
 def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:

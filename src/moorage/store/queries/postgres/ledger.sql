@@ -54,15 +54,17 @@ FROM trait WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- A class's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: resource_class_uses_count --
-SELECT named.value, (
-    SELECT COUNT(*) FROM provider WHERE strpos(inventories, '"' || named.value || '":') > 0
-) FROM json_array_elements_text($1) AS named(value);
+SELECT named.value, (SELECT COUNT(*) FROM (
+    SELECT 1 FROM provider WHERE strpos(inventories, '"' || named.value || '":') > 0
+    LIMIT $2::bigint
+) AS found) FROM json_array_elements_text($1) AS named(value);
 
 -- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: trait_uses_count --
-SELECT named.value, (
-    SELECT COUNT(*) FROM provider_tags WHERE strpos(traits, '"' || named.value || '"') > 0
-) FROM json_array_elements_text($1) AS named(value);
+SELECT named.value, (SELECT COUNT(*) FROM (
+    SELECT 1 FROM provider_tags WHERE strpos(traits, '"' || named.value || '"') > 0
+    LIMIT $2::bigint
+) AS found) FROM json_array_elements_text($1) AS named(value);
 
 -- name: holders_load --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations

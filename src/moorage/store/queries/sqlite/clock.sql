@@ -17,13 +17,21 @@ UPDATE clock SET compacted = MAX(compacted, ?);
 INSERT INTO change (revision, n, at, kind, key, body)
 VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 
--- One row at least: the clock, and the change rows after a revision beside it, in one snapshot:
--- those of some kinds, and the first of each batch.
+-- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot:
+-- those of some kinds, and the first of each batch, whose body is left out if it is of another kind.
 -- name: changes_load --
-SELECT clock.epoch, clock.revision, clock.compacted, change.revision, kind, key, body
-FROM clock LEFT JOIN change ON change.revision > ?1 AND change.revision <= ?2
-    AND (change.n = 0 OR change.kind IN (SELECT value FROM json_each(?3)))
-ORDER BY change.revision, change.n;
+SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.at, c.kind, c.key, c.body
+FROM clock LEFT JOIN (
+    SELECT revision, n, at, kind, key,
+        CASE WHEN kind IN (SELECT value FROM json_each(?3)) THEN body END AS body
+    FROM change WHERE (revision, n) > (?1, ?2)
+        AND (n = 0 OR kind IN (SELECT value FROM json_each(?3)))
+    ORDER BY revision, n LIMIT ?4
+) AS c ON TRUE
+ORDER BY c.revision, c.n;
+
+-- name: change_time --
+SELECT at FROM change WHERE revision = ?1 AND n = 0;
 
 -- The newest revision that is old enough; revisions and times rise together.
 -- name: change_before --

@@ -47,15 +47,15 @@ FROM trait WHERE name IN (SELECT value FROM json_each(?));
 
 -- A class's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: resource_class_uses_count --
-SELECT named.value, (
-    SELECT COUNT(*) FROM provider WHERE instr(inventories, '"' || named.value || '":') > 0
-) FROM json_each(?) AS named;
+SELECT named.value, (SELECT COUNT(*) FROM (
+    SELECT 1 FROM provider WHERE instr(inventories, '"' || named.value || '":') > 0 LIMIT ?2
+)) FROM json_each(?1) AS named;
 
 -- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
 -- name: trait_uses_count --
-SELECT named.value, (
-    SELECT COUNT(*) FROM provider_tags WHERE instr(traits, '"' || named.value || '"') > 0
-) FROM json_each(?) AS named;
+SELECT named.value, (SELECT COUNT(*) FROM (
+    SELECT 1 FROM provider_tags WHERE instr(traits, '"' || named.value || '"') > 0 LIMIT ?2
+)) FROM json_each(?1) AS named;
 
 -- name: holders_load --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations

@@ -1,0 +1,367 @@
+"""What is asked of a service to see how long it holds its event loop: every route, with much.
+
+A route that is forgotten here fails `missing`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bench import native
+from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
+from bench.wire import request
+from moorage.faces.placement.routes import routes
+from moorage.faces.v1.routes import ROUTES
+
+BULK_HOSTS = 5_000
+LARGE = 100_000
+"""The fleet that all sizes are told for; with a smaller one, less is asked for."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is asked for of what grows without a bound."""
+
+    words: int = 10_000
+    """Custom traits."""
+    holders: int = 20_000
+    """Consumers on one provider."""
+    holdings: int = 5_000
+    """Providers that one consumer holds something of."""
+    consumers: int = 2_500
+    """Consumers in one request; about a mebibyte is the most it may have."""
+    reshaped: int = 60_000
+    """Consumers in the largest reshape."""
+    tickets: int = 10_000
+    """In one waiting line."""
+    known: int = 4_990
+    """Hosts of a report that says nothing new."""
+
+    @classmethod
+    def of(cls, hosts: int) -> "Sizes":
+        """Return what suits a fleet of so many flat hosts."""
+        whole = asdict(cls())
+        return cls(**{name: max(4, n * min(hosts, LARGE) // LARGE) for name, n in whole.items()})
+
+
+KEPT_HOST = identifier(9, 1)
+WORDY_HOST = identifier(9, 2)
+CHURNED = identifier(9, 3)
+CROWDED = identifier(9, 4)
+PROJECT, USER = "bench", "bench"
+POOL = "bench/held"
+
+CONSUMER = "{:08x}-0000-4000-a000-{:012x}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One line: a name, the route it drives, and the request."""
+
+    what: str
+    method: str
+    route: str
+    raw: bytes
+
+
+def _json(method: str, path: str, body: Any = None) -> bytes:
+    return request(method, path, b"" if body is None else json.dumps(body).encode())
+
+
+def bulk(items: list[dict[str, Any]]) -> bytes:
+    """Report providers."""
+    return _json("POST", native.BULK, {"providers": items, "create_vocabulary": True})
+
+
+def reports(fleet: Fleet) -> Iterator[bytes]:
+    """Requests that make a fleet."""
+    items: list[dict[str, Any]] = []
+    for host in fleet.hosts():
+        items += [
+            {
+                "uuid": one.uuid,
+                "name": one.name,
+                "parent": one.parent,
+                "inventories": one.inventories,
+                "traits": one.traits,
+                "aggregates": one.aggregates,
+            }
+            for one in host
+        ]
+        if len(items) + 10 > BULK_HOSTS:
+            yield bulk(items)
+            items = []
+    if items:
+        yield bulk(items)
+
+
+def special(much: Sizes) -> Iterator[bytes]:
+    """Requests that make what grows without a bound: words, holders, holdings."""
+    traits = [f"CUSTOM_WORD_{n:06d}" for n in range(much.words)]
+    big = {"total": 2_000_000_000}
+    yield bulk(
+        [
+            {"uuid": KEPT_HOST, "name": "kept", "inventories": {"SRIOV_NET_VF": big}},
+            {"uuid": CROWDED, "name": "crowded", "inventories": {"SRIOV_NET_VF": big}},
+            {"uuid": CHURNED, "name": "churned", "inventories": {"SRIOV_NET_VF": big}},
+        ]
+    )
+    yield bulk([{"uuid": WORDY_HOST, "name": "wordy", "traits": traits}])
+    for first in range(0, much.holders, much.consumers):
+        yield _json(
+            "POST",
+            "/allocations",
+            held_on(KEPT_HOST, 1, first, min(much.consumers, much.holders - first)),
+        )
+    for first in range(0, much.reshaped, much.consumers):
+        yield _json(
+            "POST",
+            "/allocations",
+            held_on(CROWDED, 3, first, min(much.consumers, much.reshaped - first)),
+        )
+    yield _json("PUT", f"/allocations/{CONSUMER.format(2, 0)}", holding(much, None))
+
+
+def held_on(provider: str, kind: int, first: int, count: int) -> dict[str, Any]:
+    """Consumers that hold one unit each."""
+    return {
+        CONSUMER.format(kind, n): {
+            "allocations": {provider: {"resources": {"SRIOV_NET_VF": 1}}},
+            "project_id": PROJECT,
+            "user_id": USER,
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        for n in range(first, first + count)
+    }
+
+
+def holding(much: Sizes, generation: int | None) -> dict[str, Any]:
+    """What one consumer holds on many providers."""
+    return {
+        "allocations": {
+            identifier(FLAT, n): {"resources": {"VCPU": 1}} for n in range(much.holdings)
+        },
+        "project_id": PROJECT,
+        "user_id": USER,
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def line(much: Sizes) -> Iterator[bytes]:
+    """Requests that make a waiting line."""
+    yield _json(
+        "PUT", f"/v1/pools/{POOL}", {"limit": 1, "ttl": 3600, "queue_max": 100_000, "pacing": None}
+    )
+    for n in range(much.tickets + 1):
+        yield _json(
+            "POST",
+            "/v1/leases",
+            {"needs": [{"pool": POOL}], "key": f"line-{n}", "patience": 3_600},
+        )
+
+
+def placement(much: Sizes) -> Iterator[Asked]:
+    """Every route of the Placement API, with as much as it takes."""
+    rp, one, new = "/resource_providers", "/resource_providers/{uuid}", identifier(8, 1)
+    inventory, trait, word = f"{one}/inventories", "/traits/{name}", "/resource_classes/{name}"
+
+    def asked(
+        what: str, method: str, route: str, path: str, body: Any = None, version: str = "1.39"
+    ) -> Asked:
+        raw = b"" if body is None else json.dumps(body).encode()
+        return Asked(what, method, route, request(method, path, raw, version))
+
+    def at(path: str, uuid: str = KEPT_HOST) -> str:
+        return path.replace("{uuid}", uuid)
+
+    yield asked("versions", "GET", "/", "/")
+    yield asked("all providers", "GET", rp, rp)
+    yield asked("providers with room", "GET", rp, f"{rp}?resources=VCPU:1")
+    yield asked("create", "POST", rp, rp, {"uuid": new, "name": "new"})
+    yield asked("show", "GET", one, at(one))
+    yield asked("rename", "PUT", one, at(one, new), {"name": "newer"})
+    yield asked("usages of a provider", "GET", f"{one}/usages", at(f"{one}/usages"))
+    many = f"{one}/allocations"
+    yield asked(f"allocations of {much.holders} consumers", "GET", many, at(many))
+    aggregates = {"aggregates": [], "resource_provider_generation": 0}
+    yield asked("aggregates", "GET", f"{one}/aggregates", at(f"{one}/aggregates"))
+    yield asked("aggregates", "PUT", f"{one}/aggregates", at(f"{one}/aggregates", new), aggregates)
+    of_wordy = at(f"{one}/traits", WORDY_HOST)
+    yield asked("traits of a provider", "GET", f"{one}/traits", of_wordy)
+    names = [f"CUSTOM_WORD_{n:06d}" for n in range(much.words)]
+    traits = {"traits": names, "resource_provider_generation": 1}
+    yield asked(f"{much.words} traits", "PUT", f"{one}/traits", at(f"{one}/traits", new), traits)
+    yield asked("no traits", "DELETE", f"{one}/traits", at(f"{one}/traits", new))
+    held = {"resource_provider_generation": 3, "inventories": FLAT_HOST}
+    yield asked("inventories", "GET", inventory, at(inventory))
+    yield asked("inventories", "PUT", inventory, at(inventory, new), held)
+    first = {"resource_class": "PCPU", "total": 9}
+    yield asked("inventory", "POST", inventory, at(inventory, new), first)
+    pcpu = inventory + "/{resource_class}"
+    of_new = at(inventory, new) + "/PCPU"
+    second = {"resource_provider_generation": 5, "total": 8}
+    yield asked("inventory", "GET", pcpu, of_new)
+    yield asked("inventory", "PUT", pcpu, of_new, second)
+    yield asked("inventory", "DELETE", pcpu, of_new)
+    yield asked("inventories", "DELETE", inventory, at(inventory, new))
+    yield asked("delete", "DELETE", one, at(one, new))
+    yield asked("classes", "GET", "/resource_classes", "/resource_classes")
+    yield asked("class", "POST", "/resource_classes", "/resource_classes", {"name": "CUSTOM_NEW"})
+    yield asked("class", "GET", word, "/resource_classes/CUSTOM_NEW")
+    yield asked("rename", "PUT", word, "/resource_classes/CUSTOM_NEW", {"name": "CUSTOM_B"}, "1.2")
+    yield asked("class", "PUT", word, "/resource_classes/CUSTOM_B")
+    yield asked("class", "DELETE", word, "/resource_classes/CUSTOM_B")
+    yield asked(f"{much.words} traits", "GET", "/traits", "/traits")
+    yield asked("used traits", "GET", "/traits", "/traits?associated=true")
+    yield asked("trait", "GET", trait, "/traits/CUSTOM_WORD_000001")
+    yield asked("trait", "PUT", trait, "/traits/CUSTOM_NEW")
+    yield asked("trait", "DELETE", trait, "/traits/CUSTOM_NEW")
+    yield from _claims(asked, much)
+    yield asked("candidates", "GET", "/allocation_candidates", CANDIDATES)
+    ten = f"{CANDIDATES}&limit=10"
+    yield asked("candidates limit=10", "GET", "/allocation_candidates", ten)
+    thousand = f"{CANDIDATES}&limit=1000"
+    yield asked("candidates limit=1000", "GET", "/allocation_candidates", thousand)
+    unfit = "/allocation_candidates?resources=VCPU:1,MEMORY_MB:262144&limit=10"
+    yield asked("candidates, nothing fits", "GET", "/allocation_candidates", unfit)
+
+
+CANDIDATES = "/allocation_candidates?resources=VCPU:1,MEMORY_MB:512,DISK_GB:1"
+
+
+def _claims(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
+    route, whole = "/allocations/{consumer}", f"/allocations/{CONSUMER.format(2, 0)}"
+    yield asked(f"{much.holdings} holdings", "GET", route, whole)
+    yield asked(f"{much.holdings} holdings", "PUT", route, whole, holding(much, 1))
+    yield asked(f"{much.holdings} holdings", "DELETE", route, whole)
+    yield asked(f"{much.holdings} holdings", "PUT", route, whole, holding(much, None))
+    claims = held_on(CHURNED, 5, 0, much.consumers)
+    yield asked(f"{much.consumers} consumers", "POST", "/allocations", "/allocations", claims)
+    wrong = {**claims, CONSUMER.format(5, 99_999): 7}
+    yield asked(f"{much.consumers} consumers, wrong", "POST", "/allocations", "/allocations", wrong)
+    for each in claims.values():
+        each["allocations"], each["consumer_generation"] = {}, 1
+    yield asked(
+        f"{much.consumers} consumers, freed", "POST", "/allocations", "/allocations", claims
+    )
+    usages = f"/usages?project_id={PROJECT}"
+    yield asked("usages", "GET", "/usages", usages)
+    yield asked(f"{much.reshaped} consumers", "POST", "/reshaper", "/reshaper", reshaped(much, 1))
+    worse = reshaped(much, 2)
+    worse["allocations"][CONSUMER.format(5, 99_999)] = 7
+    yield asked(f"{much.reshaped} consumers, wrong", "POST", "/reshaper", "/reshaper", worse)
+
+
+def reshaped(much: Sizes, generation: int) -> dict[str, Any]:
+    """The largest reshape: all consumers of a provider hold another amount."""
+    allocations = held_on(CROWDED, 3, 0, much.reshaped)
+    for each in allocations.values():
+        each["allocations"][CROWDED]["resources"]["SRIOV_NET_VF"] = generation + 1
+        each["consumer_generation"] = generation
+    inventories = {
+        CROWDED: {
+            "resource_provider_generation": 1 + -(-much.reshaped // much.consumers),
+            "inventories": {"SRIOV_NET_VF": {"total": 2_000_000_000}},
+        }
+    }
+    return {"inventories": inventories, "allocations": allocations}
+
+
+def v1(directory: Path, much: Sizes) -> Iterator[Asked]:
+    """Every route of the native API."""
+
+    def asked(what: str, method: str, route: str, path: str = "", body: Any = None) -> Asked:
+        return Asked(what, method, route, _json(method, path or route, body))
+
+    question = {"groups": [{"resources": {"VCPU": 1, "MEMORY_MB": 262_144}}]}
+    nested = {
+        "groups": [
+            {"suffix": "CPU", "resources": {"PCPU": 33, "MEMORY_MB": 512}},
+            {"suffix": "NET", "resources": {"SRIOV_NET_VF": 1}},
+        ]
+    }
+    encoded = quote(json.dumps(question))
+    yield asked("tokens", "GET", "/v1/tokens")
+    yield asked("token", "POST", "/v1/tokens", "", {"name": "held", "role": "reader"})
+    yield asked("token", "DELETE", "/v1/tokens/{id}", "/v1/tokens/nobody")
+    yield asked("audit", "GET", "/v1/audit", "/v1/audit?limit=1000")
+    yield asked("providers", "GET", "/v1/providers", "/v1/providers?limit=1000")
+    known = next(reports(Fleet("flat", much.known)))
+    yield Asked("nothing new", "POST", native.BULK, known)
+    yield asked("explain", "GET", "/v1/explain", f"/v1/explain?query={encoded}")
+    yield asked("explain", "POST", "/v1/explain", "", nested)
+    claim = {
+        "groups": [{"resources": {"VCPU": 1, "MEMORY_MB": 512}}],
+        "choose": "pack",
+        "project_id": PROJECT,
+        "user_id": USER,
+    }
+    for choose in ("random", "pack", "spread"):
+        yield asked(choose, "POST", "/v1/claims", "", {**claim, "choose": choose})
+    yield asked("nothing fits", "POST", "/v1/claims", "", {**claim, **question})
+    yield asked("openapi", "GET", "/v1/openapi.json")
+    yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
+    yield from _admission(asked, much)
+    yield asked("check", "POST", "/v1/database/check")
+    copy = {"path": str(directory / "held.copy")}
+    yield asked("backup", "POST", "/v1/database/backup", "", copy)
+
+
+def _admission(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
+    pool, small = "/v1/pools/{name+}", "/v1/pools/bench/small"
+    lease = "/v1/leases/{id}"
+    nobody = "/v1/leases/00000000-0000-4000-8000-000000000000"
+    yield asked("pools", "GET", "/v1/pools")
+    yield asked("pool", "PUT", pool, small, {"limit": 1, "ttl": 60, "pacing": None})
+    yield asked(f"pool, {much.tickets} wait", "GET", pool, f"/v1/pools/{POOL}")
+    for word in ("pause", "resume"):
+        yield asked(word, "POST", f"{pool}:{word}", f"/v1/pools/{POOL}:{word}")
+    yield asked("report", "GET", f"{pool}:report", f"/v1/pools/{POOL}:report")
+    yield asked("delete", "DELETE", pool, small)
+    yield asked("leases", "GET", "/v1/leases", "/v1/leases?limit=1000")
+    waiting = f"/v1/leases?limit=1000&pool={quote(POOL, safe='')}&state=waiting"
+    yield asked("leases that wait", "GET", "/v1/leases", waiting)
+    ask_one = {"needs": [{"pool": POOL}], "key": "line-held", "patience": 3_600}
+    yield asked("ticket", "POST", "/v1/leases", "", ask_one)
+    yield asked(
+        "verify",
+        "GET",
+        "/v1/leases/verify",
+        f"/v1/leases/verify?pool={quote(POOL, safe='')}&token=1.1.0",
+    )
+    yield asked("show", "GET", lease, nobody)
+    yield asked("release", "DELETE", lease, nobody)
+    yield asked("hold", "PATCH", lease, nobody, {"hold": 1})
+    yield asked("renew", "POST", f"{lease}/renew", f"{nobody}/renew", {})
+    yield asked("retry", "POST", f"{lease}/retry", f"{nobody}/retry", {})
+    yield asked("outcome", "POST", f"{lease}/outcome", f"{nobody}/outcome", {"result": "ok"})
+    yield asked("revoke", "POST", f"{lease}/revoke", f"{nobody}/revoke", {"reason": "held"})
+
+
+def plain() -> Iterator[Asked]:
+    """What needs no token."""
+    for path in ("/healthz", "/readyz", "/metrics"):
+        yield Asked(path, "GET", path, request("GET", path))
+
+
+def churn(much: Sizes) -> Iterator[bytes]:
+    """A request that changes much in the fleet."""
+    yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", holding(much, None))
+
+
+def everything(directory: Path, much: Sizes) -> list[Asked]:
+    """Every line, in the order in which it can be asked."""
+    return [*placement(much), *v1(directory, much), *plain()]
+
+
+def missing(probes: Iterable[Asked]) -> list[str]:
+    """Name the routes of both faces that nobody asks for."""
+    asked = {(one.method, one.route) for one in probes}
+    there = {(one.method, one.path) for one in routes()}
+    there |= {(one.method, one.path) for one in ROUTES}
+    return sorted(f"{method} {path}" for method, path in there - asked)

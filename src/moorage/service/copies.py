@@ -1,0 +1,89 @@
+"""Copies of the fleet that are made beside the one that answers: a snapshot, then the change rows.
+
+Nothing here holds the event loop: rows are read in a thread and applied in small parts.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol, TypeVar
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.parts import applying, filling, is_large
+from moorage.core.ledger.search.steps import Steps
+from moorage.store import ledger as ledger_store
+from moorage.store.api import Engine
+from moorage.store.ledger import Tail
+from moorage.store.log import WHOLE
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """Carries out long work piece by piece: `Turns` for who waits, `Pieces` for who can wait."""
+
+    async def driven(self, work: Steps[T]) -> T:
+        """Return what the work returns."""
+        ...
+
+
+class ChangesGone(Exception):
+    """The change rows do not go on from where somebody stands: a new snapshot is needed."""
+
+
+class Copy:
+    """A fleet as of a revision of an epoch; `at` is when that revision was written, if known."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.epoch = 0
+        self.revision = 0
+        self.at: Instant | None = None
+
+    async def read(self, engine: Engine, driver: Driver) -> None:
+        """Read everything; the fleet must be empty."""
+        snapshot = await engine.read_aside(ledger_store.snapshot_parts_load(), slow=True)
+        self.epoch, self.revision, self.at, parts = snapshot
+        await driver.driven(filling(self.fleet, parts))
+
+    async def follow(self, engine: Engine, driver: Driver, upto: Callable[[], int]) -> None:
+        """Follow the change rows up to a revision that may rise meanwhile. Raises ChangesGone."""
+        while self.revision < upto():
+            async with aclosing(tails(engine, self.revision)) as found:
+                async for tail in found:
+                    if tail.epoch != self.epoch or tail.compacted > self.revision:
+                        raise ChangesGone
+                    for batch in tail.batches:
+                        if batch.revision > upto():
+                            return
+                        await apply(self.fleet, batch.changes, driver)
+                        self.revision, self.at = batch.revision, batch.at
+            if self.revision < min(tail.revision, upto()):
+                raise ChangesGone
+
+
+async def apply(fleet: Fleet, changes: Changes, driver: Driver) -> None:
+    """Let a fleet follow a batch: at once if that is a few milliseconds, otherwise in parts."""
+    if is_large(changes):
+        await driver.driven(applying(fleet, changes))
+    else:
+        fleet.apply(changes)
+
+
+async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
+    """Yield what has changed in the fleet after a revision, some rows at a time, oldest first.
+
+    Every batch is whole: what a window of rows cuts is told with the next one. At least one is
+    yielded.
+    """
+    place: tuple[int, int] | None = (revision, WHOLE)
+    cut: list[ledger_store.Batch] = []
+    while place is not None:
+        tail = await engine.look(ledger_store.changes_load(*place, kinds=ledger_store.FLEET_KINDS))
+        if cut and tail.batches and tail.batches[0].revision == cut[0].revision:
+            cut[0].changes.update(tail.batches.pop(0).changes)
+        tail.batches[:0] = cut
+        cut = [tail.batches.pop()] if tail.place is not None else []
+        place = tail.place
+        yield tail

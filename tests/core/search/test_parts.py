@@ -1,0 +1,159 @@
+"""Long work on a fleet comes in pieces, each of a bounded number of providers or blocks."""
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord
+from moorage.core.ledger.requests import CandidateQuery, ProviderQuery
+from moorage.core.ledger.search import Fleet, providers, providers_in_order
+from moorage.core.ledger.search.explain import explain, explaining
+from moorage.core.ledger.search.fleet import COMPARED
+from moorage.core.ledger.search.parts import PART_PROVIDERS, Belongings, applying, by_tree, filling
+from moorage.core.ledger.search.steps import to_end
+from tests.core.search import world
+from tests.core.search.builder import group
+from tests.core.search.naive import Records
+from tests.pieces import TooMuch, bounded
+
+SEEDS = 30
+
+
+class Counting(Fleet):
+    """A fleet that counts the providers it is changed or compared by."""
+
+    def __init__(self, block_rows: int = 4) -> None:
+        super().__init__(world.STANDARD_CLASSES, world.STANDARD_TRAITS, block_rows)
+        self.touched = 0
+
+    def apply(self, changes: Changes) -> None:
+        uuids = {*changes.providers, *changes.tags, *(uuid for uuid, _ in changes.inventories)}
+        self.touched += len(uuids)
+        super().apply(changes)
+
+    def _image(self, uuid: ProviderId) -> dict[str, object]:
+        self.touched += 1
+        return super()._image(uuid)
+
+
+def flat(count: int) -> Records:
+    """So many hosts without a tree."""
+    found: Records = {}
+    for number in range(count):
+        uuid = world.uuid_of(number)
+        provider = Provider(uuid, f"name-{number}", 0, None, uuid, Instant(0), Instant(0))
+        found[uuid] = ProviderRecord(provider, {"VCPU": Inventory(8)}, NO_TAGS, 0)
+    return found
+
+
+def roots(changes: Changes) -> set[ProviderId]:
+    """The roots of the providers in some changes."""
+    return {provider.root for provider in changes.providers.values() if provider is not None}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_fleet_in_parts_is_the_fleet(seed: int) -> None:
+    """Parts of whole trees, in any order of the rows, make the same fleet as all of it at once."""
+    records = world.some_fleet(Random(seed), 40)
+    order = list(records)
+    Random(seed).shuffle(order)
+    changes = world.changes_of({uuid: records[uuid] for uuid in order})
+    parts = by_tree(changes, size_max=3)
+    assert len(parts) > 3
+    for number, part in enumerate(parts):
+        assert all(roots(part).isdisjoint(roots(other)) for other in parts[number + 1 :])
+    fleet = world.empty_fleet()
+    for _ in filling(fleet, parts):
+        pass
+    assert fleet.differences(world.fleet_of(records)) == []
+
+
+def test_pieces_are_bounded() -> None:
+    """Filling, following and comparing touch a bounded number of providers at a time."""
+    records = flat(1_000)
+    changes = world.changes_of(records)
+    ours, theirs = Counting(), Counting()
+    most = PART_PROVIDERS + 1
+    to_end(bounded(filling(ours, by_tree(changes)), lambda: ours.touched, most))
+    assert ours.touched == len(records)
+    theirs.apply(changes)
+    used = Changes(inventories={(uuid, "VCPU"): Inventory(8, used=1) for uuid in records})
+    to_end(bounded(applying(ours, used), lambda: ours.touched, most))
+    theirs.apply(used)
+
+    def compared() -> int:
+        return ours.touched + theirs.touched
+
+    comparing: Any = ours.comparing(theirs)
+    to_end(bounded(comparing, compared, 2 * COMPARED))
+    assert ours.differences(theirs) == []
+
+
+def test_a_planted_long_piece_is_found() -> None:
+    """What counts the pieces does fail: for a fleet that is one part, and one without rests."""
+    changes = world.changes_of(flat(1_000))
+    fleet = Counting()
+    with pytest.raises(TooMuch):
+        to_end(bounded(filling(fleet, [changes]), lambda: fleet.touched, PART_PROVIDERS))
+    used = Changes(inventories={key: Inventory(9) for key in changes.inventories})
+    with pytest.raises(TooMuch):
+        work = applying(fleet, used, size=1_000)
+        to_end(bounded(work, lambda: fleet.touched, PART_PROVIDERS))
+
+
+def test_listings_and_explanations_rest_after_every_block() -> None:
+    """However many blocks there are, one at a time is looked at; the answer is the same."""
+    fleet = world.fleet_of(flat(400), block_rows=16)
+    blocks = len(fleet.blocks)
+    assert blocks > 20
+    assert rests(providers_in_order(fleet, ProviderQuery())) >= blocks
+    assert to_end(providers_in_order(fleet, ProviderQuery())) == providers(fleet, ProviderQuery())
+    few = ProviderQuery(in_tree=world.uuid_of(7))
+    assert len(providers(fleet, few)) == 1
+
+    query = CandidateQuery((group(VCPU=9), group("_A", VCPU=1)))
+    passes = rests(explaining(fleet, query)) / blocks
+    assert passes >= 3  # each part, its nearest, and the trees
+    assert to_end(explaining(fleet, query)) == explain(fleet, query)
+
+
+def rests(work: Iterable[object]) -> int:
+    """How often does work rest?"""
+    return sum(1 for _ in work)
+
+
+def test_an_explanation_survives_what_happens_meanwhile() -> None:
+    """Providers come, go and change between any two pieces; the explanation ends all the same."""
+    random = Random(5)
+    for _ in range(40):
+        records = world.some_fleet(random, 30)
+        fleet = world.fleet_of(records)
+        work = explaining(fleet, world.some_query(random, 30))
+        try:
+            while True:
+                next(work)
+                uuid = random.choice(sorted(records))
+                if fleet.children_of(uuid) or random.random() < 0.5:
+                    fleet.apply(Changes(inventories={(uuid, "VCPU"): None}))
+                else:
+                    fleet.apply(Changes(providers={uuid: None}))
+        except StopIteration as stop:
+            assert stop.value.nearest or stop.value.found
+
+
+def test_what_is_left_of_a_fleet_goes_bit_by_bit() -> None:
+    """Nothing is left at the end, and no piece lets go of much."""
+    fleet = world.fleet_of(flat(3_000), block_rows=64)
+    owned = Belongings(fleet)
+
+    def left() -> int:
+        return -sum(map(len, owned.held()))
+
+    to_end(bounded(owned.emptied(), left, 16 * PART_PROVIDERS))
+    assert left() == 0
+    assert len(fleet) == 0

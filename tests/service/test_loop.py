@@ -1,0 +1,338 @@
+"""Nothing that the service does holds the event loop: much work goes to a thread or into pieces.
+
+What is counted are things and threads, never time.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.parts import IMAGES_AT_ONCE, PART_PROVIDERS
+from moorage.service import copies
+from moorage.service import ledger as do
+from moorage.service.batch import LARGE
+from moorage.service.copies import Copy
+from moorage.store import ledger as ledger_store
+from moorage.store.api import HEAVY, Plan, Query
+from moorage.store.log import ROWS_MAX
+from tests.pieces import bounded
+from tests.service.running import (
+    Running,
+    WatchedTransaction,
+    consumer_id,
+    provider_id,
+    running,
+)
+from tests.service.test_shared import Pair, play
+
+T = TypeVar("T")
+
+MANY = LARGE + 200
+
+
+class Counted(Fleet):
+    """A fleet that counts the providers it is changed by."""
+
+    def __init__(self) -> None:
+        super().__init__(frozenset({"VCPU", "DISK_GB"}), frozenset())
+        self.touched = 0
+
+    def apply(self, changes: Changes) -> None:
+        uuids = {*changes.providers, *changes.tags, *(uuid for uuid, _ in changes.inventories)}
+        self.touched += len(uuids)
+        super().apply(changes)
+
+
+class Strict:
+    """Carries out work, and fails when a piece of it touches too many providers."""
+
+    def __init__(self, count: Callable[[], int], most: int) -> None:
+        self._count, self._most = count, most
+        self.pieces = 0
+
+    async def driven(self, work: Generator[None, None, T]) -> T:
+        strict = bounded(work, self._count, self._most)
+        while True:
+            await asyncio.sleep(0)
+            self.pieces += 1
+            try:
+                next(strict)
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
+
+
+async def many(one: Running) -> list[ProviderId]:
+    """Make as many providers as make a batch a large one, and a consumer on all of them."""
+    uuids = [provider_id(n) for n in range(MANY)]
+    for first in range(0, MANY, 50):
+        made = [do.ProviderCreate(uuid, f"name-{uuid}") for uuid in uuids[first : first + 50]]
+        await asyncio.gather(*map(one.submit, made))
+        offers = {"VCPU": InventorySpec(4)}
+        given = [do.InventoriesReplace(uuid, 0, offers) for uuid in uuids[first : first + 50]]
+        await asyncio.gather(*map(one.submit, given))
+    await one.submit(held_on(uuids))
+    return uuids
+
+
+def held_on(uuids: list[ProviderId]) -> do.AllocationsReplace:
+    """Let the first consumer hold a unit of each."""
+    wish = {uuid: {"VCPU": 1} for uuid in uuids}
+    return do.AllocationsReplace([ConsumerRequest(consumer_id(1), wish, "project", "user")])
+
+
+def test_large_batches_are_made_in_a_thread_and_followed_in_pieces(tmp_path: Path) -> None:
+    """A consumer of many providers: decided off the loop, followed part by part, all of it seen."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            uuids = await many(one)
+            assert all(one.used(uuid) == 1 for uuid in uuids)
+            threads = watched(one)
+            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            assert {name.split("_")[0] for name in threads} == {"moorage-commit", "MainThread"}
+            assert all(one.used(uuid) == 0 for uuid in uuids)
+            threads.clear()
+            assert await one.outcomes(do.AllocationsDelete(consumer_id(2))) == [
+                Code.ALLOCATIONS_NOT_FOUND
+            ]
+            assert set(threads) == {"MainThread"}, "a small one stays where it is quickest"
+
+    asyncio.run(scene())
+
+
+def watched(one: Running) -> list[str]:
+    """Note from now on in which thread the rows of every transaction are read by its plans."""
+    threads: list[str] = []
+
+    class Noting(WatchedTransaction):
+        def _counted(self, plan: Plan[T]) -> Plan[T]:
+            inner = super()._counted(plan)
+            try:
+                asked: Any = next(inner)
+                while True:
+                    rows = yield asked
+                    threads.append(threading.current_thread().name)
+                    asked = inner.send(rows)
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
+
+    one.engine.wrapper = Noting
+    return threads
+
+
+def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path) -> None:
+    """Between two parts of a batch nobody is given the fleet."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            uuids = await many(one)
+            index, seen = one.service.index, set()
+            released = asyncio.ensure_future(one.submit(do.AllocationsDelete(consumer_id(1))))
+            torn = False
+            while not released.done():
+                torn = torn or not index._whole.is_set()
+                if index._whole.is_set():
+                    fleet = await index.current()
+                    seen.add(sum(fleet.record(uuid).inventories["VCPU"].used for uuid in uuids))  # type: ignore[union-attr]  # they are there
+                await asyncio.sleep(0)
+            assert torn, "it was applied in parts"
+            assert seen <= {0, MANY}
+
+    asyncio.run(scene())
+
+
+def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
+    """Reading everything and following others touch few providers at a time, however many."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            uuids = await many(one)
+            fleet = Counted()
+            copy, strict = Copy(fleet), Strict(lambda: fleet.touched, IMAGES_AT_ONCE)
+            await copy.read(one.engine, strict)
+            assert len(fleet) == MANY
+            assert strict.pieces > MANY // PART_PROVIDERS
+            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            await copy.follow(one.engine, strict, lambda: one.service.index.revision)
+            assert fleet.differences(one.service.index.fleet) == []
+            with pytest.raises(AssertionError):
+                await Strict(lambda: fleet.touched, 9).driven(planted(fleet, uuids))
+
+    asyncio.run(scene())
+
+
+def planted(fleet: Fleet, uuids: list[ProviderId]) -> Generator[None, None, None]:
+    """A piece that is too long."""
+    fleet.apply(Changes(inventories={(uuid, "VCPU"): Inventory(4) for uuid in uuids}))
+    yield
+
+
+def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> None:
+    """However large a batch is, few rows are decoded at a time, and no batch is torn."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await many(one)
+            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            windows = []
+            place: Any = (0, 0)
+            while place is not None:
+                load = ledger_store.changes_load(*place, kinds=ledger_store.FLEET_KINDS)
+                tail = await one.engine.look(load)
+                rows = sum(
+                    len(each.changes.providers) + len(each.changes.inventories)
+                    for each in tail.batches
+                )
+                assert rows <= ROWS_MAX
+                assert not any(each.changes.consumers for each in tail.batches)
+                windows.append(tail)
+                place = tail.place
+            assert len(windows) > 2 * MANY // ROWS_MAX
+            revisions, sizes = [], []
+            async for tail in copies.tails(one.engine, 0):
+                revisions += [batch.revision for batch in tail.batches]
+                sizes += [len(batch.changes.inventories) for batch in tail.batches]
+            assert revisions == list(range(1, one.service.index.revision + 1))
+            assert sizes[-2:] == [MANY, MANY]
+
+    asyncio.run(scene())
+
+
+def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
+    """The copy that is compared follows what the index follows; what was wrong before is found."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            uuids = [await one.provider(n, VCPU=1_000) for n in range(40)]
+            wrong = Changes(inventories={(uuids[7], "VCPU"): Inventory(8, used=7)})
+            one.service.index.fleet.apply(wrong)
+            checking = asyncio.ensure_future(one.service.upkeep.check())
+            n = 100
+            while not checking.done():
+                n += 1
+                wish = {uuids[n % 7]: {"VCPU": 1}}
+                request = ConsumerRequest(consumer_id(n), wish, "project", "user")
+                await one.submit(do.AllocationsReplace([request]))
+            found = checking.result()
+            assert found and all(uuids[7] in line for line in found)
+            assert n > 105
+            await one.service.index.load()
+
+    asyncio.run(scene())
+
+
+def test_another_epoch_of_the_same_history_needs_no_reload() -> None:
+    """Who has the same transaction at the last revision has all before it: nothing is read anew."""
+
+    async def scene(pair: Pair) -> None:
+        first = await pair.provider(VCPU=1)
+        kept = [await service.index.current() for service in pair.services]
+        with psycopg.connect(pair.url) as server:
+            server.execute("UPDATE clock SET epoch = epoch + 1")
+        second = await pair.provider(VCPU=1)
+        for service, fleet in zip(pair.services, kept, strict=True):
+            now = await service.index.current()
+            assert now is fleet
+            assert now.record(first) is not None and now.record(second) is not None
+            assert service.index.epoch == 2
+
+    play(scene)
+
+
+def test_another_history_of_the_same_length_is_read_anew() -> None:
+    """An epoch whose last known revision was written at another time is not what was known."""
+
+    async def scene(pair: Pair) -> None:
+        uuid = await pair.provider(VCPU=1)
+        kept = [await service.index.current() for service in pair.services]
+        with psycopg.connect(pair.url) as server:
+            newest = "(SELECT revision FROM clock)"
+            server.execute(f"UPDATE change SET at = at + 1 WHERE revision = {newest}".encode())
+            server.execute("UPDATE provider SET name = 'another'")
+            server.execute("UPDATE clock SET epoch = epoch + 1")
+        for service, fleet in zip(pair.services, kept, strict=True):
+            now = await service.index.current()
+            assert now is not fleet
+            record = now.record(uuid)
+            assert record is not None and record.provider.name == "another"
+
+    play(scene)
+
+
+def test_a_word_that_does_not_exist_stops_nobody(tmp_path: Path) -> None:
+    """To delete it neither locks the ledger nor looks at the providers."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await one.submit(do.ClassCreate("CUSTOM_A"))
+            asked = blocks(one)
+            answers = await one.outcomes(do.ClassDelete("CUSTOM_NO"), do.TraitDelete("CUSTOM_NO"))
+            assert answers == [Code.CLASS_NOT_FOUND, Code.TRAIT_NOT_FOUND]
+            answers = await one.outcomes(do.ClassDelete("VCPU"), do.TraitDelete("HW_NO"))
+            assert answers == [Code.STANDARD_CLASS, Code.TRAIT_NOT_FOUND]
+            assert not {"ledger_lock", "resource_class_uses_count", "trait_uses_count"} & set(asked)
+            await one.submit(do.ClassDelete("CUSTOM_A"))
+            assert {"ledger_lock", "resource_class_uses_count"} <= set(asked), (
+                "they do show themselves"
+            )
+
+    asyncio.run(scene())
+
+
+def blocks(one: Running) -> list[str]:
+    """Note from now on which statements are asked for in transactions."""
+    asked: list[str] = []
+
+    class Noting(WatchedTransaction):
+        def _counted(self, plan: Plan[T]) -> Plan[T]:
+            inner = super()._counted(plan)
+            try:
+                statements: Any = next(inner)
+                while True:
+                    asked.extend(one.block for one in statements)
+                    statements = inner.send((yield statements))
+            except StopIteration as stop:
+                answer: T = stop.value
+                return answer
+
+    one.engine.wrapper = Noting
+    return asked
+
+
+def test_heavy_statements_leave_the_loop_by_themselves(tmp_path: Path) -> None:
+    """A plan that comes to ask for very much goes on in the commit thread; a light one stays."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            threads: list[str] = []
+
+            def plan(text: str) -> Plan[int]:
+                yield [Query("clock_load")]
+                threads.append(threading.current_thread().name)
+                rows = yield [Query("consumers_load", (f'["{text}"]',))]
+                threads.append(threading.current_thread().name)
+                return len(rows)
+
+            for text in ("x", "x" * HEAVY):
+                async with one.engine.engine.transaction() as transaction:
+                    assert await transaction.run(plan(text)) == 1
+            assert threads[:3] == ["MainThread"] * 3
+            assert threads[3].startswith("moorage-commit")
+            with pytest.raises(Error):
+                await one.submit(do.ProviderDelete(provider_id(9)))
+
+    asyncio.run(scene())
