@@ -26,6 +26,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/index.py",
     f"{PACKAGE}/service/looks.py",
     f"{PACKAGE}/service/reads.py",
+    f"{PACKAGE}/service/searches.py",
     f"{PACKAGE}/service/access.py",
     f"{PACKAGE}/service/upkeep.py",
     f"{PACKAGE}/service/audit.py",

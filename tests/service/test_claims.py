@@ -15,6 +15,7 @@ from moorage.core.ledger.claims import Claimed, Wish
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, Preference
 from moorage.core.ledger.search import Fleet, candidates
+from moorage.service import claims
 from moorage.service import ledger as do
 from moorage.service.app import Service
 from moorage.service.claims import Claim
@@ -65,6 +66,31 @@ def test_questions_that_prefer_the_same_nodes(tmp_path: Path) -> None:
             ]
             answers = await one.outcomes(*wishes)
             assert len({uuid for answer in answers for uuid in answer.allocations}) == 64
+
+    asyncio.run(main())
+
+
+def test_questions_beyond_the_budget_of_a_batch_are_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 questions two are searched for in each batch; none waits for ever, and nobody notices.
+
+    What needs no search is not held up by them, nor are claims with a question that is.
+    """
+    monkeypatch.setattr(claims, "QUESTIONS_MAX", 2)
+
+    async def main() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            await rack(one, 64, VCPU=1, DISK_GB=100)
+            wishes = [
+                wish(n, "pack", CandidateQuery((Group("", {"VCPU": 1, "DISK_GB": n % 20 + 1}),)))
+                for n in range(40)
+            ]
+            batches = one.engine.transactions
+            answers = await one.outcomes(*wishes, claim(99, {provider_id(63): {"VCPU": 1}}))
+            assert one.engine.transactions - batches >= 10
+            taken = {uuid for answer in answers[:40] for uuid in answer.allocations}
+            assert len(taken) == 40
 
     asyncio.run(main())
 

@@ -79,7 +79,8 @@ class Searches:
     ) -> None:
         self._turns = turns
         self._candidates_max = candidates_max
-        self._steps_max = steps_max
+        self.steps_max = steps_max
+        """Steps that one search may take from now on."""
         self._chance = chance
         self._starts: OrderedDict[int, Start] = OrderedDict()
         self._long = asyncio.Lock()
@@ -106,7 +107,7 @@ class Searches:
         start = self._starts.pop(question, None)
         if start is None:
             start = Start(self._chance(32), 0, self._chance(32))
-        budget = Budget(self._steps_max)
+        budget = Budget(self.steps_max)
         answer = yield from searched(fleet, query, start, self._candidates_max, budget)
         self._starts[question] = answer.then
         if len(self._starts) > STARTS_MAX:

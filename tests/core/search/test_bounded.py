@@ -220,8 +220,10 @@ def test_matching_is_right() -> None:
             for _ in range(random.randint(1, 6))
         ]
         possible = next(matchings(options, room), None) is not None
-        matching = Matching(options, room.__getitem__)
+        able = [sum(1 << seat for seat in each) for each in options]
+        taken = sum(1 << seat for seat in range(seats) if not room[seat] and random.random() < 0.5)
+        matching = Matching(able, taken, lambda bit, r=room: r[bit.bit_length() - 1])
         assert matching.complete() == possible, f"{options} {room}"
-        assert matching.probes <= len(options) * len(options) * seats
+        assert matching.steps <= len(options) * (len(options) + seats)
         judged[possible] += 1
     assert min(judged.values()) > 300

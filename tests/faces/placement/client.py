@@ -165,6 +165,8 @@ class Client:
         ] or [{"type": "http.request", "body": b"{", "more_body": True}]
 
         async def receive() -> Message:
+            if not waiting and chunks:
+                await asyncio.Event().wait()  # whoever has sent all of it stays for the answer
             return waiting.pop(0) if waiting else {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:

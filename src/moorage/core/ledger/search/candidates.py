@@ -50,13 +50,14 @@ def searched(
     """
     search = Search(fleet, query, budget)
     wanted = most if query.limit is None else min(query.limit, most)
-    rounds = Rounds(fleet, search, query.nested, wanted)
+    capped = query.limit is None or query.limit > most
+    rounds = Rounds(fleet, search, query.nested, wanted, sure=capped)
     yield from rounds.run(start)
     found, shown = rounds.found, list(rounds.shown.values())
     if rounds.then is None and start != Start():
         found = _from_the_first(rounds)
         shown = yield from _in_order(found, rounds.shown, query.nested)
-    capped = rounds.then is not None and len(found) == most != query.limit
+    capped = capped and rounds.then is not None and len(found) == most
     then = start if rounds.then is None else rounds.then
     return CandidateAnswer(found, shown, search.budget.complete, capped, then)
 

@@ -59,7 +59,8 @@ class Combiner:
             self._relate(seats)
         sums = Sums()
         choices = self._ordered(seats, options, sums)
-        return Walk(self._conditions, choices, sums, self.merged, budget).run()
+        by_bit = {seat.bit: seat for seat in seats.values()}
+        return Walk(self._conditions, choices, by_bit, sums, self.merged, budget).run()
 
     def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
         seats: dict[ProviderId, Seat] = {}
@@ -98,16 +99,17 @@ class Combiner:
         for number in sorted(range(len(options)), key=lambda n: -len(options[n])):
             term, lines = self._terms[number], self._lines[number]
             here = [seats[record.provider.uuid] for record in options[number]]
+            bits = 0
+            for seat in here:
+                bits |= seat.bit
             if exclusive:
                 claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
             else:
                 claiming = [(seat, 0) for seat in here]
-            choices.append(Choice(term, claiming, lines, gives_later, later))
+            choices.append(Choice(term, claiming, bits, lines, gives_later, later))
             if self._conditions.special:
-                bits = 0
-                for seat in here:
-                    bits |= seat.bit
-                    if not term.is_suffixed:
+                if not term.is_suffixed:
+                    for seat in here:
                         gives_later |= seat.gives
                 later = tuple(b | bits if n in lines else b for n, b in enumerate(later))
         choices.reverse()

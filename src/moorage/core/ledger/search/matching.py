@@ -1,46 +1,60 @@
 """Can every part of a query still be given a provider of its own, or its share of one?
 
-A bipartite matching in which a provider may be matched several times, by augmenting paths. It
-takes polynomial time where trying one combination after another takes exponential time.
+A bipartite matching in which a seat may be matched several times, by augmenting paths. It takes
+polynomial time where trying one combination after another takes exponential time.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
-
-S = TypeVar("S", bound=Hashable)
+from collections.abc import Callable, Sequence
 
 
-class Matching(Generic[S]):
-    """Parts matched with seats. `probes` counts the seats that were looked at.
+class Matching:
+    """Parts matched with seats. A seat is an integer with one bit, a set of seats has several.
 
     Args:
         options: For each part the seats that may serve it.
+        taken: Seats that can serve no part.
         room: How many parts a seat can serve.
     """
 
-    def __init__(self, options: Sequence[Sequence[S]], room: Callable[[S], int]) -> None:
+    def __init__(self, options: Sequence[int], taken: int, room: Callable[[int], int]) -> None:
         self._options = options
+        self._full = taken
+        self._shut = taken
         self._room = room
-        self._served: dict[S, list[int]] = {}
-        self.probes = 0
+        self._served: dict[int, list[int]] = {}
+        self._seen = 0
+        self.steps = 0
+        """How many seats were looked at."""
 
     def complete(self) -> bool:
         """Can all parts be served at the same time?"""
-        return all(self._serve(part, set()) for part in range(len(self._options)))
+        for part in range(len(self._options)):
+            self._seen = self._shut
+            if not self._serve(part):
+                return False
+        return True
 
-    def _serve(self, part: int, seen: set[S]) -> bool:
+    def _serve(self, part: int) -> bool:
         """Match one part more; those that are matched already may be moved, never dropped."""
-        for seat in self._options[part]:
-            if seat in seen:
-                continue
-            seen.add(seat)
-            self.probes += 1
+        options = self._options[part]
+        while free := options & ~self._full:
+            seat = free & -free
+            self.steps += 1
             served = self._served.setdefault(seat, [])
-            if len(served) < self._room(seat):
+            room = self._room(seat)
+            if len(served) + 1 >= room:
+                self._full |= seat
+            if room:
                 served.append(part)
                 return True
+            self._shut |= seat
+        while left := options & ~self._seen:
+            seat = left & -left
+            self._seen |= seat
+            served = self._served.get(seat, [])
             for place, other in enumerate(served):
-                if self._serve(other, seen):
+                self.steps += 1
+                if self._serve(other):
                     served[place] = part
                     return True
         return False

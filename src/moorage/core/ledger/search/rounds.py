@@ -35,8 +35,7 @@ class _Anchor(NamedTuple):
     left: Iterator[Candidate]
     steps: int
     """What opening it took."""
-    then: Start
-    """The place after it."""
+    place: Start
     wrapped: bool
     """It stands before the place where the search began."""
 
@@ -47,7 +46,7 @@ class _Closed(NamedTuple):
     first: Candidate
     members: list[ProviderId]
     """Of its tree, the root first."""
-    then: Start
+    place: Start
     wrapped: bool
 
 
@@ -59,14 +58,16 @@ class Rounds:
         search: The query over this fleet.
         nested: Whether summaries are of whole trees.
         wanted: Candidates after which it ends.
+        sure: Whether it is cut only where there is another anchor to search at.
     """
 
-    def __init__(self, fleet: Fleet, search: Search, nested: bool, wanted: int) -> None:
+    def __init__(self, fleet: Fleet, search: Search, nested: bool, wanted: int, sure: bool) -> None:
         self._fleet = fleet
         self._search = search
         self._budget = search.budget
         self._nested = nested
         self._wanted = wanted
+        self._sure = sure
         self.found: list[Candidate] = []
         self.shown: dict[ProviderId, ProviderRecord] = {}
         """What summaries show, as it was when a candidate was found there."""
@@ -133,11 +134,14 @@ class Rounds:
         rows, at = self._rows(block, span), 0
         while at < len(rows):
             row = rows[at]
+            place = Start(number, row)
+            if len(self.found) == self._wanted:
+                self.then = place
+                return
             at += 1
-            then = Start(number, row + 1)
-            self._take_first(block, row, then, wrapped)
-            if len(self.found) == self._wanted or budget.over:
-                self.then = then
+            self._take_first(block, place, wrapped)
+            if budget.over or (len(self.found) == self._wanted and not self._sure):
+                self.then = _after(place)
                 return
             if budget.steps >= self._pause_at:
                 self._recent.append((block, rows[:at]))
@@ -157,8 +161,9 @@ class Rounds:
         found: list[int] = rows.tolist()
         return found
 
-    def _take_first(self, block: Block, row: int, then: Start, wrapped: bool) -> None:
+    def _take_first(self, block: Block, place: Start, wrapped: bool) -> None:
         """Take the first candidate of an anchor, and keep the anchor open if it may have more."""
+        row = place.row
         if self._changed and not self._visited.isdisjoint(members_at(block, row)):
             return  # the tree has been rearranged: part of it was searched before
         search = self._search
@@ -176,10 +181,10 @@ class Rounds:
         if first is None or not self._add(first):
             return
         if self._opening_steps + steps > OPENING_STEPS_MAX:
-            self._closed.append(_Closed(first, members_at(block, row), then, wrapped))
+            self._closed.append(_Closed(first, members_at(block, row), place, wrapped))
             return
         self._opening_steps += steps
-        self._open.append(_Anchor(left, steps, then, wrapped))
+        self._open.append(_Anchor(left, steps, place, wrapped))
 
     def _next_round(self) -> Iterator[None]:
         """Take one candidate more of each open anchor."""
@@ -189,21 +194,21 @@ class Rounds:
         for anchor in anchors:
             if anchor.wrapped and turn < 0:
                 turn = len(found)
-            candidate = next(anchor.left, None)
+            full = len(found) == self._wanted
+            candidate = None if full and not self._sure else next(anchor.left, None)
+            if full and (candidate is not None or not self._sure):
+                self.then = anchor.place
+                return
             if candidate is None or not self._add(candidate):
                 self._opening_steps -= anchor.steps
             else:
                 self._open.append(anchor)
-                if len(found) == self._wanted:
-                    break
             if budget.steps >= self._pause_at:
                 if budget.over:
-                    break
+                    self.then = _after(anchor.place)
+                    return
                 yield from self._rest()
-        else:
-            self.spans.append((began, len(found) if turn < 0 else turn))
-            return
-        self.then = anchor.then
+        self.spans.append((began, len(found) if turn < 0 else turn))
 
     def _open_again(self) -> Iterator[None]:
         """Open as many of the closed anchors as may be open together."""
@@ -219,7 +224,7 @@ class Rounds:
             steps = self._budget.steps - before
             self._opening_steps += steps
             left = _without(closed.first, left)
-            self._open.append(_Anchor(left, steps, closed.then, closed.wrapped))
+            self._open.append(_Anchor(left, steps, closed.place, closed.wrapped))
             yield from self._rest()
 
     def _add(self, candidate: Candidate) -> bool:
@@ -269,6 +274,11 @@ class Rounds:
 def members_at(block: Block, row: int) -> list[ProviderId]:
     """Return the members of the tree of a root, the root first."""
     return [block.record(member).provider.uuid for member in block.trees.members(row)]
+
+
+def _after(place: Start) -> Start:
+    """Return the place of the next anchor."""
+    return Start(place.block, place.row + 1)
 
 
 def _without(known: Candidate, candidates: Iterator[Candidate]) -> Iterator[Candidate]:

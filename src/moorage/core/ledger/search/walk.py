@@ -18,6 +18,9 @@ from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term
 from moorage.core.ledger.search.matching import Matching
 
+WIDE = 16
+"""Parts of a combination whose copying costs as much as a step."""
+
 
 class Conditions(NamedTuple):
     """What a query demands of all its parts together."""
@@ -61,6 +64,8 @@ class Choice(NamedTuple):
     term: Term
     seats: list[tuple[Seat, int]]
     """Who may serve it, with claims: choices with a claim in common exclude one another."""
+    bits: int
+    """The same seats as a set."""
     lines: tuple[int, ...]
     """Which of the query's same_subtree conditions the term is in."""
     gives_later: int
@@ -153,12 +158,14 @@ class Walk:
         self,
         conditions: Conditions,
         choices: list[Choice],
+        seats: dict[int, Seat],
         sums: Sums,
         merged: Merged,
         budget: Budget,
     ) -> None:
         self._conditions = conditions
         self._choices = choices
+        self._seats = seats
         self._sums = sums
         self._merged = merged
         self._budget = budget
@@ -186,11 +193,16 @@ class Walk:
                 if depth > last:
                     found += 1
                     candidate = Candidate(node[0], node[1])
-                    if not (node[4] or merged.altered) or merged.fresh(candidate, node[4]):
-                        yield candidate
-                        end = min(budget.steps + patience, whole)
+                    if node[4] or merged.altered:
+                        budget.steps += depth
+                        if not merged.fresh(candidate, node[4]):
+                            if budget.steps > end:
+                                break
+                            continue
+                    yield candidate
+                    end = min(budget.steps + patience, whole)
                 elif not careful or depth == last or self._completable(depth, node):
-                    budget.steps += len(choices[depth].seats)
+                    budget.steps += len(choices[depth].seats) * (1 + depth // WIDE)
                     levels.append(self._level(depth, node))
                     before.append(found)
                     break
@@ -238,43 +250,45 @@ class Walk:
         rest = self._choices[depth:]
         if self._conditions.isolate:
             parts = [choice for choice in rest if choice.term.is_suffixed]
-            if not self._matched(parts, lambda seat: int(not taken & seat.bit)):
+            # The lowest claims are the seats themselves, claimed by suffixed terms.
+            if not self._matched(parts, taken, lambda _: 1):
                 return False
         for name, asked in self._conditions.contended.items():
             # Of larger amounts fewer fit: they are looked at by themselves, too.
             for least in sorted(set(asked)):
                 parts = [each for each in rest if each.term.resources.get(name, 0) >= least]
                 amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
-                if not self._matched(parts, self._shares(name, amounts, allocations)):
+                if not self._matched(parts, 0, self._shares(name, amounts, allocations)):
                     return False
         return True
 
-    def _matched(self, parts: list[Choice], room: Callable[[Seat], int]) -> bool:
+    def _matched(self, parts: list[Choice], taken: int, room: Callable[[int], int]) -> bool:
         """Can all parts be served when each seat has room for so many of them?"""
         if not parts:
             return True
-        matching = Matching([[seat for seat, _ in part.seats] for part in parts], room)
+        matching = Matching([part.bits for part in parts], taken, room)
         complete = matching.complete()
-        self._budget.steps += matching.probes
+        self._budget.steps += matching.steps
         return complete
 
     def _shares(
         self, name: str, amounts: list[int], allocations: dict[ProviderId, dict[str, int]]
-    ) -> Callable[[Seat], int]:
+    ) -> Callable[[int], int]:
         """Return how many terms a seat can serve with a class, the smallest amounts first.
 
         `amounts`: of one term, of two together, and so on.
         """
-        rooms: dict[Seat, int] = {}
+        rooms: dict[int, int] = {}
 
-        def room(seat: Seat) -> int:
-            count = rooms.get(seat)
+        def room(bit: int) -> int:
+            count = rooms.get(bit)
             if count is None:
+                seat = self._seats[bit]
                 held = allocations.get(seat.uuid, _NOTHING).get(name, 0)
                 count = 0
                 while count < len(amounts) and self._sums.fit(seat, name, held + amounts[count]):
                     count += 1
-                rooms[seat] = count
+                rooms[bit] = count
             return count
 
         return room

@@ -1,0 +1,236 @@
+"""Searches take turns, go on where the last one ended, and tell when something is left out."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
+from moorage.core.ledger.search import Fleet
+from moorage.service import searches as module
+from moorage.service.searches import ClientGoneError, Searches
+from moorage.service.turns import Steps, Turns
+from tests.core.search.builder import Builder, group
+
+
+def fleet_of(hosts: int, ports: int) -> Fleet:
+    """Return hosts with one-unit ports."""
+    builder = Builder()
+    for host in range(hosts):
+        builder.add(f"host{host}")
+        for port in range(ports):
+            builder.add(f"host{host}p{port}", f"host{host}", NIC=1)
+    return builder.fleet
+
+
+def isolated(groups: int, limit: int | None = None) -> CandidateQuery:
+    """Return a query for so many ports, each of another provider."""
+    asked = tuple(group(f"_{number}", NIC=1) for number in range(groups))
+    return CandidateQuery(asked, group_policy="isolate", limit=limit)
+
+
+async def never() -> None:
+    """Be a client that stays."""
+    await asyncio.Event().wait()
+
+
+Ask = Callable[..., CandidateAnswer]
+
+
+@pytest.fixture
+def ask() -> Iterator[Ask]:
+    """Search, one after another in one loop."""
+    with asyncio.Runner() as runner:
+
+        def asked(
+            searches: Searches, fleet: Fleet, query: CandidateQuery, words: bytes = b"q"
+        ) -> CandidateAnswer:
+            return runner.run(searches.driven(searches.candidates(fleet, query, words), never))
+
+        yield asked
+
+
+def always(number: int) -> Callable[[int], int]:
+    """Return chance that is none."""
+    return lambda _: number
+
+
+async def next_round() -> None:
+    """Let the loop go round once."""
+    loop = asyncio.get_running_loop()
+    passed = loop.create_future()
+    loop.call_soon(passed.set_result, None)
+    await passed
+
+
+def hosts_of(answer: CandidateAnswer) -> set[str]:
+    """Return the hosts that are offered."""
+    return {each.partition("p")[0] for c in answer.candidates for each in c.allocations}
+
+
+def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
+    """Ten answers of four hosts each offer all forty; another question goes its own way."""
+    searches, fleet = Searches(Turns()), fleet_of(40, 3)
+    seen: set[str] = set()
+    for number in range(10):
+        seen |= hosts_of(ask(searches, fleet, isolated(2, limit=4)))
+        ask(searches, fleet, isolated(1, limit=number + 1), b"another")
+    assert len(seen) == 40
+
+
+def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
+    """Two processes that were started with other numbers begin at other hosts."""
+    fleet = fleet_of(40, 3)
+    turns = Turns()
+    first: set[str] = set()
+    for number in range(40):
+        searches = Searches(turns, chance=always(number))
+        first |= hosts_of(ask(searches, fleet, isolated(2, limit=1)))
+    assert len(first) == 40
+
+
+def test_questions_remembered_are_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many different questions only the last ones go on where they ended."""
+    monkeypatch.setattr(module, "STARTS_MAX", 3)
+    searches, fleet = Searches(Turns()), fleet_of(4, 1)
+    for number in range(10):
+        ask(searches, fleet, isolated(1, limit=1), b"%d" % number)
+    assert len(searches._starts) == 3
+
+
+def test_a_search_that_finds_nothing_in_its_steps_is_refused(
+    ask: Ask,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is counted and logged, once for many, and the next one begins where it ended."""
+    fleet = fleet_of(40, 3)
+    begun: list[int] = []
+
+    def chance(bits: int) -> int:
+        begun.append(bits)
+        return 0
+
+    searches = Searches(Turns(), steps_max=1, chance=chance)
+    for _ in range(5):
+        with pytest.raises(Error) as refusal:
+            ask(searches, fleet, isolated(2))
+        assert refusal.value.code is Code.SEARCH_INCOMPLETE
+    assert searches.counters.given_up == 5
+    lines = [each.getMessage() for each in caplog.records if each.name == "moorage.searches"]
+    assert len(lines) == 1 and "b'q'" in lines[0]
+    assert len(begun) == 2, "only the first search began by chance"
+
+
+def test_an_answer_that_lacks_something_is_counted(
+    ask: Ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever was found in the steps is answered; a cap is told, a limit is not."""
+    fleet = fleet_of(40, 3)
+    turns = Turns()
+    cut = Searches(turns, steps_max=500)
+    assert 0 < len(ask(cut, fleet, isolated(2)).candidates) < 240
+    assert (cut.counters.cut, cut.counters.given_up, cut.counters.capped) == (1, 0, 0)
+    capped = Searches(turns, candidates_max=100)
+    assert len(ask(capped, fleet, isolated(2)).candidates) == 100
+    assert len(ask(capped, fleet, isolated(2, limit=100)).candidates) == 100
+    assert len(ask(capped, fleet, isolated(1)).candidates) == 100
+    assert len(ask(capped, fleet, isolated(1, limit=7)).candidates) == 7
+    assert (capped.counters.cut, capped.counters.capped) == (0, 2)
+    assert sum("candidates_max" in each.getMessage() for each in caplog.records) == 1
+    whole = Searches(turns, candidates_max=120)
+    assert len(ask(whole, fleet, isolated(1)).candidates) == 120
+    assert whole.counters.capped == 0, "there was nothing more"
+
+
+class Endless:
+    """Work that never ends, and tells how often it was carried on and that it was closed."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.closed = False
+
+    def work(self) -> Steps[None]:
+        """Work."""
+        try:
+            while True:
+                self.steps += 1
+                yield
+        finally:
+            self.closed = True
+
+
+def test_a_search_stops_when_its_client_goes_away() -> None:
+    """A long search is looked after; it ends, and the next long one is carried out."""
+
+    async def run() -> None:
+        searches, left = Searches(Turns()), asyncio.Event()
+
+        async def gone() -> None:
+            await left.wait()
+
+        endless = Endless()
+        task = asyncio.create_task(searches.driven(endless.work(), gone))
+        while not searches.waiting:
+            await next_round()
+        left.set()
+        with pytest.raises(ClientGoneError):
+            await task
+        assert endless.closed and endless.steps > 1 and searches.waiting == 0
+        fleet = fleet_of(30, 6)
+        answer = await searches.driven(searches.candidates(fleet, isolated(3), b"q"), never)
+        assert len(answer.candidates) == 30 * 120
+
+    asyncio.run(run())
+
+
+def test_one_long_search_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for it, a short one does not, and more than a few are turned away."""
+    monkeypatch.setattr(module, "LONG_MAX", 3)
+
+    async def run() -> None:
+        searches = Searches(Turns())
+        endless = [Endless() for _ in range(3)]
+        tasks = [asyncio.create_task(searches.driven(e.work(), never)) for e in endless]
+        while searches.waiting < 3:
+            await next_round()
+        stopped = [each.steps for each in endless]
+        fleet = fleet_of(3, 2)
+        assert (
+            await searches.driven(searches.candidates(fleet, isolated(1), b"q"), never)
+        ).candidates
+        with pytest.raises(Error) as refusal:
+            await searches.driven(Endless().work(), never)
+        assert refusal.value.code is Code.OVERLOADED
+        moved = [each.steps > before for each, before in zip(endless, stopped, strict=True)]
+        assert sum(moved) == 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(each.closed for each in endless) and searches.waiting == 0
+
+    asyncio.run(run())
+
+
+def test_the_loop_is_never_held() -> None:
+    """While a search goes on, everything else on the loop gets its turn between its pieces."""
+
+    async def run() -> None:
+        searches, rounds, done = Searches(Turns()), 0, False
+
+        async def others() -> None:
+            nonlocal rounds
+            while not done:
+                rounds += 1
+                await next_round()
+
+        other = asyncio.create_task(others())
+        fleet = fleet_of(1, 24)
+        answer = await searches.driven(searches.candidates(fleet, isolated(4), b"q"), never)
+        done = True
+        await other
+        assert len(answer.candidates) == 100_000
+        # Each piece has two milliseconds, and this takes at least a hundred times as long.
+        assert rounds > 20
+
+    asyncio.run(run())
