@@ -87,7 +87,7 @@ def test_questions_beyond_the_budget_of_a_batch_are_for_the_next(
                 for n in range(40)
             ]
             batches = one.engine.transactions
-            answers = await one.outcomes(*wishes, claim(99, {provider_id(63): {"VCPU": 1}}))
+            answers = await one.outcomes(*wishes, claim(99, provider_id(63), VCPU=1))
             assert one.engine.transactions - batches >= 10
             taken = {uuid for answer in answers[:40] for uuid in answer.allocations}
             assert len(taken) == 40
