@@ -45,7 +45,7 @@ run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger
 run-postgres: $(VENV)/dev.stamp ## The same with its ledger in a PostgreSQL of its own, in ./moorage-postgres
 	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory conformance || failed=1; \
@@ -85,7 +85,7 @@ environments: ## Build all environments of the tests, several at a time
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
-	$(BIN)/python -m tests.compare $(ARGS)
+	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(WORKERS) $(ARGS)
 
 client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 
@@ -96,7 +96,7 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) \
-		tests/simulation $$(grep -l SOAK tests/e2e/test_*.py) $(ARGS)
+		tests/simulation $$(grep -l SOAK tests/e2e/test_*.py tests/compare/test_*.py) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
 	$(BIN)/python -m tests.simulation.admission.mutants

@@ -96,7 +96,7 @@ def main() -> int:
         say(f"compare: {problem}")
         return 2
     say(totals.text())
-    options = f"--seed {asked.seed} --requests {asked.requests} --workers {asked.workers}"
+    options = f"--seed {asked.seed} --requests {asked.requests}"
     say(f'again: make compare ARGS="{options}"')
     return int(totals.failed)
 

@@ -18,10 +18,11 @@ NOTHING: Any = Raw(b"")
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """The generations of all providers and consumers."""
+    """The generations of all providers and consumers; `offers` has the classes of providers."""
 
     providers: dict[str, int] = field(default_factory=dict)
     consumers: dict[str, int] = field(default_factory=dict)
+    offers: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

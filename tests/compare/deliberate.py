@@ -14,6 +14,9 @@ from tests.compare.exchange import Exchange
 from tests.compare.reasons import DETAIL, Deliberate
 from tests.compare.requests import groups, keys_below, odd_uuids, odd_version, texts
 
+TYPES_SINCE = 38
+"""The first microversion at which usages are grouped by consumer type."""
+
 MISSING = re.compile(
     r"Unable to allocate inventory: Inventory for '(?P<classes>[^']*)' on resource provider "
     r"'(?P<providers>[^']*)' invalid\."
@@ -138,7 +141,7 @@ def _vary(exchange: Exchange, difference: Difference) -> bool:
 def _head(exchange: Exchange, difference: Difference) -> bool:
     return (
         exchange.ask.method == "HEAD"
-        and exchange.theirs.status == exchange.ours.status == 405
+        and exchange.theirs.status == exchange.ours.status >= 400
         and difference
         == Difference("header content-type", "text/html; charset=UTF-8", "application/json")
     )
@@ -155,6 +158,14 @@ def _order_of_summaries(exchange: Exchange, difference: Difference) -> bool:
         exchange.ask.what == "GET /allocation_candidates"
         and difference.aspect == "order /provider_summaries{}"
         and len(groups(exchange.ask)) > 1
+    )
+
+
+def _order_of_types(exchange: Exchange, difference: Difference) -> bool:
+    return (
+        exchange.ask.what == "GET /usages"
+        and difference.aspect == "order /usages{}"
+        and (exchange.ask.minor or 0) >= TYPES_SINCE
     )
 
 
@@ -212,6 +223,7 @@ CHOICES = [
     Deliberate("HEAD", _head),
     Deliberate("The order of sets", _order_of_sets),
     Deliberate("The order of summaries", _order_of_summaries),
+    Deliberate("The order of consumer types", _order_of_types),
     Deliberate("The inventory that is missing", _which_inventory),
     Deliberate("Refusals of long bodies", _long_bodies),
 ]

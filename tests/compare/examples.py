@@ -46,16 +46,16 @@ def tagged(kind: str, names: list[str], uuid: str = HOST) -> Ask:
     return part("PUT", f"/{kind}", uuid, body)
 
 
-def claim(uuid: str = HOST, minor: int = 39, **more: Any) -> Ask:
+def claim(uuid: str = HOST, minor: int = 39, consumer: str = CONSUMER, **more: Any) -> Ask:
     """Take a processor from a provider."""
     body: dict[str, Any] = {
         "allocations": {uuid: {"resources": {"VCPU": 1}}},
         "project_id": "project",
         "user_id": "user",
-        "consumer_generation": Generation(CONSUMER, consumer=True),
+        "consumer_generation": Generation(consumer, consumer=True),
         "consumer_type": "INSTANCE",
     }
-    path = f"/allocations/{CONSUMER}"
+    path = f"/allocations/{consumer}"
     return plain("PUT", path, minor, body | more, template="/allocations/{consumer}")
 
 
@@ -124,6 +124,13 @@ EXAMPLES: dict[str, list[Ask]] = {
     "Vary on every answer": [plain("GET", "/nothing")],
     "HEAD": [plain("HEAD", "/resource_providers")],
     "The order of sets": [plain("GET", "/traits")],
+    "The order of consumer types": [
+        provider(),
+        offers(VCPU=4),
+        claim(consumer_type="MIGRATION"),
+        claim(consumer=CONSUMERS[1]),
+        plain("GET", "/usages?project_id=project"),
+    ],
     "The inventory that is missing": [
         provider(),
         provider(CHILD, "child"),

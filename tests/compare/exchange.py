@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.compare.asks import Ask, Generations, plain, resolved
 from tests.compare.candidates import (
+    REQUESTS,
     candidate_differences,
     limit_of,
     surplus_summaries,
@@ -57,6 +58,13 @@ class Exchange:
         """Has either carried out a change? After a server error nobody knows."""
         done = {answer.status // 100 for answer in (self.theirs, self.ours)} & {2, 5}
         return self.ask.method not in ("GET", "HEAD") and bool(done)
+
+    @property
+    def carried_out(self) -> bool:
+        """Have both done, or found, what was asked for?"""
+        if self.finds_candidates:
+            return bool(self.theirs.json()[REQUESTS])
+        return self.theirs.status < 300 and self.ours.status < 300
 
     @property
     def parts(self) -> bool:

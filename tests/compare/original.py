@@ -43,6 +43,11 @@ GENERATIONS = {
     "providers": "SELECT uuid, generation FROM resource_providers",
     "consumers": "SELECT uuid, generation FROM consumers",
 }
+OFFERS = """
+SELECT uuid, resource_classes.name FROM inventories
+JOIN resource_providers ON resource_providers.id = resource_provider_id
+JOIN resource_classes ON resource_classes.id = resource_class_id
+"""
 ONE_BEGINNING = """
 UPDATE resource_classes SET created_at = (SELECT max(created_at) FROM traits)
 """
@@ -67,10 +72,16 @@ class Database:
         """Put the copy back; connections that are open see it at their next statement."""
         self._empty.backup(self._live)
 
-    def generations(self) -> dict[str, dict[str, int]]:
-        """Return the generations of all providers and consumers."""
+    def generations(self) -> dict[str, dict[str, Any]]:
+        """Return the generations of all providers and consumers, and what providers offer."""
         with contextlib.closing(self._live.cursor()) as cursor:
-            return {what: dict(cursor.execute(sql)) for what, sql in GENERATIONS.items()}
+            found: dict[str, dict[str, Any]] = {
+                what: dict(cursor.execute(sql)) for what, sql in GENERATIONS.items()
+            }
+            found["offers"] = {uuid: [] for uuid in found["providers"]}
+            for uuid, name in cursor.execute(OFFERS):
+                found["offers"][uuid].append(name)
+        return found
 
     def forget_orphans(self) -> list[str]:
         """Remove consumers that hold nothing; return them."""

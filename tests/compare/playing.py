@@ -32,12 +32,14 @@ class Finding:
 class Outcome:
     """How a sequence went: what was sent, what was found, and whether the two have parted.
 
-    `requests` counts all; `random` those that were left to chance.
+    `requests` counts all; `random` those that were left to chance; `carried_out` has the calls
+    that both have answered with success, and candidates only if there were any.
     """
 
     sent: list[Ask] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     tolerated: Counter[str] = field(default_factory=Counter)
+    carried_out: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     random: int = 0
     forked: bool = False
@@ -109,6 +111,7 @@ class Player:
             exchange = Exchange(ask, known, theirs, answer, beginnings)
             await exchange.complete(self.sides)
             self.exchanges.append(exchange)
+            self.outcome.carried_out[ask.what] += exchange.carried_out
             if (made := exchange.made_up()) is not None:
                 await self._removed(engine, *made)
             for difference in exchange.differences():

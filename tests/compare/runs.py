@@ -43,6 +43,7 @@ class Totals:
     forked: int = 0
     seconds: float = 0.0
     tolerated: Counter[str] = field(default_factory=Counter)
+    carried_out: Counter[str] = field(default_factory=Counter)
     survey: Survey = field(default_factory=Survey)
     found: list[str] = field(default_factory=list)
 
@@ -58,6 +59,7 @@ class Totals:
         self.all += outcome.requests
         self.forked += outcome.forked
         self.tolerated += outcome.tolerated
+        self.carried_out += outcome.carried_out
 
     def add(self, other: "Totals") -> None:
         """Add those of another process."""
@@ -67,6 +69,7 @@ class Totals:
         self.forked += other.forked
         self.seconds = max(self.seconds, other.seconds)
         self.tolerated += other.tolerated
+        self.carried_out += other.carried_out
         self.survey.merge(other.survey)
         self.found += other.found
 

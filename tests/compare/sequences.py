@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from moorage.faces.placement.routes import routes
 from tests.compare.asks import ADMIN, NOTHING, VERSION, Ask, Generation, Generations, plain
 from tests.e2e.fuzzer import (
     ACCEPTS,
@@ -19,6 +20,7 @@ from tests.e2e.fuzzer import (
     NEWEST,
     PROVIDERS,
     TRAITS,
+    Body,
     Fuzzer,
     escaped,
 )
@@ -30,7 +32,8 @@ HOSTS = PROVIDERS[:4]
 
 SHARER = PROVIDERS[9]
 NAMES = [*CLASSES, "CUSTOM_NOSUCH"]
-TRAIT_NAMES = [*TRAITS, "CUSTOM_NOSUCH"]
+CUSTOM = ["CUSTOM_A", "CUSTOM_B", "CUSTOM_C", "CUSTOM_D", "CUSTOM_E"]
+TRAIT_NAMES = [*TRAITS, "CUSTOM_NOSUCH", "CUSTOM_U", "CUSTOM_U", "CUSTOM_U"]
 WRONG: list[Any] = [
     *(None, True, False, 0, -1, 1, 2, 1.0, 1.5, 4.0, 2_147_483_647, 2_147_483_648, 1e30),
     *("", " ", "x", "VCPU", "CUSTOM_NOSUCH", "custom_a", "CUSTOM_", "é", "x" * 201, "x" * 256),
@@ -39,6 +42,26 @@ WRONG: list[Any] = [
 ]
 WRONG_PIECES = ["x", "VCPU", "CUSTOM_NOSUCH", "not-a-uuid", "99999999-9999-4999-8999-999999999999"]
 WRONG_PAIRS = ["x=1", "limit=0", "limit=x", "name=", "uuid=x", "resources=", "member_of=", "a", "="]
+
+
+def first_microversions() -> dict[str, int]:
+    """Return the first microversion of each call, by the names that fuzzers give to routes."""
+    words = {
+        "{uuid}": "{provider}",
+        "{resource_class}": "{class}",
+        "resource_classes/{name}": "resource_classes/{class}",
+        "traits/{name}": "traits/{trait}",
+    }
+    found: dict[str, int] = {}
+    for route in routes():
+        path = route.path
+        for theirs, word in words.items():
+            path = path.replace(theirs, word)
+        found.setdefault(f"{route.method} {path}", route.since)
+    return found
+
+
+SINCE = first_microversions()
 
 
 def tame(choice: Random) -> Any:
@@ -91,7 +114,10 @@ class Sequence(Fuzzer):
         self.known = known
         choice = self.choice
         method, template, body = choice.choice(self.routes)
-        self._version = NEWEST if choice.random() < 0.4 else choice.randint(0, NEWEST)
+        while method == "DELETE" and self._rarely(0.6):
+            method, template, body = choice.choice(self.routes)
+        since = 0 if self._rarely(0.05) else SINCE[f"{method} {template}"]
+        self._version = NEWEST if choice.random() < 0.4 else choice.randint(since, NEWEST)
         self._provider = self._one_provider()
         self._consumer = self._one_consumer()
         wrong = self._rarely(0.17)
@@ -119,11 +145,24 @@ class Sequence(Fuzzer):
 
     def _allocations(self) -> Any:
         body = super()._allocations()
+        if not self._rarely(0.1):
+            self._take_what_is_offered(body["allocations"])
         if "consumer_type" in body:
             body["consumer_type"] = self.choice.choice(["INSTANCE", "INSTANCE", "MIGRATION", "A_1"])
         if "project_id" in body and self._rarely(0.2):
             body |= {"project_id": "other", "user_id": self.choice.choice(["user", "else"])}
         return body
+
+    def _take_what_is_offered(self, allocations: Any) -> None:
+        pairs = (
+            allocations.items()
+            if isinstance(allocations, dict)
+            else ((one["resource_provider"]["uuid"], one) for one in allocations)
+        )
+        for uuid, one in pairs:
+            if offered := self.known.offers.get(uuid):
+                names = self.choice.sample(offered, self.choice.randint(1, min(2, len(offered))))
+                one["resources"] = {name: self.choice.choice([1, 1, 2, 4]) for name in names}
 
     def _usage_query(self) -> list[tuple[str, str]]:
         pairs = [("project_id", self.choice.choice(["project", "other"]))]
@@ -163,8 +202,8 @@ class Sequence(Fuzzer):
             {
                 "provider": self._provider,
                 "consumer": self._consumer,
-                "class": self._class(),
-                "trait": self.choice.choice(TRAIT_NAMES if self._rarely(0.1) else TRAITS),
+                "class": self._class_named(template),
+                "trait": self.choice.choice(TRAIT_NAMES if self._rarely(0.5) else TRAITS),
             }
         )
         if wrong and self._rarely(0.1):
@@ -259,3 +298,27 @@ class Sequence(Fuzzer):
 
     def _class(self) -> str:
         return self.choice.choice(NAMES if self._rarely(0.05) else CLASSES)
+
+    def _class_named(self, template: str) -> str:
+        offered = self.known.offers.get(self._provider)
+        if template.startswith("/resource_classes") and not self._rarely(0.2):
+            return self.choice.choice(CUSTOM)
+        return self.choice.choice(offered) if offered and self._rarely(0.7) else self._class()
+
+    def _all_routes(self) -> list[tuple[str, str, Body]]:
+        def named() -> Any:
+            return {"name": self.choice.choice(CUSTOM)}
+
+        classes = "/resource_classes", "/resource_classes/{class}"
+        return [
+            (method, path, named if body is not None and path in classes else body)
+            for method, path, body in super()._all_routes()
+        ]
+
+    def _inventories(self) -> Any:
+        body = super()._inventories()
+        if not self._rarely(0.1):
+            for name in self.known.offers.get(self._provider, ()):
+                if self._rarely(0.8):
+                    body["inventories"].setdefault(name, self._spec())
+        return body

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests import cluster
 from tests.compare.runs import Task, play
+from tests.compare.sequences import Sequence
 from tests.e2e.chance import seeded
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
@@ -26,3 +27,6 @@ def test_as_the_original_answers(tmp_path: Path) -> None:
         totals = play(Task(str(seed), REQUESTS, LENGTH, tmp_path, databases))
         assert not totals.found, "\n".join(totals.found)
     assert totals.random >= REQUESTS
+    routes = {f"{method} {path}" for method, path, _ in Sequence(0).routes}
+    missed = sorted(route for route in routes if not totals.carried_out[route])
+    assert missed == [], "requests that are always refused prove little"
