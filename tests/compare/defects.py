@@ -1,6 +1,7 @@
 """The original's own defects, which Moorage does not copy; a predicate and a heading for each."""
 
 from typing import Any
+from urllib.parse import unquote
 
 from tests.compare.candidates import REQUESTS, SUMMARIES, TREES_SINCE, providers_of
 from tests.compare.differences import Difference
@@ -15,7 +16,7 @@ from tests.compare.requests import (
     texts,
 )
 
-LEFT_BEHIND = "Consumers left behind"
+LEFT_BEHIND = "Leaked consumers"
 """The player removes them from the original after each request, and counts how often."""
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
@@ -35,11 +36,11 @@ def _sql(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _newline(exchange: Exchange, difference: Difference) -> bool:
-    said = [*texts(exchange.body), exchange.ask.path.replace("%0A", "\n")]
+    names = [*texts(exchange.body), unquote(exchange.ask.path)]
     return (
         difference.aspect in ("status", DETAIL)
         and exchange.ours.status == 400
-        and any(text.endswith("\n") for text in said)
+        and any(name.endswith("\n") for name in names)
     )
 
 
@@ -142,14 +143,14 @@ def _surplus_summaries(exchange: Exchange, difference: Difference) -> bool:
 
 
 DEFECTS = [
-    Deliberate("Server errors", _server_error, forks=True),
-    Deliberate("SQL in a refusal", _sql),
-    Deliberate("Names that end with a newline", _newline, forks=True),
-    Deliberate("Consumer types that begin with `all`", _like_all),
-    Deliberate("Prefixes of traits as patterns", _like),
+    Deliberate("Internal server errors", _server_error, forks=True),
+    Deliberate("SQL in error messages", _sql),
+    Deliberate("Trailing newlines", _newline, forks=True),
+    Deliberate("Consumer types starting with `all`", _like_all),
+    Deliberate("Trait prefixes as patterns", _like),
     Deliberate("Underscores in amounts", _underscores),
-    Deliberate("Candidates that take too much", _too_much),
-    Deliberate("Groups that only forbid", _only_forbidden),
-    Deliberate("Candidates of sharing providers that are lost", _sharing_lost),
-    Deliberate("Summaries of no candidate", _surplus_summaries),
+    Deliberate("Oversized candidates", _too_much),
+    Deliberate("Groups that only exclude", _only_forbidden),
+    Deliberate("Lost candidates of sharing providers", _sharing_lost),
+    Deliberate("Surplus provider summaries", _surplus_summaries),
 ]

@@ -78,38 +78,36 @@ SHARED = [
 SHARER_FIRST = [SHARED[1], SHARED[0], *SHARED[2:]]
 
 EXAMPLES: dict[str, list[Ask]] = {
-    "UUIDs in another spelling": [provider(), part("GET", "", HOST.upper())],
+    "UUID spellings": [provider(), part("GET", "", HOST.upper())],
     "Unknown names in queries": [
         find("resources=VCPU:1&resources1=CUSTOM_NOSUCH:1"),
     ],
-    "Mappings of the group without a suffix": [
+    "Mappings of the unsuffixed group": [
         provider(),
         offers(VCPU=4),
         claim(mappings={"": []}),
     ],
-    "Empty names": [provider(), part("PUT", "", body={"name": ""})],
-    "Keys that stand twice": [
+    "Empty provider names": [provider(), part("PUT", "", body={"name": ""})],
+    "Duplicate keys": [
         plain(
             "POST",
             "/resource_providers",
             body=Pairs([("name", "a"), ("uuid", HOST), ("name", "b")]),
         )
     ],
-    "The character NUL": [provider(name="a\0b")],
-    "Spellings of the media type": [
+    "NUL characters": [provider(name="a\0b")],
+    "Media type spellings": [
         with_header(provider(), "Content-Type", "APPLICATION/JSON"),
     ],
-    "Spellings of microversions": [
+    "Microversion spellings": [
         with_header(plain("GET", "/resource_providers"), VERSION, "placement 1.1_0"),
     ],
     "Semicolons in queries": [plain("GET", "/resource_providers?name=a;uuid=b")],
-    "Addresses beyond ASCII": [
+    "Non-ASCII addresses": [
         plain("GET", "/resource_classes/%C3%89", template="/resource_classes/{class}")
     ],
-    "Accept without a media type": [
-        with_header(plain("GET", "/resource_providers"), "Accept", ",")
-    ],
-    "JSON that cannot be read": [
+    "Empty Accept lists": [with_header(plain("GET", "/resource_providers"), "Accept", ",")],
+    "Values beyond JSON": [
         provider(),
         part(
             "POST",
@@ -121,17 +119,17 @@ EXAMPLES: dict[str, list[Ask]] = {
             },
         ),
     ],
-    "Vary on every answer": [plain("GET", "/nothing")],
-    "HEAD": [plain("HEAD", "/resource_providers")],
-    "The order of sets": [plain("GET", "/traits")],
-    "The order of consumer types": [
+    "Vary on every response": [plain("GET", "/nothing")],
+    "HEAD requests": [plain("HEAD", "/resource_providers")],
+    "Order of sets": [plain("GET", "/traits")],
+    "Order of consumer types": [
         provider(),
         offers(VCPU=4),
         claim(consumer_type="MIGRATION"),
         claim(consumer=CONSUMERS[1]),
         plain("GET", "/usages?project_id=project"),
     ],
-    "The inventory that is missing": [
+    "Missing inventories": [
         provider(),
         provider(CHILD, "child"),
         offers(VCPU=4),
@@ -142,36 +140,34 @@ EXAMPLES: dict[str, list[Ask]] = {
             }
         ),
     ],
-    "Refusals of long bodies": [provider(**{"x" * 10_000: 1})],
-    "The order of summaries": [
+    "Errors in long bodies": [provider(**{"x" * 10_000: 1})],
+    "Order of provider summaries": [
         *SHARER_FIRST,
         find("resources_A=VCPU:1&resources=DISK_GB:1"),
     ],
-    "Server errors": [find("resources=VCPU:99999999999999999999")],
-    "SQL in a refusal": [
+    "Internal server errors": [find("resources=VCPU:99999999999999999999")],
+    "SQL in error messages": [
         provider(),
         offers(VCPU=4),
         part("POST", "/inventories", body={"resource_class": "VCPU", "total": 1}),
     ],
-    "Names that end with a newline": [
-        plain("PUT", "/traits/CUSTOM_T%0A", template="/traits/{trait}")
-    ],
-    "Consumer types that begin with `all`": [
+    "Trailing newlines": [plain("PUT", "/traits/CUSTOM_T%0A", template="/traits/{trait}")],
+    "Consumer types starting with `all`": [
         plain("GET", "/usages?project_id=project&consumer_type=allx")
     ],
-    "Prefixes of traits as patterns": [plain("GET", "/traits?name=startswith:hw_")],
+    "Trait prefixes as patterns": [plain("GET", "/traits?name=startswith:hw_")],
     "Underscores in amounts": [find("resources=VCPU:1_0")],
     LEFT_BEHIND: [claim()],
-    "Candidates that take too much": [*TREE, find("resources=VCPU:1&resources3=VCPU:1")],
-    "Candidates of sharing providers that are lost": [
+    "Oversized candidates": [*TREE, find("resources=VCPU:1&resources3=VCPU:1")],
+    "Lost candidates of sharing providers": [
         *SHARED,
         provider(CHILD, "other"),
         tagged("aggregates", AGGREGATES[:1], CHILD),
         tagged("traits", ["HW_CPU_X86_AVX2"]),
         find("resources=DISK_GB:1&required_A=HW_CPU_X86_AVX2&same_subtree=_A"),
     ],
-    "Summaries of no candidate": [*TREE, find("resources=VCPU:1&limit=1", minor=28)],
-    "Groups that only forbid": [
+    "Surplus provider summaries": [*TREE, find("resources=VCPU:1&limit=1", minor=28)],
+    "Groups that only exclude": [
         provider(),
         offers(VCPU=4),
         find("resources1=VCPU:1&required_A=!HW_CPU_X86_AVX2&same_subtree=1,_A&group_policy=none"),

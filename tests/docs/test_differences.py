@@ -16,17 +16,17 @@ def headings(section: str) -> list[str]:
 
 
 def test_choices() -> None:
-    """What Moorage decides otherwise, in the order of the list."""
-    assert headings("What Moorage decides otherwise") == [one.name for one in CHOICES]
+    """What Moorage does differently."""
+    assert headings("What Moorage does differently") == [one.name for one in CHOICES]
 
 
 def test_defects() -> None:
     """What the original does wrong."""
     names = [LEFT_BEHIND, *(one.name for one in DEFECTS)]
-    assert headings("Defects of the original that are not copied") == names
+    assert headings("Defects of the original that Moorage does not copy") == names
 
 
 def test_every_entry_has_a_heading() -> None:
-    """An entry without one would be compared with nothing."""
-    text = PAGE.read_text().partition("\n### What Moorage decides otherwise\n")[2]
+    """Otherwise it would not be checked."""
+    text = PAGE.read_text().partition("\n### What Moorage does differently\n")[2]
     assert len(re.findall(r"^\* ", text, flags=re.M)) == len(CHOICES) + len(DEFECTS) + 1
