@@ -51,6 +51,14 @@ def test_a_limit_spreads_over_all_hosts() -> None:
         start = answer.then
 
 
+def test_an_empty_fleet_gives_nothing_wherever_one_begins() -> None:
+    """It has no block to begin in; neither has one that was emptied since the answer before."""
+    query = CandidateQuery((group(VCPU=1),))
+    for start in (Start(), Start(3, 5, 7)):
+        answer = candidates(Builder().fleet, query, start)
+        assert (answer.candidates, answer.summaries, answer.exhausted) == ([], [], True)
+
+
 def test_small_limits_go_round() -> None:
     """With a limit below the number of hosts, answers that follow one another offer all of them."""
     builder = ported(40, 12)

@@ -54,7 +54,7 @@ def searched(
     rounds = Rounds(fleet, search, query.nested, wanted, sure=capped)
     yield from rounds.run(start)
     found, shown = rounds.found, list(rounds.shown.values())
-    if rounds.then is None and start != Start():
+    if found and rounds.then is None and start != Start():
         found = _from_the_first(rounds)
         shown = yield from _in_order(found, rounds.shown, query.nested)
     capped = capped and rounds.then is not None and len(found) == most
