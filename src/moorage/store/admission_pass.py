@@ -18,7 +18,7 @@ PAGE = 5_000
 PASTS = 200
 """Newest ended leases from which it is drawn how long units are held."""
 
-HOLDERS = 2_000
+HOLDERS = 500
 """Granted leases that are looked at one by one for when they end: those granted first."""
 
 

@@ -92,7 +92,7 @@ def test_while_nothing_changes_estimates_only_count_down(
     pool = world.facts.pools["p"]
     holding = [
         Holder(1, Instant(START - since * SECOND), None if more is None else START + more * SECOND)
-        for since, more in holders
+        for since, more in sorted(holders, key=lambda it: -it[0])
     ]
     slow = share_of(held, SLOW) if held else 0.0
     at, places = START, [Place(n, sum(line[:n])) for n in range(1, len(line) + 1)]

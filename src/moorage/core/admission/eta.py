@@ -9,7 +9,10 @@ usual: nobody can tell when it ends. New tickets of higher priority, and changes
 not foreseen; who is passed over is counted all the same.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -28,6 +31,12 @@ PLAYED_MAX = 1_000
 
 Range = tuple[float, float]
 """Earliest and latest, in seconds from now."""
+
+End = tuple[int, int]
+"""When units become free, and how many."""
+
+Untimed = list[tuple[Instant, int]]
+"""When holders without a hold were granted their units, rising, and how many."""
 
 
 class Place(Struct, frozen=True):
@@ -114,7 +123,7 @@ class Outlook:
 
     def _prepared(self, free: int, at: Instant) -> "tuple[_Play, _Play]":
         resting = self._pool.resting
-        rests: list[tuple[int, int]] = [(it.until, it.units) for it in resting if it.until > at]
+        rests: list[End] = sorted((it.until, it.units) for it in resting if it.until > at)
         untimed = self._untimed
         if self._untold:
             newest = at if self._newest is None else self._newest
@@ -124,33 +133,37 @@ class Outlook:
         jitter = 0 if limits is None else limits.jitter
         parts = (self._pool, self._limit, self._line, at, free)
         return (
-            _Play(*parts, self._early_ends(untimed, at) + rests, lasts[0], 0),
-            _Play(*parts, self._late_ends(untimed, at) + rests, lasts[1], jitter),
+            _Play(*parts, merge(rests, self._early_ends(untimed, at)), lasts[0], 0),
+            _Play(*parts, merge(rests, self._late_ends(untimed, at)), lasts[1], jitter),
         )
 
-    def _early_ends(self, untimed: list[tuple[Instant, int]], at: Instant) -> list[tuple[int, int]]:
-        """Return when units come back that are held, at the earliest, and how many."""
+    def _early_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
+        """Yield when units come back that are held, at the earliest, and how many; in order."""
         quick, rest = self._quick, self._pool.spec.cooldown
         if quick is None:
             unknown = NEVER if self._pool.spec.hold is None else at
-            ends = [(until + rest, units) for _, until, units in self._timed]
-            return ends + [(unknown + rest, units) for _, units in untimed]
-        ends = [
+            timed = [(until + rest, units) for _, until, units in self._timed]
+            return merge(sorted(timed), ((unknown + rest, units) for _, units in untimed))
+        timed = [
             (min(until, max(at, since + quick)) + rest, units)
             for since, until, units in self._timed
         ]
-        return ends + [(max(at, since + quick) + rest, units) for since, units in untimed]
+        usual = ((max(at, since + quick) + rest, units) for since, units in untimed)
+        return merge(sorted(timed), usual)
 
-    def _late_ends(self, untimed: list[tuple[Instant, int]], at: Instant) -> list[tuple[int, int]]:
-        """Return when they come back at the latest; `NEVER`: there is no telling."""
+    def _late_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
+        """Yield when they come back at the latest; those of whom there is no telling are left out.
+
+        Whoever holds for longer than usual is one of them.
+        """
         slow, rest = self._slow, self._pool.spec.cooldown
         if slow is None:
             slow = self._pool.spec.hold
-        ends = [(until + rest, units) for _, until, units in self._timed]
-        return ends + [
-            (NEVER if slow is None or since + slow < at else since + slow + rest, units)
-            for since, units in untimed
-        ]
+        timed = sorted((until + rest, units) for _, until, units in self._timed)
+        if slow is None:
+            return iter(timed)
+        late = bisect_left(untimed, at - slow, key=itemgetter(0))
+        return merge(timed, ((since + slow + rest, units) for since, units in untimed[late:]))
 
     def _lasts(self) -> tuple[int | None, int | None]:
         """Return how long those will hold who are granted from now on; None: no telling."""
@@ -170,7 +183,7 @@ class _Play:
         line: Sequence[int],
         at: Instant,
         free: int,
-        ends: list[tuple[int, int]],
+        ends: Iterator[End],
         lasts: int | None,
         jitter: int,
     ) -> None:
@@ -178,10 +191,11 @@ class _Play:
         self._line = line
         self._at: int = at
         self._free = free
-        self._ends = sorted(ends)
-        """When units become free that are held or rest now; what is over comes at once."""
+        self._coming = ends
+        self._ends: list[End] = []
+        """When units become free that are held or rest now, as far as was asked; see `_end`."""
         self._next_end = 0
-        self._later: list[tuple[int, int]] = []
+        self._later: list[End] = []
         """The same of those who are granted in the play; in order, as grants are."""
         self._next_later = 0
         self._lasts = None if lasts is None else lasts + pool.spec.cooldown
@@ -218,10 +232,11 @@ class _Play:
         And how many are free then, and how many ends and later ends have passed.
         """
         at, free, end, later = self._at, self._free, self._next_end, self._next_later
-        ends, laters = self._ends, self._later
+        laters = self._later
         while free < units:
-            if end < len(ends) and (later == len(laters) or ends[end] <= laters[later]):
-                time, freed = ends[end]
+            first = self._end(end)
+            if first is not None and (later == len(laters) or first <= laters[later]):
+                time, freed = first
                 end += 1
             elif later < len(laters):
                 time, freed = laters[later]
@@ -232,6 +247,15 @@ class _Play:
             if time > at:
                 at = time
         return max(at, self._opens), free, end, later
+
+    def _end(self, n: int) -> End | None:
+        """Return the n-th end of what is held or rests now; None: there are not so many."""
+        while len(self._ends) <= n:
+            one = next(self._coming, None)
+            if one is None:
+                return None
+            self._ends.append(one)
+        return self._ends[n]
 
     def _grant(self, units: int) -> int:
         if units > self._limit:
