@@ -5,6 +5,6 @@
 commands, `running.py` hands over to `client/run/`, `administration.py` carries the others out at a
 running server or in the database, `beside.py` finds the server of our own database and
 `credentials.py` the tokens to ask with, `pool_files.py` reads files of pools, `workloads.py` jobs
-to rehearse, `durations.py` says how long, `rehearsal_chart.py` draws with `svg.py`, `output.py`
-prints. May import everything.
+to rehearse, `durations.py` says how long, `environment.py` which variables there are,
+`rehearsal_chart.py` draws with `svg.py`, `output.py` prints. May import everything.
 """
