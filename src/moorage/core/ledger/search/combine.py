@@ -39,6 +39,7 @@ class Combiner:
             contended={name: sorted(each) for name, each in amounts.items() if len(each) > 1},
             special=bool(self._needs or query.same_subtree or not query.nested),
         )
+        self._exclusive = bool(self._conditions.isolate or self._conditions.contended)
         self._lines = [
             tuple(n for n, names in enumerate(query.same_subtree) if term.suffix in names)
             for term in terms
@@ -57,9 +58,10 @@ class Combiner:
         seats = self._seats(options)
         if self._subtrees or self._conditions.one_per_tree:
             self._relate(seats)
+            budget.steps += len(seats)
         sums = Sums()
         choices = self._ordered(seats, options, sums)
-        by_bit = {seat.bit: seat for seat in seats.values()}
+        by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
         return Walk(self._conditions, choices, by_bit, sums, self.merged, budget).run()
 
     def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
@@ -92,17 +94,17 @@ class Combiner:
         self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]], sums: Sums
     ) -> list[Choice]:
         """Put the terms with the fewest seats first, and say what the later ones can add."""
-        exclusive = self._conditions.isolate or self._conditions.contended
         choices: list[Choice] = []
         gives_later = 0
         later = (0,) * len(self._subtrees)
-        for number in sorted(range(len(options)), key=lambda n: -len(options[n])):
+        backwards = reversed(range(len(options)))
+        for number in sorted(backwards, key=lambda n: len(options[n]), reverse=True):
             term, lines = self._terms[number], self._lines[number]
             here = [seats[record.provider.uuid] for record in options[number]]
             bits = 0
             for seat in here:
                 bits |= seat.bit
-            if exclusive:
+            if self._exclusive:
                 claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
             else:
                 claiming = [(seat, 0) for seat in here]
