@@ -139,6 +139,7 @@ class Batches:
         if granting is not None:
             for item in items:
                 _conclude(item, granting)
+        await forget(before.consumers, facts.consumers)
         return made
 
     async def _save(
@@ -202,6 +203,18 @@ async def _worked(large: bool, work: Callable[P, A], *args: P.args, **more: P.kw
     if large:
         return await asyncio.to_thread(work, *args, **more)
     return work(*args, **more)
+
+
+async def forget(*values: dict[Any, Any]) -> None:
+    """Let go of many values in a thread, one by one: all at once, nobody else could go on."""
+
+    def one_by_one(some: dict[Any, Any]) -> None:
+        while some:
+            some.popitem()
+
+    for some in values:
+        if len(some) > LARGE:
+            await asyncio.to_thread(one_by_one, some)
 
 
 def _decide_all(

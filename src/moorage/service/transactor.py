@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
-from moorage.service.batch import BATCH_MAX, Batches, Item, Made
+from moorage.service.batch import BATCH_MAX, Batches, Item, Made, forget
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.claims import Claim, offers_make
 from moorage.service.granting import Extra, NeedsLedgerError
@@ -292,6 +292,7 @@ class Transactor:
             except Exception:
                 log.exception("the index cannot follow revision %d; it is read anew", made.revision)
                 await self._index_anew()
+            await forget(made.ledger.consumers)  # no fleet and no follower asks for them any more
         granting = made.granting
         if granting is not None and (made.written or granting.changes.unfinished):
             for follower in self._followers:

@@ -1,5 +1,6 @@
 """Traits: the vocabulary, and those a provider has."""
 
+import asyncio
 from collections.abc import Iterable
 
 from moorage.core.clock import Instant
@@ -11,11 +12,20 @@ from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.faces.placement.schemas import TraitsPut
 from moorage.service.ledger import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
 
+LISTED_AT_ONCE = 1_000
+"""Custom traits that are listed at once: a few milliseconds. More are work for a thread."""
+
 
 async def index(request: Request) -> Answer:
     """GET /traits."""
     query = trait_query(request.query_string, request.version, request.limits)
     fleet = await request.fleet()
+    if len(fleet.traits) <= LISTED_AT_ONCE:
+        return _listed(request, fleet, query)
+    return await asyncio.to_thread(_listed, request, fleet, query)
+
+
+def _listed(request: Request, fleet: Fleet, query: TraitQuery) -> Answer:
     known = fleet.standard_traits.union(fleet.traits)
     names = [name for name in known if _matches(fleet, name, query)]
     names = traits_in_order(fleet, names) if query.names is None else sorted(names)

@@ -1,0 +1,123 @@
+"""Long bodies are read in a thread and in parts: what comes of them is the same."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from moorage.faces.placement import bodies, schemas
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.web import LONG_BYTES, PIECE_BYTES, RefusalError, decoded, json_decode
+from tests.faces.placement.client import Client
+
+HOST = "aaaaaaaa-0000-4000-8000-000000000001"
+COUNT = 12_000
+
+
+def consumer(number: int) -> str:
+    """The UUID of a consumer."""
+    return f"cccccccc-0000-4000-8000-{number:012x}"
+
+
+def reshape(count: int) -> dict[str, Any]:
+    """A reshape of so many consumers of one host."""
+    inventories = {"VCPU": {"total": 1_000_000}}
+    return {
+        "inventories": {HOST: {"resource_provider_generation": 1, "inventories": inventories}},
+        "allocations": {
+            consumer(number): {
+                "allocations": {HOST: {"resources": {"VCPU": 1 + number % 3}}},
+                "project_id": "project",
+                "user_id": "user",
+                "consumer_generation": None,
+                "consumer_type": "INSTANCE",
+            }
+            for number in range(count)
+        },
+    }
+
+
+NAMES = ("inventories", "allocations")
+
+
+def test_a_long_reshape_is_carried_out(api: Client) -> None:
+    """Longer than what is decoded in one go: every consumer holds what was asked for."""
+    api.provider(HOST, VCPU=9)
+    body = reshape(COUNT)
+    assert len(json.dumps(body)) > PIECE_BYTES
+    assert api.ask("POST", "/reshaper", body).status == 204
+    shown = api.ask("GET", f"/resource_providers/{HOST}/allocations")
+    held = json.loads(shown.body)["allocations"]
+    assert {uuid: one["resources"]["VCPU"] for uuid, one in held.items()} == {
+        consumer(number): 1 + number % 3 for number in range(COUNT)
+    }
+    used = json.loads(api.ask("GET", f"/resource_providers/{HOST}/usages").body)["usages"]
+    assert used == {"VCPU": sum(1 + number % 3 for number in range(COUNT))}
+
+
+def test_long_json_is_what_short_json_is() -> None:
+    """Objects and lists that are decoded member by member are the same values."""
+    for value in (
+        reshape(COUNT),
+        [reshape(9), *map(str, range(200_000))],
+        {"a:b": "x" * 2_000_000},
+    ):
+        body = json.dumps(value).encode()
+        assert len(body) > PIECE_BYTES
+        assert json_decode(body) == value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (b'"user_id"', b'"project_id"', "more than once"),
+        (f'"{consumer(1)}"'.encode(), f'"{consumer(2)}"'.encode(), "more than once"),
+        (b'"user"', b'"\\u0000"', "NUL"),
+        (b'"user"', b"NaN", "malformed"),
+        (b'"user",', b'"user"', "malformed"),
+    ],
+)
+def test_long_json_is_read_strictly(old: bytes, new: bytes, says: str) -> None:
+    """What short JSON is refused for, long JSON is, too, in whichever part it is."""
+    whole = json.dumps(reshape(COUNT)).encode()
+    json_decode(whole)
+    place = whole.rindex(old) if whole.count(old) > 1 else whole.index(old)
+    with pytest.raises(RefusalError) as refused:
+        json_decode(whole[:place] + new + whole[place + len(old) :])
+    assert says in refused.value.message or says == "malformed"
+
+
+def test_long_bodies_are_checked_in_parts() -> None:
+    """A wrong member anywhere is refused; integers may be written as floats, as elsewhere."""
+    body = reshape(COUNT)
+    whole = bodies.long_check(body, schemas.Reshape38, NAMES)
+    assert whole == bodies.body_check(body, schemas.Reshape38)
+    wrong: Any
+    for number in (0, COUNT // 2, COUNT - 1):
+        body["allocations"][consumer(number)]["allocations"][HOST]["resources"]["VCPU"] = 4.0
+        found = bodies.long_check(body, schemas.Reshape38, NAMES)
+        assert found.allocations[consumer(number)].allocations[HOST].resources == {"VCPU": 4}
+        for wrong in ({"VCPU": 0}, {}, 7):
+            body["allocations"][consumer(number)]["allocations"][HOST]["resources"] = wrong
+            with pytest.raises(ProblemError) as refused:
+                bodies.long_check(body, schemas.Reshape38, NAMES)
+            assert refused.value.status == 400
+        body["allocations"][consumer(number)]["allocations"][HOST]["resources"] = {"VCPU": 1}
+    for wrong in (7, [], {}, {"inventories": 1, "allocations": {}}):
+        with pytest.raises(ProblemError):
+            bodies.long_check(wrong, schemas.Reshape38, NAMES)
+
+
+def test_long_bodies_are_read_in_a_thread() -> None:
+    """A short one is not: that would take longer than reading it."""
+
+    async def scene() -> None:
+        def where() -> str:
+            return threading.current_thread().name
+
+        assert await decoded(b" " * LONG_BYTES, where) != where()
+        assert await decoded(b" " * (LONG_BYTES - 1), where) == where()
+
+    asyncio.run(scene())
