@@ -299,14 +299,17 @@ def test_errors_in_their_order() -> None:
         ({P1: {"NOTHING": 1, "VCPU": 9}}, Code.INVENTORY_MISSING),
         ({P1: {"VCPU": 9}, P2: {"DISK_GB": MAX_INT + 1}}, Code.CAPACITY_EXCEEDED),
         ({P1: {"DISK_GB": MAX_INT + 1}, P2: {"VCPU": 9}}, Code.UNITS_VIOLATED),
+        ({P1: {"VCPU": 9}, P3: {"VCPU": 1}}, Code.INVENTORY_MISSING),
+        ({P1: {"VCPU": 9}, P3: {"DISK_GB": 1}}, Code.INVENTORY_MISSING),
     ],
 )
 def test_the_first_amount_that_cannot_be_had_is_told(
     wish: dict[ProviderId, dict[str, int]], code: Code
 ) -> None:
-    """Clients read the refusal of several faults as the original words it: in their own order."""
+    """As in the original: providers that offer nothing wanted first, then in the claim's order."""
     known = fleet()
     add_class(known, "NOTHING")
+    add_provider(known, P3)
     with Refused(code):
         claim(known, request(C1, wish))
 

@@ -138,6 +138,8 @@ def test_a_parent_stays_before_1_37(parent: object, verb: str) -> None:
     assert f"{verb} a provider is not currently allowed" in refusal.message
     _, same = providers.update(known, NOW, P2, "two", True, P1, False)
     assert same.parent == P1
+    with Refused(Code.PARENT_UNKNOWN):
+        providers.update(known, NOW, P2, "two", True, P4, False)
 
 
 def test_free_moves_a_subtree_out_and_under_another() -> None:

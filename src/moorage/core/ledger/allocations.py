@@ -88,6 +88,7 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     check_providers(facts, requests)
     check_classes(facts, requests)
     shift = shift_of(facts, requests)
+    check_offers(facts, shift)
     stock = stock_of(facts, shift)
     check_room(requests, shift, stock)
     changes = Changes(consumers=consumers_after(facts, now, requests))
@@ -170,10 +171,32 @@ def stock_of(
     """Return the inventories that a shift touches; those named in `instead` as they stand there."""
     stock: Stock = {}
     for key in (*shift.taken, *shift.given):
-        inventory = instead[key] if key in instead else facts.inventories_of(key[0]).get(key[1])
+        inventory = _inventory(facts, key, instead)
         if inventory is not None:
             stock[key] = inventory
     return stock
+
+
+def _inventory(
+    facts: Facts,
+    key: tuple[ProviderId, str],
+    instead: Mapping[tuple[ProviderId, str], Inventory | None],
+) -> Inventory | None:
+    return instead[key] if key in instead else facts.inventories_of(key[0]).get(key[1])
+
+
+def check_offers(
+    facts: Facts,
+    shift: Shift,
+    instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
+) -> None:
+    """Raise INVENTORY_MISSING for a provider that offers none of the classes of all requests."""
+    wanted = {name for _, name in shift.taken}
+    for uuid, name in shift.taken:
+        if _inventory(facts, (uuid, name), instead) is not None:
+            continue
+        if all(_inventory(facts, (uuid, other), instead) is None for other in wanted):
+            raise _missing(uuid, name)
 
 
 def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> None:
@@ -189,12 +212,7 @@ def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> N
                 key = uuid, name
                 inventory = stock.get(key)
                 if inventory is None:
-                    raise MisfitError(
-                        Code.INVENTORY_MISSING,
-                        f"Inventory for '{name}' on resource provider '{uuid}' invalid.",
-                        uuid,
-                        name,
-                    )
+                    raise _missing(uuid, name)
                 if not admits(inventory, amount):
                     raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")
                 taken[key] = taken.get(key, 0) + amount
@@ -259,6 +277,11 @@ def _add(sums: dict[tuple[ProviderId, str], int], allocations: Allocations) -> N
     for uuid, amounts in allocations.items():
         for name, amount in amounts.items():
             sums[uuid, name] = sums.get((uuid, name), 0) + amount
+
+
+def _missing(uuid: ProviderId, name: str) -> MisfitError:
+    message = f"Inventory for '{name}' on resource provider '{uuid}' invalid."
+    return MisfitError(Code.INVENTORY_MISSING, message, uuid, name)
 
 
 def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> MisfitError:

@@ -149,13 +149,13 @@ def _move(
     facts: Facts, now: Instant, provider: Provider, parent: ProviderId | None, free: bool
 ) -> tuple[Provider, dict[ProviderId, Provider | None]]:
     """Return the provider under its new parent, and everything below it under its new root."""
+    root = provider.uuid if parent is None else _parent(facts, parent).root
     if not free and provider.parent is not None:
         verb = "un-parenting" if parent is None else "re-parenting"
         raise Error(
             Code.REPARENT_REFUSED,
             f"{verb} a provider is not currently allowed.",
         )
-    root = provider.uuid if parent is None else _parent(facts, parent).root
     subtree = _subtree(facts, provider)
     if parent is not None and any(member.uuid == parent for member in subtree):
         raise Error(

@@ -41,6 +41,7 @@ def reshape(
     final = _final(facts, now, inventories)
     offered = {key: inventory for key, inventory in final.items() if inventory is not None}
     # A class that is dropped counts as it was, so that whoever takes it is told that it is in use.
+    allocations.check_offers(facts, shift, offered)
     stock = allocations.stock_of(facts, shift, offered)
     allocations.check_room(requests, shift, stock)
     _check_dropped(facts, final, shift)
