@@ -10,6 +10,7 @@ from tests.compare.reasons import DETAIL, Deliberate
 from tests.compare.requests import (
     amounts_asked,
     amounts_in,
+    classes_shared,
     groups,
     parameter,
     suffix_of,
@@ -88,20 +89,13 @@ def _all_theirs(exchange: Exchange) -> list[Any]:
 
 
 def _too_much(exchange: Exchange, difference: Difference) -> bool:
-    if difference.aspect != "candidates":
-        return False
     asked = amounts_asked(exchange.ask)
-    wrong = [_chosen(one) for one in _all_theirs(exchange) if amounts_in(one) != asked]
     return (
-        all(amounts_in(one) != asked for one in difference.theirs)
-        and all(amounts_in(one) == asked for one in difference.ours)
-        and all(_chosen(one) in wrong for one in difference.ours)
+        difference.aspect == "candidates"
+        and exchange.modelled
+        and all(amounts_in(one) != asked for one in difference.theirs)
+        and bool(classes_shared(exchange.ask))
     )
-
-
-def _chosen(candidate: dict[str, Any]) -> Any:
-    """Return who gives what in a candidate, but not how much."""
-    return candidate.get("mappings") or set(providers_of(candidate))
 
 
 def _sharing_lost(exchange: Exchange, difference: Difference) -> bool:
@@ -109,7 +103,7 @@ def _sharing_lost(exchange: Exchange, difference: Difference) -> bool:
         return False
     summaries = exchange.ours.json()[SUMMARIES]
     sharing = {uuid for uuid, of in summaries.items() if SHARES in of.get("traits", ())}
-    return all(sharing & set(providers_of(one)) for one in difference.ours)
+    return exchange.modelled and all(sharing & set(providers_of(one)) for one in difference.ours)
 
 
 def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
@@ -119,6 +113,7 @@ def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
     bare = [suffix for suffix in named if suffix not in given]
     return (
         difference.aspect == "candidates"
+        and exchange.modelled
         and _all_theirs(exchange) == []
         and any(_forbids_only(exchange, suffix) for suffix in bare)
     )

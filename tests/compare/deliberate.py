@@ -27,6 +27,10 @@ ONE_FAULT = re.compile(
     r"Unable to allocate inventory: (Inventory|Unable to create allocation) for '(?P<name>[^']*)' "
     r"on resource provider '(?P<provider>[^']*)'.*"
 )
+IN_USE = re.compile(
+    r"(update conflict: )?Inventory for '(?P<classes>[^']*)' on resource provider "
+    r"'(?P<provider>[^']*)' in use\."
+)
 LISTS_OF_SETS = {
     "GET /traits": r"order /traits\[\]",
     "GET /resource_providers/{provider}/traits": r"order /traits\[\]",
@@ -178,6 +182,17 @@ def _order_of_types(exchange: Exchange, difference: Difference) -> bool:
     )
 
 
+def _order_of_classes(exchange: Exchange, difference: Difference) -> bool:
+    theirs, ours = IN_USE.fullmatch(exchange.their_detail), IN_USE.fullmatch(exchange.our_detail)
+    return (
+        difference.aspect == DETAIL
+        and theirs is not None
+        and ours is not None
+        and theirs["provider"] == ours["provider"]
+        and sorted(theirs["classes"].split(", ")) == sorted(ours["classes"].split(", "))
+    )
+
+
 def _which_inventory(exchange: Exchange, difference: Difference) -> bool:
     theirs = MISSING.fullmatch(exchange.their_detail)
     ours = ONE_FAULT.fullmatch(exchange.our_detail)
@@ -233,6 +248,7 @@ CHOICES = [
     Deliberate("Order of sets", _order_of_sets),
     Deliberate("Order of provider summaries", _order_of_summaries),
     Deliberate("Order of consumer types", _order_of_types),
+    Deliberate("Order of classes in use", _order_of_classes),
     Deliberate("Missing inventories", _which_inventory),
     Deliberate("Errors in long bodies", _long_bodies),
 ]

@@ -129,6 +129,16 @@ EXAMPLES: dict[str, list[Ask]] = {
         claim(consumer=CONSUMERS[1]),
         plain("GET", "/usages?project_id=project"),
     ],
+    "Order of classes in use": [
+        *(
+            plain("PUT", f"/resource_classes/{name}", template="/resource_classes/{class}")
+            for name in ("CUSTOM_A", "CUSTOM_B")
+        ),
+        provider(),
+        offers(CUSTOM_A=4, CUSTOM_B=4),
+        claim(allocations={HOST: {"resources": {"CUSTOM_A": 1, "CUSTOM_B": 1}}}),
+        offers(VCPU=4),
+    ],
     "Missing inventories": [
         provider(),
         provider(CHILD, "child"),

@@ -18,6 +18,7 @@ from tests.compare.differences import (
     header_differences,
     meaning,
 )
+from tests.compare.modelled import modelled
 from tests.compare.sides import Sides
 from tests.e2e.peer import Answer
 
@@ -28,7 +29,11 @@ MADE_UP = "a-uuid-that-the-server-has-made-up"
 
 @dataclass(slots=True)
 class Exchange:
-    """One request, both answers, and what the original answers without a limit, if it has one."""
+    """One request, both answers, and what is needed to compare them.
+
+    `beginnings` are the times of the standard names on each side, `unlimited` is the original's
+    answer without a limit, `modelled` tells whether Moorage's candidates are those of the model.
+    """
 
     ask: Ask
     known: Generations
@@ -36,6 +41,7 @@ class Exchange:
     ours: Answer
     beginnings: tuple[str, str]
     unlimited: Answer | None = None
+    modelled: bool = False
 
     async def complete(self, sides: Sides) -> None:
         """Ask what the comparison needs besides."""
@@ -43,6 +49,8 @@ class Exchange:
         if self.finds_candidates and limited:
             request = without_limit(self.ask).bytes(self.known)
             self.unlimited = await sides.original.peer.send(request)
+        if any(each.aspect in ("candidates", "limit") for each in self.differences()):
+            self.modelled = await modelled(sides.original, self.ask, self.ours.json())
 
     @property
     def finds_candidates(self) -> bool:

@@ -78,18 +78,30 @@ def groups(ask: Ask) -> set[str]:
     return {suffix for suffix in found if suffix is not None}
 
 
-def amounts_asked(ask: Ask) -> Counter[str]:
-    """Return how much of each class all groups of a question want together."""
-    found: Counter[str] = Counter()
+def resources_asked(ask: Ask) -> dict[str, dict[str, int]]:
+    """Return what each group of a question wants, by suffix; of what is named twice, the last."""
+    found: dict[str, dict[str, int]] = {}
     for name, value in dict(ask.pairs).items():
-        if suffix_of(name, "resources") is not None:
-            # Within a group the last amount of a class counts.
-            found.update({name: int(n) for name, _, n in map(_term, value.split(","))})
+        suffix = suffix_of(name, "resources")
+        if suffix is not None:
+            terms = (term.partition(":") for term in value.split(","))
+            found[suffix] = {resource_class: int(amount) for resource_class, _, amount in terms}
     return found
 
 
-def _term(text: str) -> tuple[str, str, str]:
-    return text.partition(":")
+def amounts_asked(ask: Ask) -> Counter[str]:
+    """Return how much of each class all groups of a question want together."""
+    found: Counter[str] = Counter()
+    for amounts in resources_asked(ask).values():
+        found.update(amounts)
+    return found
+
+
+def classes_shared(ask: Ask) -> set[str]:
+    """Return the classes that the unsuffixed group wants and another group, too."""
+    groups = resources_asked(ask)
+    first = groups.pop("", {})
+    return {name for amounts in groups.values() for name in amounts if name in first}
 
 
 def amounts_in(candidate: dict[str, Any]) -> Counter[str]:
