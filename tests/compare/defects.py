@@ -120,7 +120,7 @@ def _only_forbidden(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _forbids_only(exchange: Exchange, suffix: str) -> bool:
-    stems = ("required", "member_of", "in_tree")
+    stems = ("required", "member_of")
     said = [value for name, value in exchange.ask.pairs if name in {s + suffix for s in stems}]
     terms = [term for value in said for term in _terms(value)]
     return bool(terms) and all(term.startswith("!") for term in terms)

@@ -161,7 +161,10 @@ def _head(exchange: Exchange, difference: Difference) -> bool:
 def _order_of_sets(exchange: Exchange, difference: Difference) -> bool:
     pattern = LISTS_OF_SETS.get(exchange.ask.what)
     if pattern is None or not re.fullmatch(pattern, difference.aspect):
-        return _one_of_several_uuids(exchange, difference)
+        return any(
+            applies(exchange, difference)
+            for applies in (_one_of_several_uuids, _one_of_several_suffixes)
+        )
     standard = [name for name in difference.ours if not name.startswith("CUSTOM_")]
     return "mappings" in difference.aspect or standard == sorted(standard)
 
@@ -204,7 +207,7 @@ def _which_inventory(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _one_of_several_uuids(exchange: Exchange, difference: Difference) -> bool:
-    """A list of UUIDs is a set there: any wrong one is told, here it is the first."""
+    """A list of UUIDs is a set there: any wrong one is told, here the first."""
     stem = (
         "Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s)"
     )
@@ -218,6 +221,22 @@ def _one_of_several_uuids(exchange: Exchange, difference: Difference) -> bool:
             for value in (value.lstrip("!").removeprefix("in:") for _, value in exchange.ask.pairs)
         )
     )
+
+
+def _one_of_several_suffixes(exchange: Exchange, difference: Difference) -> bool:
+    """So are the suffixes that are known, and those that are not."""
+    theirs, ours = exchange.their_detail, exchange.our_detail
+    return (
+        difference.aspect == DETAIL
+        and theirs.startswith("Real suffixes should be specified in `same_subtree`: ")
+        and _listed(theirs) == _listed(ours)
+    )
+
+
+def _listed(text: str) -> tuple[str, list[list[str]]]:
+    """Return a text without its lists, and what is in these."""
+    lists = [sorted(each.split(", ")) for each in re.findall(r"\[(.*?)\]", text)]
+    return re.sub(r"\[.*?\]", "[]", text), lists
 
 
 def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
