@@ -90,7 +90,7 @@ class Watched:
 
 def _told(handle: Handle) -> str:
     """Name what a callback belongs to: the coroutine, where it is a task's."""
-    callback: Any = handle._callback  # type: ignore[attr-defined]
+    callback: Any = handle._callback  # type: ignore[attr-defined]  # asyncio has no public name for it
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
         coroutine = owner.get_coro()

@@ -222,6 +222,10 @@ def placement(much: Sizes) -> Iterator[Asked]:
     yield asked("trait", "PUT", trait, "/traits/CUSTOM_NEW")
     yield asked("trait", "DELETE", trait, "/traits/CUSTOM_NEW")
     yield from _claims(asked, much)
+    yield from _candidates(asked)
+
+
+def _candidates(asked: Callable[..., Asked]) -> Iterator[Asked]:
     yield asked("candidates", "GET", "/allocation_candidates", CANDIDATES)
     ten = f"{CANDIDATES}&limit=10"
     yield asked("candidates limit=10", "GET", "/allocation_candidates", ten)

@@ -36,6 +36,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/service/batch.py",
     f"{PACKAGE}/service/boskos.py",
     f"{PACKAGE}/service/claimants.py",
+    f"{PACKAGE}/service/copies.py",
     f"{PACKAGE}/service/lease_proxy.py",
     f"{PACKAGE}/service/lookout.py",
     f"{PACKAGE}/service/others.py",
@@ -166,6 +167,7 @@ PLANTED = {
     "type without reason": (tidy.reasons, "x = f()  # type: ignore[arg-type]\n"),
     "type without code": (tidy.reasons, "x = f()  # type: ignore  # it is so\n"),
     "nap": (tidy.naps, "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n"),
+    "short nap": (tidy.naps, "import asyncio\nasync def f():\n    await asyncio.sleep(0.1)\n"),
     "sign without names": (lambda s: tidy.door_sign(s, {"a.py"}), '"""Things."""\n'),
     "sign with a wrong name": (lambda s: tidy.door_sign(s, {"a.py"}), '"""`a.py`, `b.py`."""\n'),
 }

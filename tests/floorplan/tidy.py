@@ -163,9 +163,14 @@ def reasons(source: Source) -> Iterator[str]:
 
 
 def naps(source: Source) -> Iterator[str]:
-    """Complain of tests that wait for time to pass instead of for what they wait for."""
+    """Complain of tests that wait for time to pass instead of for what they wait for.
+
+    `sleep(0)` is allowed: it lets other tasks run, and waits for no time.
+    """
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _last_word(node.func) == "sleep":
+        if not isinstance(node, ast.Call) or _last_word(node.func) != "sleep":
+            continue
+        if [getattr(argument, "value", None) for argument in node.args] != [0]:
             yield source.complaint(node.lineno, "sleeps")
 
 

@@ -19,6 +19,8 @@ from tests.core.search.builder import SHARING, Builder, group
 from tests.core.search.naive import Plain, Records, naive_by_anchor, naive_candidates
 
 FLEETS = 60
+MOMENTS_MAX = 12
+"""Changes during one search: the model answers the query anew for each."""
 
 
 def anchors_of(answer: CandidateAnswer) -> Counter[str]:
@@ -166,6 +168,8 @@ class Others:
         self.records = records
         self.fleet = fleet
         self.past = [dict(records)]
+        self.haste = random.choice((0.5, 0.5, 0.1))
+        """How likely they change something in one pause: some searches see the changes late."""
 
     def change(self) -> None:
         """Delete, create again, move, or change a few providers."""
@@ -254,7 +258,7 @@ def driven(search: Generator[None, None, CandidateAnswer], others: Others) -> Ca
         except StopIteration as end:
             answer: CandidateAnswer = end.value
             return answer
-        if others.random.random() < 0.5:
+        if len(others.past) <= MOMENTS_MAX and others.random.random() < others.haste:
             others.change()
 
 
