@@ -151,5 +151,5 @@ def test_changes_of_admission_are_typed(served: tuple[str, str], admission: Admi
     kinds = [type(change.value) for change in mine]
     assert set(kinds) == {PoolValue, LeaseValue, OutcomeValue}
     pool, granted = mine[0].value, next(one.value for one in mine if one.kind == "lease")
-    assert (pool.spec.limit, pool.spec.pacing.interval) == (1, 60_000_000)
+    assert (pool.spec.limit, pool.spec.pacing.interval) == (1, 60.0)
     assert (granted.id, granted.state, granted.needs[0].pool) == (lease.id, "granted", "watched")

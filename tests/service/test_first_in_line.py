@@ -49,7 +49,7 @@ def test_it_waits_for_another_pool(tmp_path: Path) -> None:
         first = (await admission.pool("here")).first
         assert first is not None
         assert first.standing is not None
-        assert "units of there are held by somebody (1)" in first.standing.reason
+        assert "1 of 1 unit of there is held by somebody (1)" in first.standing.reason
 
     played(tmp_path, scene)
 

@@ -264,7 +264,7 @@ class Model:
         if c.old not in self.classes:
             raise Refusal(Code.CLASS_NOT_FOUND)
         self._custom(c.new)
-        if c.new in self.classes:
+        if c.new != c.old and c.new in self.classes:
             raise Refusal(Code.CLASS_EXISTS)
         self.classes = self.classes - {c.old} | {c.new}
         for machine in self.machines.values():
