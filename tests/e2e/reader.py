@@ -30,7 +30,7 @@ def main(url: str, path: Path) -> None:
     with path.open("a") as file:
         for change in watch:
             told = asdict(change)
-            file.write(json.dumps({"cursor": watch.cursor, **told}) + "\n")
+            file.write(json.dumps({"cursor": watch.cursor, **told}, default=str) + "\n")
             file.flush()
 
 

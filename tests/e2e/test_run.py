@@ -53,7 +53,7 @@ def test_the_second_waits_for_the_first(port: Harbour) -> None:
             assert len(port.leases(pool)) == 1
             tell(second)
             assert second.wait(SECONDS) == 0
-    assert [lease.cause for lease in port.ended(pool)] == ["released"]
+    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
 
 
 def test_all_pools_or_none(port: Harbour) -> None:
@@ -97,7 +97,7 @@ def test_an_interrupt_ends_us_when_all_is_given_back(port: Harbour) -> None:
             process.send_signal(signal.SIGINT)
             assert process.wait(SECONDS) == code
         assert port.leases(pool) == []
-    assert [lease.cause for lease in port.ended(pool)] == ["released"]
+    assert [lease.cause for lease in port.ended(pool)] == ["released", "released"]
 
 
 def test_signals_go_to_the_command(port: Harbour) -> None:

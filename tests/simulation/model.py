@@ -6,6 +6,7 @@ common words. Sums, roots and uses are never stored but counted anew each time t
 
 import copy
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import Any
@@ -133,10 +134,10 @@ class Model:
     def _(self, c: do.ProviderUpdate) -> Any:
         machine = self._machine(c.uuid)
         if c.move and c.parent != machine.parent:
-            if machine.parent is not None and not c.free:
-                raise Refusal(Code.REPARENT_REFUSED)
             if c.parent is not None and c.parent not in self.machines:
                 raise Refusal(Code.PARENT_UNKNOWN)
+            if machine.parent is not None and not c.free:
+                raise Refusal(Code.REPARENT_REFUSED)
             above: str | None = c.parent
             while above is not None:
                 if above == c.uuid:
@@ -161,10 +162,10 @@ class Model:
     @carry_out.register
     def _(self, c: do.InventoriesReplace) -> Any:
         machine = self._machine(c.provider, c.generation)
-        for name, spec in c.inventories.items():
-            if not self._known_class(name):
-                raise Refusal(Code.CLASS_UNKNOWN)
+        for spec in c.inventories.values():
             self._sound(spec, c.full_reserve)
+        if not all(self._known_class(name) for name in c.inventories):
+            raise Refusal(Code.CLASS_UNKNOWN)
         if any(self.used(c.provider, n) for n in machine.offers if n not in c.inventories):
             raise Refusal(Code.INVENTORY_IN_USE)
         machine.offers = dict(c.inventories)
@@ -174,9 +175,9 @@ class Model:
     @carry_out.register
     def _(self, c: do.InventoryCreate) -> Any:
         machine = self._machine(c.provider)
+        self._sound(c.spec, c.full_reserve)
         if not self._known_class(c.resource_class):
             raise Refusal(Code.CLASS_UNKNOWN)
-        self._sound(c.spec, c.full_reserve)
         if c.resource_class in machine.offers:
             raise Refusal(Code.INVENTORY_EXISTS)
         machine.offers[c.resource_class] = c.spec
@@ -327,11 +328,12 @@ class Model:
             if name not in specs
         }
         for uuid, (_, specs) in c.inventories.items():
-            self.machines[uuid].offers = dict(specs)
+            self.machines[uuid].offers |= specs
         self._hold(c.requests)
         if any(self.used(uuid, name) for uuid, name in dropped):
             raise Refusal(Code.INVENTORY_IN_USE)
         for uuid, (_, specs) in c.inventories.items():
+            self.machines[uuid].offers = dict(specs)
             self.machines[uuid].generation += 2 if specs else 1
 
     def _check_requests(self, requests: list[ConsumerRequest]) -> None:
@@ -339,37 +341,46 @@ class Model:
             stored = self.holders.get(r.consumer)
             if r.generation is not ANY and r.generation != (stored and stored.generation):
                 raise Refusal(Code.CONSUMER_GENERATION)
-        for r in requests:
-            for uuid, amounts in r.allocations.items():
-                if uuid not in self.machines:
-                    raise Refusal(Code.PROVIDER_UNKNOWN)
-                if not all(self._known_class(name) for name in amounts):
-                    raise Refusal(Code.CLASS_UNKNOWN)
+        if not all(uuid in self.machines for r in requests for uuid in r.allocations):
+            raise Refusal(Code.PROVIDER_UNKNOWN)
+        asked = {name for r in requests for amounts in r.allocations.values() for name in amounts}
+        if not all(self._known_class(name) for name in asked):
+            raise Refusal(Code.CLASS_UNKNOWN)
 
     def _hold(self, requests: list[ConsumerRequest]) -> set[str]:
         """Let everybody hold what they ask for; return the providers whose generation rose."""
         self._check_requests(requests)
-        keys = {(u, n) for r in requests for u, amounts in r.allocations.items() for n in amounts}
-        used_before = {key: self.used(*key) for key in keys}
-        for r in requests:
-            for uuid, amounts in r.allocations.items():
-                for name, amount in amounts.items():
-                    spec = self.machines[uuid].offers.get(name)
-                    if spec is None:
-                        raise Refusal(Code.INVENTORY_MISSING)
-                    if amount not in range(spec.min_unit, spec.max_unit + 1):
-                        raise Refusal(Code.UNITS_VIOLATED)
-                    if amount % spec.step_size:
-                        raise Refusal(Code.UNITS_VIOLATED)
-        touched = {uuid for r in requests for uuid in self._replace(r)}
-        for uuid, name in keys:
-            spec, now = self.machines[uuid].offers[name], self.used(uuid, name)
+        asked = [
+            (uuid, name, amount)
+            for r in requests
+            for uuid, amounts in r.allocations.items()
+            for name, amount in amounts.items()
+        ]
+        wanted = {name for _, name, _ in asked}
+        for uuid, _, _ in asked:
+            if not wanted & self.machines[uuid].offers.keys():
+                raise Refusal(Code.INVENTORY_MISSING)
+        taken: Counter[tuple[str, str]] = Counter()
+        for uuid, name, amount in asked:
+            spec = self.machines[uuid].offers.get(name)
+            if spec is None:
+                raise Refusal(Code.INVENTORY_MISSING)
+            if amount not in range(spec.min_unit, spec.max_unit + 1) or amount % spec.step_size:
+                raise Refusal(Code.UNITS_VIOLATED)
+            taken[uuid, name] += amount
+            more = taken[uuid, name] - self._held_by(requests, uuid, name)
             room = (spec.total - spec.reserved) * spec.allocation_ratio
-            if now > room and now > used_before[uuid, name]:
+            if more > 0 and self.used(uuid, name) + more > room:
                 raise Refusal(Code.CAPACITY_EXCEEDED)
+        touched = {uuid for r in requests for uuid in self._replace(r)}
         for each in touched:
             self.machines[each].generation += 1
         return touched
+
+    def _held_by(self, requests: list[ConsumerRequest], uuid: str, name: str) -> int:
+        """Return what the consumers of all requests hold of one class on one machine."""
+        held = [self.holders[r.consumer].holds for r in requests if r.consumer in self.holders]
+        return sum(holds.get(uuid, {}).get(name, 0) for holds in held)
 
     def _replace(self, r: ConsumerRequest) -> set[str]:
         """Replace what one consumer holds; return the providers it asks for, or is wiped from."""
