@@ -3,6 +3,7 @@
 Source: Placement API reference, "Allocation candidates" and "Resource providers".
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -100,7 +101,7 @@ class CandidateAnswer(Struct, frozen=True):
     answer may have. `then` is where to start the next time, so that every tree gets its turn.
     """
 
-    candidates: list[Candidate]
+    candidates: Sequence[Candidate]
     summaries: list[ProviderRecord]
     exhausted: bool = True
     capped: bool = False

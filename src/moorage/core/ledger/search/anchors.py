@@ -5,6 +5,7 @@ query can be served by someone; `open` then combines the parts at one of them.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from moorage.core.ledger.search.groups import (
 )
 from moorage.core.ledger.search.guests import Guests
 from moorage.core.ledger.search.hopeless import Hosts, demands, enough_for, joined, within
+from moorage.core.ledger.search.picks import Pick, Spelling
+from moorage.core.ledger.search.walk import Merged
 
 SIEVE_STEPS = 20
 """Steps that it takes to compare one block with one part of a query."""
@@ -45,7 +48,7 @@ class Search:
         self._homes: dict[Block, list[bytes]] = {}
         self._possible = True
         self._guests = Guests(fleet, self._serving)
-        self._combiner = Combiner(query, self.terms, fleet.record)
+        self._merged = Merged()
         self._demands = demands(query, self.terms)
         self._lines = [
             [number for number, term in enumerate(self.terms) if term.suffix in names]
@@ -54,6 +57,11 @@ class Search:
         self._sieve_steps = SIEVE_STEPS * (
             1 + len(self.terms) + len(self._demands) + sum(map(len, self._lines))
         )
+
+    @cached_property
+    def _combiner(self) -> Combiner:
+        # Made when it is needed: lone providers that serve one group have nothing to combine.
+        return Combiner(self._query, self.terms, self._fleet.record, self._merged)
 
     def begin(self) -> bool:
         """Look up the trees and sharing providers that matter; False: nothing can be found."""
@@ -75,7 +83,7 @@ class Search:
 
     def again(self) -> None:
         """Look at the fleet anew after it has changed. What was opened before stays as it was."""
-        self._combiner.merged.altered = True
+        self._merged.altered = True
         self._look_again()
         for _ in self._guests.invite():
             pass
@@ -161,22 +169,21 @@ class Search:
             if aggregate in masks
         ]
 
-    def single(self, block: Block, anchor: int) -> Candidate | None:
+    def single(self, block: Block, anchor: int) -> Pick | None:
         """Return the only candidate of an anchor, if the sieve has checked all there is.
 
-        That is so where one provider serves one group. None: `open` has to find the candidates.
+        That is so where one provider serves one group. None: `picks` has to find the candidates.
         """
         groups = self._query.groups
         if len(groups) != 1 or not block.trees.is_lone(anchor):
             return None
-        merged = self._combiner.merged
+        merged = self._merged
         if merged.altered and merged:
             return None  # it may have been found as a sharing provider that it is no more
         record = block.record(anchor)
         if self._guests and not self._guests.by_aggregate.keys().isdisjoint(record.tags.aggregates):
             return None
-        uuid = record.provider.uuid
-        return Candidate({uuid: groups[0].resources}, {groups[0].suffix: (uuid,)})
+        return (record.provider.uuid,) * len(self.terms)
 
     def open(self, block: Block, anchor: int) -> Iterator[Candidate]:
         """Return the candidates of one anchor, one by one.
@@ -190,10 +197,12 @@ class Search:
             anchor: A row from `anchor_rows(block)`.
         """
         only = self.single(block, anchor)
-        if only is not None:
-            return iter((only,))
-        options = self._options(block, anchor)
-        return self._combiner.combine(options, self.budget)
+        picks = self.picks(block, anchor) if only is None else iter((only,))
+        return map(Spelling(self.terms).candidate, picks)
+
+    def picks(self, block: Block, anchor: int) -> Iterator[Pick]:
+        """As `open`, in little memory, and not where there is a `single` one."""
+        return self._combiner.combine(self._options(block, anchor), self.budget)
 
     def _options(self, block: Block, anchor: int) -> list[list[ProviderRecord]]:
         """Return, for each term, the providers that can serve it at this anchor."""

@@ -4,15 +4,16 @@ from collections.abc import Generator
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Start
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
+from moorage.core.ledger.search.picks import Pick, Picks
 from moorage.core.ledger.search.rounds import Rounds
 from moorage.core.limits import CANDIDATES_MAX
 
 PIECE_CANDIDATES = 1_000
-"""Candidates that are put in order in one go."""
+"""Candidates or providers that are put in order in one go."""
 
 
 def candidates(
@@ -56,15 +57,15 @@ def searched(
     found, shown = rounds.found, list(rounds.shown.values())
     if found and rounds.then is None and start != Start():
         found = _from_the_first(rounds)
-        shown = yield from _in_order(found, rounds.shown, query.nested)
+        shown = yield from _in_order(found, rounds, query.nested)
     capped = capped and rounds.then is not None and len(found) == most
     then = start if rounds.then is None else rounds.then
-    return CandidateAnswer(found, shown, search.budget.complete, capped, then)
+    return CandidateAnswer(Picks(search.terms, found), shown, search.budget.complete, capped, then)
 
 
-def _from_the_first(rounds: Rounds) -> list[Candidate]:
+def _from_the_first(rounds: Rounds) -> list[Pick]:
     """Return what was found as if the search had begun at the first row."""
-    found: list[Candidate] = []
+    found: list[Pick] = []
     ends = [first for first, _ in rounds.spans[1:]] + [len(rounds.found)]
     for (first, turn), end in zip(rounds.spans, ends, strict=True):
         found += rounds.found[turn:end]
@@ -73,15 +74,18 @@ def _from_the_first(rounds: Rounds) -> list[Candidate]:
 
 
 def _in_order(
-    found: list[Candidate], shown: dict[ProviderId, ProviderRecord], nested: bool
+    found: list[Pick], rounds: Rounds, nested: bool
 ) -> Generator[None, None, list[ProviderRecord]]:
     """Return what is shown of providers in the order in which candidates need it."""
+    shown = rounds.shown
     trees: dict[ProviderId, list[ProviderRecord]] = {}
-    for uuid, record in shown.items():
+    for number, (uuid, record) in enumerate(shown.items()):
         trees.setdefault(record.provider.root if nested else uuid, []).append(record)
+        if number % PIECE_CANDIDATES == 0:
+            yield
     records: list[ProviderRecord] = []
-    for number, candidate in enumerate(found):
-        for uuid in candidate.allocations:
+    for number, pick in enumerate(found):
+        for uuid in rounds.giving(pick):
             records += trees.pop(shown[uuid].provider.root if nested else uuid, ())
         if number % PIECE_CANDIDATES == 0:
             yield

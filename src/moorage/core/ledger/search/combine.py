@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, CandidateQuery
+from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term, shared_needs
+from moorage.core.ledger.search.picks import Pick
 from moorage.core.ledger.search.walk import Choice, Conditions, Merged, Seat, Sums, Walk
 
 
@@ -22,6 +23,7 @@ class Combiner:
         query: CandidateQuery,
         terms: list[Term],
         record_of: Callable[[ProviderId], ProviderRecord | None],
+        merged: Merged,
     ) -> None:
         self._terms = terms
         self._record_of = record_of
@@ -44,9 +46,13 @@ class Combiner:
             tuple(n for n, names in enumerate(query.same_subtree) if term.suffix in names)
             for term in terms
         ]
-        self.merged = Merged()
+        self._contends = [
+            {name: n for name, n in term.resources.items() if name in self._conditions.contended}
+            for term in terms
+        ]
+        self._merged = merged
 
-    def combine(self, options: list[list[ProviderRecord]], budget: Budget) -> Iterator[Candidate]:
+    def combine(self, options: list[list[ProviderRecord]], budget: Budget) -> Iterator[Pick]:
         """Return the candidates of one anchor, one by one, without those of other anchors.
 
         The iterator ends early when the steps are used up; the budget then says so.
@@ -62,7 +68,7 @@ class Combiner:
         sums = Sums()
         choices = self._ordered(seats, options, sums)
         by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
-        return Walk(self._conditions, choices, by_bit, sums, self.merged, budget).run()
+        return Walk(self._conditions, choices, by_bit, sums, self._merged, budget).run()
 
     def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
         seats: dict[ProviderId, Seat] = {}
@@ -108,7 +114,11 @@ class Combiner:
                 claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
             else:
                 claiming = [(seat, 0) for seat in here]
-            choices.append(Choice(term, claiming, bits, lines, gives_later, later))
+            choices.append(
+                Choice(
+                    number, term, self._contends[number], claiming, bits, lines, gives_later, later
+                )
+            )
             if self._conditions.special:
                 if not term.is_suffixed:
                     for seat in here:

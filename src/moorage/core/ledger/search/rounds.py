@@ -6,24 +6,24 @@ from the answer, but no candidate comes twice.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, Start
+from moorage.core.ledger.requests import Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.walk import content
+from moorage.core.ledger.search.picks import Pick
 
 PIECE_STEPS = 400
 """Steps after which a search may be interrupted: well below a millisecond."""
 
-OPENING_STEPS_MAX = 500_000
-"""What opening the anchors that are open at the same time may have taken: it bounds their memory.
+OPENING_STEPS_MAX = 200_000
+"""What opening the anchors that are open at the same time may have taken: about 50 MB.
 
 Beyond it an anchor is closed after its first candidate, and opened again when others are through.
 """
@@ -32,7 +32,7 @@ Beyond it an anchor is closed after its first candidate, and opened again when o
 class _Anchor(NamedTuple):
     """An anchor that has given candidates and may have more."""
 
-    left: Iterator[Candidate]
+    left: Iterator[Pick]
     steps: int
     """What opening it took."""
     place: Start
@@ -43,7 +43,7 @@ class _Anchor(NamedTuple):
 class _Closed(NamedTuple):
     """An anchor that has given one candidate, and was closed because too many were open."""
 
-    first: Candidate
+    first: Pick
     members: list[ProviderId]
     """Of its tree, the root first."""
     place: Start
@@ -68,13 +68,16 @@ class Rounds:
         self._nested = nested
         self._wanted = wanted
         self._sure = sure
-        self.found: list[Candidate] = []
+        self.found: list[Pick] = []
         self.shown: dict[ProviderId, ProviderRecord] = {}
         """What summaries show, as it was when a candidate was found there."""
         self.then: Start | None = None
         """Where the search was cut; None: it came to its end."""
         self.spans: list[tuple[int, int]] = []
         """For each round the first of its candidates, and the first from before the start."""
+        # A group without resources takes nothing of whoever serves it.
+        giving = [number for number, term in enumerate(search.terms) if term.resources]
+        self._givers = giving if len(giving) < len(search.terms) else None
         self._open: list[_Anchor] = []
         self._closed: deque[_Closed] = deque()
         self._opening_steps = 0
@@ -83,7 +86,7 @@ class Rounds:
         self._changed = False
         self._visited: set[ProviderId] = set()
         """The members of all trees that were visited before the last interruption."""
-        self._recent: list[tuple[Block, list[int]]] = []
+        self._recent: list[tuple[Block, memoryview]] = []
         """The anchors that were visited since."""
 
     def run(self, start: Start) -> Iterator[None]:
@@ -151,15 +154,14 @@ class Rounds:
         yield from self._rest()
         self._search.forget(block)
 
-    def _rows(self, block: Block, span: tuple[int, int | None]) -> list[int]:
-        """Return the anchors in some rows of a block."""
+    def _rows(self, block: Block, span: tuple[int, int | None]) -> memoryview:
+        """Return the anchors in some rows of a block; a small search reads but a few of them."""
         rows = self._search.anchor_rows(block)
         low, high = span
         if low or high is not None:
-            end = len(rows) if high is None else np.searchsorted(rows, high)
-            rows = rows[np.searchsorted(rows, low) : end]
-        found: list[int] = rows.tolist()
-        return found
+            end = None if high is None else rows.searchsorted(high)
+            rows = rows[rows.searchsorted(low) : end]
+        return rows.data
 
     def _take_first(self, block: Block, place: Start, wrapped: bool) -> None:
         """Take the first candidate of an anchor, and keep the anchor open if it may have more."""
@@ -175,7 +177,7 @@ class Rounds:
             self.shown[record.provider.uuid] = record
             return
         before = self._budget.steps
-        left = search.open(block, row)
+        left = search.picks(block, row)
         steps = self._budget.steps - before
         first = next(left, None)
         if first is None or not self._add(first):
@@ -195,11 +197,11 @@ class Rounds:
             if anchor.wrapped and turn < 0:
                 turn = len(found)
             full = len(found) == self._wanted
-            candidate = None if full and not self._sure else next(anchor.left, None)
-            if full and (candidate is not None or not self._sure):
+            pick = None if full and not self._sure else next(anchor.left, None)
+            if full and (pick is not None or not self._sure):
                 self.then = anchor.place
                 return
-            if candidate is None or not self._add(candidate):
+            if pick is None or not self._add(pick):
                 self._opening_steps -= anchor.steps
             else:
                 self._open.append(anchor)
@@ -220,26 +222,28 @@ class Rounds:
             if self._changed and place[1] not in self._rows(place[0], (0, None)):
                 continue
             before = self._budget.steps
-            left = self._search.open(*place)
+            left = self._search.picks(*place)
             steps = self._budget.steps - before
             self._opening_steps += steps
             left = _without(closed.first, left)
             self._open.append(_Anchor(left, steps, closed.place, closed.wrapped))
             yield from self._rest()
 
-    def _add(self, candidate: Candidate) -> bool:
+    def _add(self, pick: Pick) -> bool:
         """Keep a candidate; False: part of it is not there any more."""
-        shown = self.shown
-        if self._changed and not all(
-            uuid in shown or uuid in self._fleet.places for uuid in candidate.allocations
-        ):
+        shown, places = self.shown, self._fleet.places
+        if self._changed and not all(uuid in shown or uuid in places for uuid in pick):
             return False
-        for uuid in candidate.allocations:
+        for uuid in self.giving(pick):
             if uuid not in shown:
                 self._show(uuid)
         self._budget.steps += 1
-        self.found.append(candidate)
+        self.found.append(pick)
         return True
+
+    def giving(self, pick: Pick) -> Iterable[ProviderId]:
+        """Return who gives anything in a candidate."""
+        return pick if self._givers is None else [pick[number] for number in self._givers]
 
     def _show(self, uuid: ProviderId) -> None:
         """Note what summaries show of a provider or, with a nested query, of its tree."""
@@ -281,7 +285,6 @@ def _after(place: Start) -> Start:
     return Start(place.block, place.row + 1)
 
 
-def _without(known: Candidate, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+def _without(known: Pick, picks: Iterator[Pick]) -> Iterator[Pick]:
     """Leave out a candidate that was found before."""
-    key = content(known)
-    return (candidate for candidate in candidates if content(candidate) != key)
+    return (pick for pick in picks if pick != known)

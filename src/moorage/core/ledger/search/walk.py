@@ -13,10 +13,10 @@ from typing import NamedTuple
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import has_room, units_ok
 from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
-from moorage.core.ledger.requests import Candidate
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term
 from moorage.core.ledger.search.matching import Matching
+from moorage.core.ledger.search.picks import Pick
 
 WIDE = 16
 """Parts of a combination whose copying costs as much as a step."""
@@ -42,12 +42,11 @@ class Conditions(NamedTuple):
 class Seat:
     """One provider that may be chosen at this anchor. Sets of seats are integers, a bit each."""
 
-    __slots__ = ("alone", "bit", "gives", "kin", "lineage", "record", "roams", "uuid")
+    __slots__ = ("bit", "gives", "kin", "lineage", "record", "roams", "uuid")
 
     def __init__(self, record: ProviderRecord, bit: int, gives: int) -> None:
         self.record = record
         self.uuid = record.provider.uuid
-        self.alone = (self.uuid,)
         self.roams = SHARING_TRAIT in record.tags.traits
         self.bit = bit
         self.gives = gives
@@ -61,7 +60,11 @@ class Seat:
 class Choice(NamedTuple):
     """One term with the seats that may serve it, and what the choices after it can still add."""
 
+    number: int
+    """Of the term among those of the query."""
     term: Term
+    contends: dict[str, int]
+    """What of it other terms ask for, too."""
     seats: list[tuple[Seat, int]]
     """Who may serve it, with claims: choices with a claim in common exclude one another."""
     bits: int
@@ -84,39 +87,32 @@ class State(NamedTuple):
     """The seats that give something."""
 
 
-Node = tuple[dict[ProviderId, dict[str, int]], dict[str, tuple[ProviderId, ...]], int, State, bool]
-"""A combination of the first few terms: allocations, mappings, the claims of all its choices, their
-state, and whether they are of sharing providers only."""
+Held = dict[ProviderId, dict[str, int]]
+"""Amounts of the classes that several terms ask for, by provider."""
+
+Node = tuple[Held, Pick, int, State, bool]
+"""A combination of the first few choices: what it holds, who serves them, their claims together,
+their state, and whether they are of sharing providers only."""
 
 
 class Merged:
     """The candidates that several anchors lead to: those of sharing providers only."""
 
     def __init__(self) -> None:
-        self._known: set[object] = set()
+        self._known: set[Pick] = set()
         self.altered = False
         """The fleet has changed: who has stopped sharing since may be among the known ones."""
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
-    def fresh(self, candidate: Candidate, roams: bool) -> bool:
+    def fresh(self, pick: Pick, roams: bool) -> bool:
         """Is it the first time? `roams`: it has sharing providers only."""
-        if not roams and not (self.altered and self._known):
-            return True
-        key = content(candidate)
-        if key in self._known:
+        if pick in self._known:
             return False
-        self._known.add(key)
+        if roams or self._known:
+            self._known.add(pick)
         return True
-
-
-def content(candidate: Candidate) -> object:
-    """Return a value that equal candidates have in common."""
-    return (
-        frozenset((u, frozenset(given.items())) for u, given in candidate.allocations.items()),
-        frozenset((suffix, frozenset(us)) for suffix, us in candidate.mappings.items()),
-    )
 
 
 class Sums:
@@ -142,12 +138,9 @@ class Sums:
         """Add up amounts on one provider; None: together they are too much for it."""
         total = held.copy()
         for name, amount in more.items():
-            if name in total:
-                if not self.fit(seat, name, total[name] + amount):
-                    return None
-                total[name] += amount
-            else:
-                total[name] = amount
+            total[name] = total.get(name, 0) + amount
+            if name in held and not self.fit(seat, name, total[name]):
+                return None
         return total
 
 
@@ -170,16 +163,18 @@ class Walk:
         self._merged = merged
         self._budget = budget
 
-    def run(self) -> Iterator[Candidate]:
+    def run(self) -> Iterator[Pick]:
         """Yield the candidates one by one.
 
         Ends early when the steps are used up; the budget then says so.
         """
         budget, choices, merged = self._budget, self._choices, self._merged
         last, patience, whole = len(choices) - 1, budget.anchor, budget.whole
+        numbers = [choice.number for choice in choices]
+        places = sorted(range(len(choices)), key=numbers.__getitem__)
         end = min(budget.steps + patience, whole)
         nowhere = (-1, 0)  # no seat is chosen: every seat is above all of them
-        root: Node = ({}, {}, 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
+        root: Node = ({}, (), 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
         if not self._completable(0, root):
             return
         levels, found, before = [self._level(0, root)], 0, [0]
@@ -192,14 +187,15 @@ class Walk:
             for node in levels[-1]:
                 if depth > last:
                     found += 1
-                    candidate = Candidate(node[0], node[1])
+                    chosen = node[1]
+                    pick = tuple([chosen[place] for place in places])
                     if node[4] or merged.altered:
-                        budget.steps += depth
-                        if not merged.fresh(candidate, node[4]):
+                        budget.steps += 1
+                        if not merged.fresh(pick, node[4]):
                             if budget.steps > end:
                                 break
                             continue
-                    yield candidate
+                    yield pick
                     end = min(budget.steps + patience, whole)
                 elif not careful or depth == last or self._completable(depth, node):
                     budget.steps += len(choices[depth].seats) * (1 + depth // WIDE)
@@ -215,29 +211,25 @@ class Walk:
 
     def _level(self, depth: int, node: Node) -> Iterator[Node]:
         """Yield the node with every seat that the term at `depth` may have."""
-        choice, sums = self._choices[depth], self._sums
-        suffix, resources = choice.term.suffix, choice.term.resources
-        allocations, mappings, taken, state, roams = node
-        special = self._conditions.special
+        choice, sums, special = self._choices[depth], self._sums, self._conditions.special
+        contends = choice.contends
+        held, chosen, taken, state, roams = node
         for seat, claims in choice.seats:
             if claims & taken:
                 continue
-            uuid = seat.uuid
-            held = allocations.get(uuid)
-            given = resources if held is None else sums.together(seat, held, resources)
             after = self._after(state, choice, seat) if special else state
-            if given is None or after is None:
+            if after is None:
                 continue
-            mapped = mappings.copy()
-            if suffix or suffix not in mapped:
-                mapped[suffix] = seat.alone
-            elif uuid not in mapped[suffix]:
-                mapped[suffix] += seat.alone
-            allocated = allocations
-            if resources:
-                allocated = allocations.copy()
-                allocated[uuid] = given
-            yield allocated, mapped, taken | claims, after, roams and seat.roams
+            holding = held
+            if contends:
+                uuid = seat.uuid
+                before = held.get(uuid)
+                given = contends if before is None else sums.together(seat, before, contends)
+                if given is None:
+                    continue
+                holding = held.copy()
+                holding[uuid] = given
+            yield holding, (*chosen, seat.uuid), taken | claims, after, roams and seat.roams
 
     def _completable(self, depth: int, node: Node) -> bool:
         """May the terms from `depth` on still be served together?
@@ -246,7 +238,7 @@ class Walk:
         """
         if not (self._conditions.isolate or self._conditions.contended):
             return True
-        allocations, _, taken, _, _ = node
+        held, _, taken, _, _ = node
         rest = self._choices[depth:]
         if self._conditions.isolate:
             parts = [choice for choice in rest if choice.term.is_suffixed]
@@ -258,7 +250,7 @@ class Walk:
             for least in sorted(set(asked)):
                 parts = [each for each in rest if each.term.resources.get(name, 0) >= least]
                 amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
-                if not self._matched(parts, 0, self._shares(name, amounts, allocations)):
+                if not self._matched(parts, 0, self._shares(name, amounts, held)):
                     return False
         return True
 
@@ -271,9 +263,7 @@ class Walk:
         self._budget.steps += matching.steps
         return complete
 
-    def _shares(
-        self, name: str, amounts: list[int], allocations: dict[ProviderId, dict[str, int]]
-    ) -> Callable[[int], int]:
+    def _shares(self, name: str, amounts: list[int], held: Held) -> Callable[[int], int]:
         """Return how many terms a seat can serve with a class, the smallest amounts first.
 
         `amounts`: of one term, of two together, and so on.
@@ -284,9 +274,9 @@ class Walk:
             count = rooms.get(bit)
             if count is None:
                 seat = self._seats[bit]
-                held = allocations.get(seat.uuid, _NOTHING).get(name, 0)
+                used = held.get(seat.uuid, _NOTHING).get(name, 0)
                 count = 0
-                while count < len(amounts) and self._sums.fit(seat, name, held + amounts[count]):
+                while count < len(amounts) and self._sums.fit(seat, name, used + amounts[count]):
                     count += 1
                 rooms[bit] = count
             return count

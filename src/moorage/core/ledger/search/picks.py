@@ -1,0 +1,112 @@
+"""Candidates in little memory: a tuple of who serves each term, spelled out for whoever reads it.
+
+An answer may have a hundred thousand. As dicts they take five times as much, and the garbage
+collector walks all of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.requests import Candidate
+from moorage.core.ledger.search.groups import Term
+
+Pick = tuple[ProviderId, ...]
+"""Who serves each term of a query, in the order of the terms.
+
+Different picks are different candidates: mappings tell who serves a suffixed group, and what is
+left of the amounts tells who gives each class of the unsuffixed one.
+"""
+
+SUMS_MAX = 4_096
+"""Sums of terms that are kept to be used again."""
+
+
+class Spelling:
+    """Makes the candidates of one query from picks. Candidates share their amounts: only read them.
+
+    Args:
+        terms: Of the query, the terms of a group next to one another.
+    """
+
+    def __init__(self, terms: list[Term]) -> None:
+        self._terms = terms
+        self._amounts = [term.resources for term in terms]
+        self._all_give = all(self._amounts)
+        self._bits = [1 << number if term.resources else 0 for number, term in enumerate(terms)]
+        self._sums: dict[int, dict[str, int]] = {}
+        self._whole = self._sum(sum(self._bits))
+        self._groups: list[tuple[str, int, int]] = []
+        for number, term in enumerate(terms):
+            if self._groups and self._groups[-1][0] == term.suffix:
+                self._groups[-1] = (term.suffix, self._groups[-1][1], number + 1)
+            else:
+                self._groups.append((term.suffix, number, number + 1))
+        self._suffixes = [suffix for suffix, _, _ in self._groups]
+
+    def candidate(self, pick: Pick) -> Candidate:
+        """Return the candidate: amounts by provider, and providers by group."""
+        first = pick[0]
+        if pick.count(first) == len(pick):
+            return Candidate({first: self._whole}, dict.fromkeys(self._suffixes, (first,)))
+        if self._all_give and len(set(pick)) == len(pick):
+            allocations = dict(zip(pick, self._amounts, strict=True))
+        else:
+            allocations = self._shared_out(pick)
+        if len(self._suffixes) == len(pick):
+            # One term for each group: `zip` makes the tuples of one.
+            mappings: dict[str, Pick] = dict(zip(self._suffixes, zip(pick), strict=True))
+        else:
+            mappings = {
+                suffix: pick[at:end] if end - at == 1 else tuple(dict.fromkeys(pick[at:end]))
+                for suffix, at, end in self._groups
+            }
+        return Candidate(allocations, mappings)
+
+    def _shared_out(self, pick: Pick) -> dict[ProviderId, dict[str, int]]:
+        """Return what each gives, where one may serve several terms, or one without resources."""
+        given: dict[ProviderId, int] = {}
+        for uuid, bit in zip(pick, self._bits, strict=True):
+            if bit:
+                given[uuid] = given.get(uuid, 0) | bit
+        sums = self._sums
+        return {uuid: sums.get(bits) or self._sum(bits) for uuid, bits in given.items()}
+
+    def _sum(self, bits: int) -> dict[str, int]:
+        """Return what some terms ask for together."""
+        total: dict[str, int] = {}
+        for bit, term in zip(self._bits, self._terms, strict=True):
+            if bit & bits:
+                for name, amount in term.resources.items():
+                    total[name] = total.get(name, 0) + amount
+        if len(self._sums) < SUMS_MAX:
+            self._sums[bits] = total
+        return total
+
+
+class Picks(Sequence[Candidate]):
+    """Candidates that are made from their picks, anew whenever they are looked at."""
+
+    def __init__(self, terms: list[Term], picks: list[Pick]) -> None:
+        self._spelling = Spelling(terms)
+        self._picks = picks
+
+    def __len__(self) -> int:
+        return len(self._picks)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Candidate]: ...
+    def __getitem__(self, index: int | slice) -> Candidate | list[Candidate]:
+        if isinstance(index, slice):
+            return list(map(self._spelling.candidate, self._picks[index]))
+        return self._spelling.candidate(self._picks[index])
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return map(self._spelling.candidate, self._picks)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of any sequence that can be compared
