@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Pick
 from moorage.core.ledger.search import candidates, picks
 from moorage.core.ledger.search.groups import Term, terms
-from moorage.core.ledger.search.picks import Pick, Picks, Spelling
+from moorage.core.ledger.search.picks import Picks, Spelling
 from tests.core.search import world
 from tests.core.search.builder import Builder, group
 

@@ -1,59 +1,80 @@
-"""Long answers: each candidate is spelled out once, with a rest after every few."""
+"""Long answers are written some candidates at a time, each as it stands for itself."""
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import overload
+from random import Random
+from typing import Any
 
 import msgspec
 import pytest
 
-from moorage.core.ids import ProviderId
-from moorage.core.ledger.requests import Candidate, CandidateQuery
-from moorage.core.ledger.search.groups import terms
-from moorage.core.ledger.search.picks import Picks
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick
+from moorage.core.ledger.search import Fleet, candidates
 from moorage.faces.placement.combinations import requests_writer
 from moorage.faces.placement.request import PIECE_ITEMS, pieces_of
+from tests.core.search import world
 from tests.core.search.builder import Builder, group
 
-
-class Watched(Picks):
-    """Candidates that note how many of them were spelled out, and at which rest."""
-
-    def __init__(self, query: CandidateQuery, picks: list[tuple[ProviderId, ...]]) -> None:
-        super().__init__(terms(query.groups), picks)
-        self.spelled = 0
-
-    @overload
-    def __getitem__(self, index: int) -> Candidate: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Candidate]: ...
-    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
-        found = super().__getitem__(index)
-        self.spelled += 1 if isinstance(found, Candidate) else len(found)
-        return found
+FLEETS = 150
 
 
-@pytest.mark.parametrize("version", [10, 12, 36])
-def test_candidates_are_spelled_out_once(version: int) -> None:
-    """Whatever the version writes of a candidate, it is made once, when its piece is written."""
-    query = CandidateQuery((group(VCPU=1, DISK_GB=2), group("_a", VCPU=1)))
-    hosts = [ProviderId(f"h{number}") for number in range(3 * PIECE_ITEMS + 1)]
-    candidates = Watched(query, [(a, b, a) for a, b in pairwise(hosts)])
-    writing = pieces_of(b"[", candidates, requests_writer(Builder().fleet, query, version), b"]")
-    rests = []
+def written(fleet: Fleet, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
+    """Return the members of `allocation_requests`, and how many pieces they were written in."""
+    writing = pieces_of(b"[", picks, requests_writer(fleet, query, version), b"]")
+    pieces = 0
     while True:
         try:
             next(writing)
         except StopIteration as end:
-            written = msgspec.json.decode(b"".join(end.value))
-            break
-        rests.append(candidates.spelled)
-    assert rests == [PIECE_ITEMS, 2 * PIECE_ITEMS, 3 * PIECE_ITEMS]
-    assert len(written) == candidates.spelled == len(candidates)
-    first = written[0]["allocations"]
-    if version < 12:
-        first = {each["resource_provider"]["uuid"]: each for each in first}
-    assert {uuid: given["resources"] for uuid, given in first.items()} == {
-        "h0": {"VCPU": 2},
-        "h1": {"DISK_GB": 2},
-    }
+            return msgspec.json.decode(b"".join(end.value)), pieces
+        pieces += 1
+
+
+def shown(answer: CandidateAnswer, version: int) -> list[Any]:
+    """Return the candidates as the API shows them, written one amount after another."""
+    every: list[Any] = []
+    for each in answer.candidates:
+        given = {uuid: {"resources": amounts} for uuid, amounts in each.allocations.items()}
+        if version >= 34:
+            mappings = {suffix: list(by) for suffix, by in each.mappings.items()}
+            every.append({"allocations": given, "mappings": mappings})
+        elif version >= 12:
+            every.append({"allocations": given})
+        else:
+            every.append({uuid: amounts["resources"] for uuid, amounts in given.items()})
+    return every
+
+
+@pytest.mark.parametrize("version", [10, 12, 36])
+def test_what_is_written_is_what_was_found(version: int) -> None:
+    """Of any fleet and question, amounts and mappings of each candidate are those of the search."""
+    shared = 0
+    for number in range(FLEETS):
+        random = Random(f"pieces/{number}")
+        records = world.some_fleet(random, random.randint(1, 9))
+        fleet = world.fleet_of(records)
+        for question in range(5):
+            query = world.some_query(random, len(records))
+            answer = candidates(fleet, query)
+            found, _ = written(fleet, query, version, list(answer.picks))
+            if version < 12:
+                found = [
+                    {
+                        one["resource_provider"]["uuid"]: one["resources"]
+                        for one in each["allocations"]
+                    }
+                    for each in found
+                ]
+            assert found == shown(answer, version), f"Random('pieces/{number}'), {question}"
+            shared += any(len(each.allocations) > 1 for each in answer.candidates)
+    assert shared > FLEETS // 10, "too few candidates of several providers to say anything"
+
+
+def test_a_long_answer_rests_between_its_pieces() -> None:
+    """There is a rest after every few candidates, and none is written twice."""
+    query = CandidateQuery((group(VCPU=1, DISK_GB=2), group("_a", VCPU=1)))
+    builder = Builder()
+    for number in range(3 * PIECE_ITEMS + 1):
+        builder.add(f"h{number}", VCPU=2, DISK_GB=2)
+    picks = list(candidates(builder.fleet, query).picks)
+    found, pieces = written(builder.fleet, query, 36, picks)
+    assert pieces == 4 and len(picks) == len(found) == 3 * PIECE_ITEMS + 1
+    assert {each["mappings"]["_a"][0] for each in found} == {f"h{n}" for n in range(len(picks))}

@@ -65,6 +65,13 @@ class Candidate(Struct, frozen=True):
     mappings: dict[str, tuple[ProviderId, ...]]
 
 
+Pick = tuple[ProviderId, ...]
+"""A candidate in few words: who serves each term of the query (`terms` in `search/groups.py`).
+
+Different picks are different candidates: mappings tell who serves a suffixed group, and what is
+left of the amounts tells who gives each class of the unsuffixed one.
+"""
+
 Preference = Literal["random", "pack", "spread"]
 """Which trees first: by chance, those that are fullest, or those that are emptiest."""
 
@@ -99,6 +106,7 @@ class CandidateAnswer(Struct, frozen=True):
     candidate, otherwise only the providers in candidates. `exhausted` is False when the search
     was cut by its own bound rather than by `limit`, `capped` True when it found as many as an
     answer may have. `then` is where to start the next time, so that every tree gets its turn.
+    `picks` are the candidates as they were found; a choice for a claim has none.
     """
 
     candidates: Sequence[Candidate]
@@ -106,6 +114,7 @@ class CandidateAnswer(Struct, frozen=True):
     exhausted: bool = True
     capped: bool = False
     then: Start = Start()
+    picks: Sequence[Pick] = ()
 
 
 class ProviderQuery(Struct, frozen=True):

@@ -69,7 +69,7 @@ class Candidates:
         found = yield from searches.candidates(fleet, query, request.query_string)
         pieces = yield from pieces_of(
             b'{"allocation_requests":[',
-            found.candidates,
+            found.picks,
             requests_writer(fleet, query, version),
             b'],"provider_summaries":{',
         )

@@ -6,12 +6,11 @@ that of the classes' numbers, as soon as any provider is in a tree or shares.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.requests import Candidate, CandidateQuery, Group
+from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search import Fleet
 from moorage.faces.placement.order import classes_in_order
 
@@ -19,34 +18,23 @@ BY_PROVIDER_SINCE = 12
 MAPPINGS_SINCE = 34
 
 
-class _Part(NamedTuple):
-    """One group of the query, and the bits of what it asks for.
-
-    The unsuffixed group has a bit for each of its classes, as each may come from another provider.
-    """
-
-    suffix: str
-    bits: int
-    by_class: tuple[tuple[str, int], ...]
-
-
 def requests_writer(
     fleet: Fleet, query: CandidateQuery, version: int
-) -> Callable[[Sequence[Candidate]], bytes]:
+) -> Callable[[Sequence[Pick]], bytes]:
     """Return what writes members of `allocation_requests`, some at a time."""
     layout = _Layout(fleet, query)
 
-    def write(candidates: Sequence[Candidate]) -> bytes:
+    def write(picks: Sequence[Pick]) -> bytes:
         if version >= MAPPINGS_SINCE:
             texts = [
                 f'{{"allocations":{{{layout.members(each)}}},'
                 f'"mappings":{{{layout.mappings(each)}}}}}'
-                for each in candidates
+                for each in picks
             ]
         elif version >= BY_PROVIDER_SINCE:
-            texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in candidates]
+            texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in picks]
         else:
-            texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in candidates]
+            texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in picks]
         return ",".join(texts).encode()
 
     return write
@@ -62,88 +50,68 @@ class _Layout:
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
         self._wanted: list[dict[str, int]] = []
         """What is asked for, by the number of the bit."""
-        numbered = fleet.is_nested or bool(fleet.sharing)
-        self._parts = [self._part(fleet, group, numbered) for group in query.groups]
-        self._resources = {group.suffix: group.resources for group in query.groups}
+        self._giving: list[tuple[int, int]] = []
+        """For each bit the number of its term, and the bit."""
+        self._groups: list[tuple[str, int, int]] = []
+        """For each group its suffix, its first term, and the term after its last one."""
         self._texts: dict[int, str] = {}
-        self._only = self._parts[0].bits if len(self._parts) == 1 else 0
-        """What a candidate's only provider gives, where there is only one group."""
+        numbered = fleet.is_nested or bool(fleet.sharing)
+        at = 0
+        for group in query.groups:
+            # As in `terms`: the unsuffixed group has a term for each class, any other is one.
+            names = list(group.resources)
+            size = 1 if group.suffix else len(names)
+            if group.suffix and names:
+                self._give(at, group.resources)
+            elif not group.suffix:
+                for name in classes_in_order(fleet, names) if numbered else names:
+                    self._give(at + names.index(name), {name: group.resources[name]})
+            self._groups.append((group.suffix, at, at + size))
+            at += size
+        self._whole = self._sum((1 << len(self._wanted)) - 1)
 
-    def _part(self, fleet: Fleet, group: Group, numbered: bool) -> _Part:
-        if not group.resources:
-            return _Part(group.suffix, 0, ())
-        if group.suffix:
-            return _Part(group.suffix, self._bit(group.resources), ())
-        names = classes_in_order(fleet, group.resources) if numbered else list(group.resources)
-        by_class = tuple((name, self._bit({name: group.resources[name]})) for name in names)
-        return _Part("", sum(bit for _, bit in by_class), by_class)
-
-    def _bit(self, resources: dict[str, int]) -> int:
+    def _give(self, term: int, resources: dict[str, int]) -> None:
+        self._giving.append((term, 1 << len(self._wanted)))
         self._wanted.append(resources)
-        return 1 << (len(self._wanted) - 1)
 
-    def members(self, candidate: Candidate) -> str:
+    def members(self, pick: Pick) -> str:
         """Return the members of `allocations`."""
-        if self._only and len(candidate.allocations) == 1:
-            (provider,) = candidate.allocations
-            return f'"{provider}":{{"resources":{self._sum(self._only)}}}'
+        if pick.count(pick[0]) == len(pick):
+            return f'"{pick[0]}":{{"resources":{self._whole}}}'
         return ",".join(
             [
                 f'"{provider}":{{"resources":{self._sum(bits)}}}'
-                for provider, bits in self._given(candidate).items()
+                for provider, bits in self._given(pick).items()
             ]
         )
 
-    def listed(self, candidate: Candidate) -> str:
+    def listed(self, pick: Pick) -> str:
         """Return the items of `allocations` before 1.12."""
         return ",".join(
             [
                 f'{{"resource_provider":{{"uuid":"{provider}"}},"resources":{self._sum(bits)}}}'
-                for provider, bits in self._given(candidate).items()
+                for provider, bits in self._given(pick).items()
             ]
         )
 
-    def mappings(self, candidate: Candidate) -> str:
+    def mappings(self, pick: Pick) -> str:
         """Return the members of `mappings`."""
-        mappings = candidate.mappings
-        if self._only and len(candidate.allocations) == 1:
-            ((suffix, (provider,)),) = mappings.items()
-            return f'"{suffix}":["{provider}"]'
         return ",".join(
-            [f'"{suffix}":["' + '","'.join(mappings[suffix]) + '"]' for suffix, _, _ in self._parts]
+            [
+                f'"{suffix}":["{pick[at]}"]'
+                if end - at == 1
+                else f'"{suffix}":["' + '","'.join(dict.fromkeys(pick[at:end])) + '"]'
+                for suffix, at, end in self._groups
+            ]
         )
 
-    def _given(self, candidate: Candidate) -> dict[ProviderId, int]:
+    def _given(self, pick: Pick) -> dict[ProviderId, int]:
         """Return the providers in order, each with the bits of what it gives."""
-        if self._only and len(candidate.allocations) == 1:
-            return dict.fromkeys(candidate.allocations, self._only)
         given: dict[ProviderId, int] = {}
-        for suffix, bits, by_class in self._parts:
-            if not bits:
-                continue
-            providers = candidate.mappings[suffix]
-            if len(providers) == 1:
-                given[providers[0]] = given.get(providers[0], 0) | bits
-                continue
-            for name, bit in by_class:
-                provider = self._giver(candidate, providers, name)
-                given[provider] = given.get(provider, 0) | bit
+        for term, bit in self._giving:
+            provider = pick[term]
+            given[provider] = given.get(provider, 0) | bit
         return given
-
-    def _giver(
-        self, candidate: Candidate, providers: tuple[ProviderId, ...], name: str
-    ) -> ProviderId:
-        """Return which provider gives a class of the unsuffixed group."""
-        having = [each for each in providers if name in candidate.allocations[each]]
-        for provider in having[1:]:
-            suffixed = sum(
-                self._resources[suffix].get(name, 0)
-                for suffix, serving in candidate.mappings.items()
-                if suffix and provider in serving
-            )
-            if candidate.allocations[provider][name] > suffixed:
-                return provider
-        return having[0]
 
     def _sum(self, bits: int) -> str:
         """Return what these bits come to, as JSON."""

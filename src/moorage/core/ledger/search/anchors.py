@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Candidate, CandidateQuery
+from moorage.core.ledger.requests import Candidate, CandidateQuery, Pick
 from moorage.core.ledger.search.block import Block, Place
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.columns import Mask
@@ -27,7 +27,7 @@ from moorage.core.ledger.search.groups import (
 )
 from moorage.core.ledger.search.guests import Guests
 from moorage.core.ledger.search.hopeless import Hosts, demands, enough_for, joined, within
-from moorage.core.ledger.search.picks import Pick, Spelling
+from moorage.core.ledger.search.picks import Spelling
 from moorage.core.ledger.search.walk import Merged
 
 SIEVE_STEPS = 20

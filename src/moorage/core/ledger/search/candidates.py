@@ -4,11 +4,11 @@ from collections.abc import Generator
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick, Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.picks import Pick, Picks
+from moorage.core.ledger.search.picks import Picks
 from moorage.core.ledger.search.rounds import Rounds
 from moorage.core.limits import CANDIDATES_MAX
 
@@ -60,7 +60,8 @@ def searched(
         shown = yield from _in_order(found, rounds, query.nested)
     capped = capped and rounds.then is not None and len(found) == most
     then = start if rounds.then is None else rounds.then
-    return CandidateAnswer(Picks(search.terms, found), shown, search.budget.complete, capped, then)
+    every = Picks(search.terms, found)
+    return CandidateAnswer(every, shown, search.budget.complete, capped, then, found)
 
 
 def _from_the_first(rounds: Rounds) -> list[Pick]:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import CandidateQuery
+from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term, shared_needs
-from moorage.core.ledger.search.picks import Pick
 from moorage.core.ledger.search.walk import Choice, Conditions, Merged, Seat, Sums, Walk
 
 

@@ -4,19 +4,13 @@ An answer may have a hundred thousand. As dicts they take five times as much, an
 collector walks all of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import overload
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.requests import Candidate
+from moorage.core.ledger.requests import Candidate, Pick
 from moorage.core.ledger.search.groups import Term
-
-Pick = tuple[ProviderId, ...]
-"""Who serves each term of a query, in the order of the terms.
-
-Different picks are different candidates: mappings tell who serves a suffixed group, and what is
-left of the amounts tells who gives each class of the unsuffixed one.
-"""
 
 SUMS_MAX = 4_096
 """Sums of terms that are kept to be used again."""
@@ -88,8 +82,12 @@ class Picks(Sequence[Candidate]):
     """Candidates that are made from their picks, anew whenever they are looked at."""
 
     def __init__(self, terms: list[Term], picks: list[Pick]) -> None:
-        self._spelling = Spelling(terms)
+        self._terms = terms
         self._picks = picks
+
+    @cached_property
+    def _spelled(self) -> Callable[[Pick], Candidate]:
+        return Spelling(self._terms).candidate
 
     def __len__(self) -> int:
         return len(self._picks)
@@ -100,11 +98,11 @@ class Picks(Sequence[Candidate]):
     def __getitem__(self, index: slice) -> list[Candidate]: ...
     def __getitem__(self, index: int | slice) -> Candidate | list[Candidate]:
         if isinstance(index, slice):
-            return list(map(self._spelling.candidate, self._picks[index]))
-        return self._spelling.candidate(self._picks[index])
+            return list(map(self._spelled, self._picks[index]))
+        return self._spelled(self._picks[index])
 
     def __iter__(self) -> Iterator[Candidate]:
-        return map(self._spelling.candidate, self._picks)
+        return map(self._spelled, self._picks)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

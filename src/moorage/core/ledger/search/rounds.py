@@ -13,11 +13,10 @@ import numpy as np
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import Start
+from moorage.core.ledger.requests import Pick, Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.picks import Pick
 
 PIECE_STEPS = 400
 """Steps after which a search may be interrupted: well below a millisecond."""

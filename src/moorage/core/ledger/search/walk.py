@@ -13,10 +13,10 @@ from typing import NamedTuple
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import has_room, units_ok
 from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
+from moorage.core.ledger.requests import Pick
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term
 from moorage.core.ledger.search.matching import Matching
-from moorage.core.ledger.search.picks import Pick
 
 WIDE = 16
 """Parts of a combination whose copying costs as much as a step."""
