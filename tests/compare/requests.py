@@ -12,7 +12,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 UUID_LIKE = re.compile(
     r"(?:urn:uuid:|\{)?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?"
 )
-PLAIN_VERSION = re.compile(r"placement (latest|1\.[0-9]{1,9})")
+PLAIN_VERSION = re.compile(r"placement (latest|-?[0-9]+\.-?[0-9]+)")
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -76,6 +76,12 @@ def groups(ask: Ask) -> set[str]:
     stems = ("resources", "required", "member_of", "in_tree")
     found = {suffix_of(name, stem) for name, _ in ask.pairs for stem in stems}
     return {suffix for suffix in found if suffix is not None}
+
+
+def groups_without_resources(ask: Ask) -> set[str]:
+    """Return the suffixes that only `same_subtree` makes groups of."""
+    named = {s for name, value in ask.pairs if name == "same_subtree" for s in value.split(",")}
+    return named - {suffix_of(name, "resources") for name, _ in ask.pairs}
 
 
 def resources_asked(ask: Ask) -> dict[str, dict[str, int]]:

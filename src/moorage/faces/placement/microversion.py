@@ -15,7 +15,7 @@ LATEST = 39
 LOWEST_TEXT = f"1.{LOWEST}"
 LATEST_TEXT = f"1.{LATEST}"
 
-_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+_VERSION = re.compile(r"(-?[0-9]+)\.(-?[0-9]+)")
 
 
 @lru_cache(maxsize=256)
@@ -31,13 +31,8 @@ def negotiate(header: str) -> int:
     text = _asked(header)
     if text == "latest":
         return LATEST
-    found = _VERSION.fullmatch(text)
-    if found is None:
-        raise ProblemError(
-            400, f"Invalid microversion: invalid version string: {text}; {_fault(text)}"
-        )
-    major, minor = int(found[1]), int(found[2])
-    if major != 1 or minor > LATEST:
+    major, minor = _numbers(text)
+    if major != 1 or not LOWEST <= minor <= LATEST:
         raise ProblemError(
             406,
             f"Invalid microversion: Unacceptable version header: {text}",
@@ -46,14 +41,17 @@ def negotiate(header: str) -> int:
     return minor
 
 
-def _fault(text: str) -> str:
-    """Say why a text is no version; of what is no number, as Python says it."""
+def _numbers(text: str) -> tuple[int, int]:
+    """Return major and minor; a number that Python cannot read is refused in Python's words."""
     try:
-        for part in text.split(".", 1):
-            int(part)
+        numbers = [int(part) for part in text.split(".", 1)]
+        fault = f"it is not written as {LATEST_TEXT} is"
     except ValueError as error:
-        return str(error)
-    return f"it is not written as {LATEST_TEXT} is"
+        fault = str(error)
+    else:
+        if _VERSION.fullmatch(text):
+            return numbers[0], numbers[1]
+    raise ProblemError(400, f"Invalid microversion: invalid version string: {text}; {fault}")
 
 
 def _asked(header: str) -> str:
