@@ -31,6 +31,7 @@ import psycopg
 
 from moorage.serve.files import Files
 from moorage.store.postgres_migrate import migrate
+from tests.guard import Guard
 
 MIGRATED = "migrated"
 """The template of the databases that tests use."""
@@ -93,6 +94,8 @@ def _version(place: Path) -> int:
 
 class Cluster:
     """One server in a folder; reachable only through a socket there. Use it as a context manager.
+
+    It ends when this process does, however that ends.
 
     `durable` False: nothing is synced to the disk, which is quicker and survives all but the end of
     the machine.
@@ -187,17 +190,26 @@ class Cluster:
     def start(self) -> None:
         """Start the server and wait until it answers. Raises NoPostgres."""
         self._run("pg_ctl", "-w", "-s", "-t", "60", "-l", str(self.folder / "log"), "start")
+        self._guarded()
+
+    def _guarded(self) -> None:
+        """Let the server stop at once if this process ends without stopping it."""
+        self.pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        self._guard = Guard(self.pid, "INT")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: `fast` in good order, `immediate` as a crash would. Raises NoPostgres."""
+        self._guard.close()
         self._run("pg_ctl", "-w", "-s", "-t", "60", "-m", mode, "stop")
 
     def restart(self, mode: str = "fast") -> None:
         """Stop and start again."""
+        self._guard.close()
         self._run(
             *("pg_ctl", "-w", "-s", "-t", "60", "-m", mode),
             *("-l", str(self.folder / "log"), "restart"),
         )
+        self._guarded()
 
     def promote(self) -> None:
         """Let a standby be the primary from now on; wait until it is. Raises NoPostgres."""
@@ -227,6 +239,7 @@ class Cluster:
 
     def close(self) -> None:
         """Stop the server; a folder that was made for it goes, too."""
+        self._guard.close()
         if (self.data / "postmaster.pid").exists():
             self.stop("immediate" if self._temporary else "fast")
         if self._temporary:

@@ -7,26 +7,20 @@ A run can be repeated: the seed, the number of workers and of requests make it w
 
 import argparse
 import contextlib
-import multiprocessing
 import random
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests import cluster
-from tests.compare.runs import Task, Totals, play
+from tests.compare.runs import Task, say
 from tests.compare.sides import Absent
+from tests.compare.workers import compared
 
 SEEDS = 10**9
 ENGINES = ("sqlite", "postgresql")
-
-
-def say(text: str) -> None:
-    """Write to standard output at once: the caller may be a pipe."""
-    sys.stdout.write(text.rstrip() + "\n")
-    sys.stdout.flush()
 
 
 def arguments() -> argparse.Namespace:
@@ -85,13 +79,10 @@ def tasks(asked: argparse.Namespace) -> Iterator[list[Task]]:
 def main() -> int:
     """Compare."""
     asked = arguments()
-    totals = Totals()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         with tasks(asked) as divided:
-            spawn = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(len(divided), spawn) as pool:
-                for one in pool.map(play, divided):
-                    totals.add(one)
+            totals = compared(divided)
     except (Absent, cluster.NoPostgres) as problem:
         say(f"compare: {problem}")
         return 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -19,6 +20,12 @@ from tests.compare.sides import Sides
 
 MANY = 20_000
 """After so many random requests, what was never met is told."""
+
+
+def say(text: str) -> None:
+    """Write to standard output at once: the caller may be a pipe."""
+    sys.stdout.write(text.rstrip() + "\n")
+    sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +110,13 @@ async def opened(task: Task) -> AsyncIterator[Sides]:
         }
         if not others:
             others["original"] = stack.enter_context(sides.original(task.folder / "itself", "1"))
+        said = [f"{name} {it.url} (process {it.pid})" for name, it in others.items()]
+        say(f"{task.seed}: original {first.url} (process {first.pid}), {', '.join(said)}")
         async with Sides.open(first.url, {name: it.url for name, it in others.items()}) as both:
             yield both
         for name in task.databases:
-            said = "".join(others[name].said)
-            assert "Traceback" not in said, f"{name}: {said[-5_000:]}"
+            log = "".join(others[name].said)
+            assert "Traceback" not in log, f"{name}: {log[-5_000:]}"
 
 
 def play(task: Task) -> Totals:

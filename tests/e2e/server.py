@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from tests.guard import Guard
+
 READY = re.compile(r"moorage: serving (?P<url>https?://\S+)")
 READY_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -28,6 +30,8 @@ class NotStarted(Exception):
 
 class Server:
     """A server, such as `moorage serve`, in a process of its own; use it as a context manager.
+
+    It ends when this process does, however that ends.
 
     `url` is the address from the ready line, `pid` the process, `said` every line it wrote (its
     standard output and error together) until now.
@@ -61,6 +65,7 @@ class Server:
             errors="replace",
             start_new_session=True,
         )
+        self._guard = Guard(self.process.pid, group=True)
         assert self.process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
         self._reader.start()
@@ -99,6 +104,7 @@ class Server:
 
         Its own session is signalled, so that a server below `make` or a shell ends as well.
         """
+        self._guard.close()
         if self.process.poll() is None:
             os.killpg(self.process.pid, how)
         try:

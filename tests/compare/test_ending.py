@@ -1,0 +1,35 @@
+"""A run leaves no server behind, however it ends."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+END_SECONDS = 30.0
+STARTED = re.compile(r"\(process (\d+)\)")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_servers_end_with_the_run(how: signal.Signals) -> None:
+    """Those of its workers, too, which the signal does not reach."""
+    command = [sys.executable, "-m", "tests.compare", "--requests", "100000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        servers = [os.pidfd_open(int(pid)) for pid in STARTED.findall(run.stdout.readline())]
+        assert len(servers) == 2
+        assert not any(ended(server, 0.0) for server in servers)
+        run.send_signal(how)
+        assert all(ended(server, END_SECONDS) for server in servers)
+        # The pipe closes when the workers have ended as well.
+        run.stdout.read()
+    for server in servers:
+        os.close(server)
+
+
+def ended(process: int, seconds: float) -> bool:
+    """Wait for the end of a process, which its file descriptor tells."""
+    return bool(select.select([process], [], [], seconds)[0])

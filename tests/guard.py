@@ -1,0 +1,30 @@
+"""Ends what a test has started when the test itself is gone, whatever ended it."""
+
+import subprocess
+
+SCRIPT = 'read -r _; kill -s "$1" -- "$2"; kill -s CONT -- "$2"'
+"""Reading ends when the other end of the pipe is closed, which the kernel does for the dead."""
+
+
+class Guard:
+    """A shell that waits for the end of this process, then signals another one.
+
+    The kernel's own signal for this (PR_SET_PDEATHSIG) comes when the thread ends that started the
+    process, which may be long before this process does.
+    """
+
+    def __init__(self, pid: int, signal: str = "TERM", *, group: bool = False) -> None:
+        """Guard a process, or with `group` all of its process group."""
+        target = f"-{pid}" if group else str(pid)
+        self._shell = subprocess.Popen(
+            ["sh", "-c", SCRIPT, "sh", signal, target],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """Guard no longer. Call it before the process is waited for: its number is free then."""
+        self._shell.kill()
+        self._shell.communicate()
