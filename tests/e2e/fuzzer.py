@@ -314,7 +314,7 @@ class Fuzzer(Chance):
         names = self.choice.sample(CLASSES, self.choice.randint(0, 3))
         return {
             "resource_provider_generation": self._generation(),
-            "inventories": {name: self._spec() for name in {*names, "VCPU"}},
+            "inventories": {name: self._spec() for name in sorted({*names, "VCPU"})},
         }
 
     def _allocations(self) -> Any:
