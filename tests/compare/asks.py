@@ -18,11 +18,16 @@ NOTHING: Any = Raw(b"")
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """The generations of all providers and consumers; `offers` has the classes of providers."""
+    """The generations of all providers and consumers.
+
+    `offers` has the classes of providers; `free`, by the template of a route, what its DELETE would
+    remove: the names in its path, each a list.
+    """
 
     providers: dict[str, int] = field(default_factory=dict)
     consumers: dict[str, int] = field(default_factory=dict)
     offers: dict[str, list[str]] = field(default_factory=dict)
+    free: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

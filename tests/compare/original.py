@@ -48,6 +48,41 @@ SELECT uuid, resource_classes.name FROM inventories
 JOIN resource_providers ON resource_providers.id = resource_provider_id
 JOIN resource_classes ON resource_classes.id = resource_class_id
 """
+FREE = {
+    "/resource_providers/{provider}": """
+        SELECT uuid FROM resource_providers
+        WHERE id NOT IN (SELECT resource_provider_id FROM allocations)
+        AND id NOT IN (
+            SELECT parent_provider_id FROM resource_providers WHERE parent_provider_id IS NOT NULL
+        )
+    """,
+    "/resource_providers/{provider}/inventories": """
+        SELECT DISTINCT uuid FROM inventories
+        JOIN resource_providers ON resource_providers.id = resource_provider_id
+        WHERE resource_provider_id NOT IN (SELECT resource_provider_id FROM allocations)
+    """,
+    "/resource_providers/{provider}/inventories/{class}": """
+        SELECT uuid, resource_classes.name FROM inventories
+        JOIN resource_providers ON resource_providers.id = resource_provider_id
+        JOIN resource_classes ON resource_classes.id = resource_class_id
+        WHERE NOT EXISTS (
+            SELECT 1 FROM allocations
+            WHERE allocations.resource_provider_id = inventories.resource_provider_id
+            AND allocations.resource_class_id = inventories.resource_class_id
+        )
+    """,
+    "/resource_classes/{class}": """
+        SELECT name FROM resource_classes
+        WHERE name LIKE 'CUSTOM%' AND id NOT IN (SELECT resource_class_id FROM inventories)
+    """,
+    "/traits/{trait}": """
+        SELECT name FROM traits
+        WHERE name LIKE 'CUSTOM%' AND id NOT IN (SELECT trait_id FROM resource_provider_traits)
+    """,
+    "/allocations/{consumer}": "SELECT DISTINCT consumer_id FROM allocations",
+}
+"""What a DELETE of each route would remove: the names in its path."""
+
 ONE_BEGINNING = """
 UPDATE resource_classes SET created_at = (SELECT max(created_at) FROM traits)
 """
@@ -73,7 +108,9 @@ class Database:
         self._empty.backup(self._live)
 
     def generations(self) -> dict[str, dict[str, Any]]:
-        """Return the generations of all providers and consumers, and what providers offer."""
+        """Return the generations of all providers and consumers, what providers offer, and what
+        can be removed.
+        """
         with contextlib.closing(self._live.cursor()) as cursor:
             found: dict[str, dict[str, Any]] = {
                 what: dict(cursor.execute(sql)) for what, sql in GENERATIONS.items()
@@ -81,6 +118,7 @@ class Database:
             found["offers"] = {uuid: [] for uuid in found["providers"]}
             for uuid, name in cursor.execute(OFFERS):
                 found["offers"][uuid].append(name)
+            found["free"] = {route: sorted(cursor.execute(sql)) for route, sql in FREE.items()}
         return found
 
     def forget_orphans(self) -> list[str]:

@@ -77,6 +77,7 @@ class Sequence(Fuzzer):
     def __init__(self, seed: object) -> None:
         super().__init__(seed, Known())
         self.known = Generations()
+        self._deck: list[tuple[str, str, Body]] = []
 
     def fleet(self) -> Iterator[Ask]:
         """Yield what builds a fleet: hosts, children, a sharing provider, what they have."""
@@ -113,9 +114,7 @@ class Sequence(Fuzzer):
         """Return the next request."""
         self.known = known
         choice = self.choice
-        method, template, body = choice.choice(self.routes)
-        while method == "DELETE" and self._rarely(0.6):
-            method, template, body = choice.choice(self.routes)
+        method, template, body = self._dealt()
         since = 0 if self._rarely(0.05) else SINCE[f"{method} {template}"]
         self._version = NEWEST if choice.random() < 0.4 else choice.randint(since, NEWEST)
         self._provider = self._one_provider()
@@ -124,11 +123,21 @@ class Sequence(Fuzzer):
         content = NOTHING if body is None else body()
         while wrong and content is not NOTHING and self._rarely(0.7):
             content = mutated(choice, content, tame)
-        path, query = self._path(template, wrong), self._pieces(template, wrong)
+        path, query = self._path(method, template, wrong), self._pieces(template, wrong)
         headers = self._said(content is not NOTHING, wrong)
         if wrong and self._rarely(0.03):
             method = choice.choice(["PATCH", "OPTIONS", "HEAD", "PUT", "POST", "DELETE", "GET"])
         return Ask(method, template, path, query, headers, content)
+
+    def _dealt(self) -> tuple[str, str, Body]:
+        """Return the next route from a shuffled deck, so that each gets its turn.
+
+        Routes that delete are half as frequent: the fleet is to grow.
+        """
+        if not self._deck:
+            self._deck = [one for one in self.routes for _ in range(1 + (one[0] != "DELETE"))]
+            self.choice.shuffle(self._deck)
+        return self._deck.pop()
 
     def _one_provider(self) -> str:
         there = sorted(set(self.known.providers) & set(PROVIDERS))
@@ -197,15 +206,18 @@ class Sequence(Fuzzer):
                 found = [pair for pair in found if pair[0] != "X-Roles"] + [("X-Roles", "reader")]
         return tuple(found)
 
-    def _path(self, template: str, wrong: bool) -> str:
-        path = template.format_map(
-            {
-                "provider": self._provider,
-                "consumer": self._consumer,
-                "class": self._class_named(template),
-                "trait": self.choice.choice(TRAIT_NAMES if self._rarely(0.5) else TRAITS),
-            }
-        )
+    def _path(self, method: str, template: str, wrong: bool) -> str:
+        names = {
+            "provider": self._provider,
+            "consumer": self._consumer,
+            "class": self._class_named(template),
+            "trait": self.choice.choice(TRAIT_NAMES if self._rarely(0.5) else TRAITS),
+        }
+        free = self.known.free.get(template)
+        if method == "DELETE" and free and self._rarely(0.7):
+            keys = [key for key in names if f"{{{key}}}" in template]
+            names |= zip(keys, self.choice.choice(free), strict=True)
+        path = template.format_map(names)
         if wrong and self._rarely(0.1):
             parts = path.split("/")
             at = self.choice.randrange(1, len(parts))
