@@ -105,10 +105,10 @@ def _media_type(exchange: Exchange, difference: Difference) -> bool:
 
 def _versions(exchange: Exchange, difference: Difference) -> bool:
     return (
-        difference.aspect == "status"
+        difference.aspect in ("status", DETAIL)
         and exchange.ours.status == 400
         and odd_version(exchange.ask)
-        and "invalid version string" in exchange.our_text
+        and (exchange.ask.method == "HEAD" or "invalid version string" in exchange.our_text)
     )
 
 
@@ -153,8 +153,9 @@ def _head(exchange: Exchange, difference: Difference) -> bool:
     return (
         exchange.ask.method == "HEAD"
         and exchange.theirs.status == exchange.ours.status >= 400
-        and difference
-        == Difference("header content-type", "text/html; charset=UTF-8", "application/json")
+        and difference.aspect == "header content-type"
+        and difference.theirs == "text/html; charset=UTF-8"
+        and difference.ours in ("application/json", "text/plain; charset=UTF-8")
     )
 
 

@@ -1,5 +1,6 @@
 """What differs between two answers: headers and bodies; values, and the order they come in."""
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +20,20 @@ MODIFIED_SECONDS = 1.0
 """So far apart may the two be: they are sent the same request within a moment."""
 
 ABSENT = "(absent)"
+
+JSON = "application/json"
+
+REFUSALS = {
+    "text/html": re.compile(
+        r"(?P<opening>.*?\n  )(?P<sentence>[^\n]*)<br /><br />\n(?P<detail>.*?)"
+        r"(?P<closing>\n* </body>\n</html>)",
+        re.S,
+    ),
+    "text/plain": re.compile(
+        r"(?P<opening>[^\n]*\n\n)(?P<sentence>[^\n]*)\n\n(?P<detail>.*?)(?P<closing>\s*)", re.S
+    ),
+}
+"""How a refusal is written for a client that does not accept JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +82,23 @@ def _same(name: str, theirs: str, ours: str) -> bool:
 def body_differences(theirs: Answer, ours: Answer) -> Iterator[Difference]:
     """Yield what differs in the bodies."""
     one, other = meaning(theirs), meaning(ours)
-    if isinstance(one, bytes) or isinstance(other, bytes):
+    if isinstance(one, bytes) or isinstance(other, bytes) or _form(theirs) != _form(ours):
         if one != other:
-            yield Difference("text", one, other)
-    else:
-        yield from walk(one, other, "")
+            yield Difference("text", theirs.body, ours.body)
+        return
+    found = list(walk(one, other, ""))
+    yield from found
+    if not found and _form(theirs) != JSON and theirs.body != ours.body:
+        yield Difference("text", theirs.body, ours.body)
 
 
 def meaning(answer: Answer) -> Any:
-    """Return a body's JSON value, without the request's id if it is the header's; or the bytes."""
-    if not answer.headers.get("content-type", "").startswith("application/json"):
-        return answer.body
+    """Return a body's JSON value, without the request's id if it is the header's; or the bytes.
+
+    A refusal in another form is read into the same keys, so that its detail is compared as such.
+    """
+    if _form(answer) != JSON:
+        return _refusal(answer) or answer.body
     try:
         value = json.loads(answer.body)
     except ValueError:
@@ -87,6 +108,22 @@ def meaning(answer: Answer) -> Any:
             if error.get("request_id") == answer.headers.get(REQUEST_ID):
                 error["request_id"] = REQUEST_ID
     return value
+
+
+def _form(answer: Answer) -> str:
+    return answer.headers.get("content-type", "").partition(";")[0]
+
+
+def _refusal(answer: Answer) -> dict[str, Any] | None:
+    pattern = REFUSALS.get(_form(answer))
+    found = pattern and pattern.fullmatch(answer.body.decode("utf-8", "replace"))
+    if not found or answer.status < 400:
+        return None
+    said = f"{found['sentence']}\n\n{found['detail']}"
+    if pattern is REFUSALS["text/html"]:
+        said = html.unescape(said)
+    frame = [found["opening"], found["closing"]]
+    return {"errors": [{"detail": said}], "frame": frame}
 
 
 def canonical(value: Any) -> str:

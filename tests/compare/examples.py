@@ -77,6 +77,14 @@ SHARED = [
 
 SHARER_FIRST = [SHARED[1], SHARED[0], *SHARED[2:]]
 
+OTHER_TREE = [
+    provider(),
+    offers(VCPU=4),
+    tagged("traits", ["HW_CPU_X86_AVX2"]),
+    provider(CHILD, "other"),
+]
+IN_OTHER_TREE = f"resources=VCPU:1&required_A=HW_CPU_X86_AVX2&in_tree_A={CHILD}&same_subtree=_A"
+
 EXAMPLES: dict[str, list[Ask]] = {
     "UUID spellings": [provider(), part("GET", "", HOST.upper())],
     "Unknown names in queries": [
@@ -177,9 +185,50 @@ EXAMPLES: dict[str, list[Ask]] = {
         find("resources=DISK_GB:1&required_A=HW_CPU_X86_AVX2&same_subtree=_A"),
     ],
     "Surplus provider summaries": [*TREE, find("resources=VCPU:1&limit=1", minor=28)],
+    "Trees of groups without resources": [*OTHER_TREE, find(IN_OTHER_TREE)],
     "Groups that only exclude": [
         provider(),
         offers(VCPU=4),
         find("resources1=VCPU:1&required_A=!HW_CPU_X86_AVX2&same_subtree=1,_A&group_policy=none"),
     ],
 }
+
+
+def in_form(name: str, form: str) -> list[Ask]:
+    """Return an example whose last answer is asked for in another form."""
+    *before, last = EXAMPLES[name]
+    return [*before, with_header(last, "Accept", form)]
+
+
+VARIANTS: list[tuple[str, list[Ask]]] = [
+    ("HEAD requests", [with_header(plain("HEAD", "/"), "Accept", "text/plain")]),
+    ("HEAD requests", [plain("HEAD", "/resource_providers/unknown")]),
+    (
+        "Microversion spellings",
+        [with_header(plain("HEAD", "/resource_providers"), VERSION, "placement +1.5")],
+    ),
+    (
+        "Microversion spellings",
+        [with_header(plain("GET", "/resource_providers"), VERSION, "placement 1")],
+    ),
+    ("Missing inventories", in_form("Missing inventories", "text/html")),
+    ("Missing inventories", in_form("Missing inventories", "text/plain")),
+    ("Errors in long bodies", in_form("Errors in long bodies", "text/html")),
+    ("Trees of groups without resources", [*OTHER_TREE, find(f"{IN_OTHER_TREE}&limit=1")]),
+    ("Oversized candidates", [*TREE, find("resources=VCPU:1&resources3=VCPU:1&limit=9")]),
+    (
+        "Internal server errors",
+        [
+            provider(),
+            part(
+                "PUT",
+                "/inventories",
+                body={
+                    "resource_provider_generation": Generation(HOST, off_by=1),
+                    "inventories": {"vcpu": {"a": 1}},
+                },
+            ),
+        ],
+    ),
+]
+"""Other requests that show a deliberate difference, which its predicate must know as well."""

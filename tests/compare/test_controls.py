@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 from tests.compare.asks import Ask, Generations, plain
-from tests.compare.examples import CHILD, TREE, claim, find, part, provider, tagged
+from tests.compare.examples import (
+    CHILD,
+    TREE,
+    claim,
+    find,
+    part,
+    provider,
+    tagged,
+    with_header,
+)
 from tests.compare.exchange import Exchange
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import shown_differences
@@ -37,6 +46,7 @@ SCRIPT: list[Ask] = [
     find("resources=VCPU:1", minor=28),
     part("DELETE", "", CHILD),
     provider(),
+    with_header(plain("POST", "/resource_providers", body={"x": 1}), "Accept", "text/html"),
 ]
 
 
@@ -47,6 +57,16 @@ def value(change: Callable[[Any], Any]) -> Change:
         found = answer.json()
         change(found)
         return replace(answer, body=json.dumps(found).encode())
+
+    return changed
+
+
+def bytes_of(old: bytes, new: bytes) -> Change:
+    """Change the bytes of a body."""
+
+    def changed(answer: Answer) -> Answer:
+        assert old in answer.body
+        return replace(answer, body=answer.body.replace(old, new))
 
     return changed
 
@@ -151,6 +171,13 @@ PLANTS = {
     ),
     "no JSON": Plant(
         "POST /resource_providers", 409, lambda answer: replace(answer, body=b"{"), "text"
+    ),
+    "text of a page": Plant(
+        "POST /resource_providers", 400, bytes_of(b"validate", b"hold"), "body /errors/0/detail"
+    ),
+    "escapes of a page": Plant("POST /resource_providers", 400, bytes_of(b"&#x27;", b"'"), "text"),
+    "frame of a page": Plant(
+        "POST /resource_providers", 400, bytes_of(b"h1>", b"h2>"), "body /frame/0"
     ),
     "content type": Plant(
         "DELETE /resource_providers/{provider}",

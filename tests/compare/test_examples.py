@@ -7,7 +7,7 @@ import pytest
 from tests.compare.asks import Ask
 from tests.compare.defects import LEFT_BEHIND
 from tests.compare.deliberate import DELIBERATE
-from tests.compare.examples import EXAMPLES
+from tests.compare.examples import EXAMPLES, VARIANTS
 from tests.compare.playing import Player
 from tests.compare.sides import Sides
 
@@ -22,12 +22,12 @@ async def played(addresses: Addresses, asks: list[Ask]) -> Player:
         return player
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_is_met_by_the_last_request(name: str, addresses: Addresses) -> None:
+@pytest.mark.parametrize(("name", "asks"), [*EXAMPLES.items(), *VARIANTS])
+def test_is_met_by_the_last_request(name: str, asks: list[Ask], addresses: Addresses) -> None:
     """A difference that is gone must go from the list. What leads to it is answered alike: a
     predicate that met that as well would be too wide.
     """
-    player = asyncio.run(played(addresses, EXAMPLES[name]))
+    player = asyncio.run(played(addresses, asks))
     assert player.outcome.findings == []
     assert player.outcome.tolerated[name] > 0
     *before, _ = player.exchanges
