@@ -15,11 +15,15 @@ from tests.compare.defects import LEFT_BEHIND
 from tests.compare.deliberate import DELIBERATE
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import Survey, kind_of, shown_differences
+from tests.compare.sequences import Sequence
 from tests.compare.shrinking import Shrinking
 from tests.compare.sides import Sides
 
 MANY = 20_000
 """After so many random requests, what was never met is told."""
+
+ENOUGH = 1_000
+"""In so many random requests, each route is carried out at least once."""
 
 
 def say(text: str) -> None:
@@ -85,12 +89,19 @@ class Totals:
         names = [LEFT_BEHIND, *(one.name for one in DELIBERATE)]
         return [name for name in names if not self.tolerated[name]]
 
+    def refused(self) -> list[str]:
+        """Return the routes that were never carried out: comparing their refusals proves little."""
+        routes = {f"{method} {template}" for method, template, _ in Sequence(0).routes}
+        return sorted(route for route in routes if not self.carried_out[route])
+
     def text(self) -> str:
         """Return everything as it is shown."""
         lines = [*self.found, self.survey.text(), "deliberate differences met:"]
         lines += [f"{count:8} {name}" for name, count in self.tolerated.most_common()]
         if self.random >= MANY and (unmet := self.unmet()):
             lines.append(f"not met in this run: {', '.join(unmet)}")
+        if self.random >= ENOUGH and (refused := self.refused()):
+            lines.append(f"never carried out in this run: {', '.join(refused)}")
         lines.append(
             f"compare: {self.random} random requests and {self.all - self.random} others in "
             f"{self.sequences} sequences ({self.forked} ended early, where the two part), "
