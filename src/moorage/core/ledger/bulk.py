@@ -4,7 +4,7 @@ All or nothing per tree. Every single step is one of the ordinary decisions; her
 one after another, and taken back together.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType
@@ -76,7 +76,7 @@ class Trial:
 
 
 def is_met(
-    spec: ProviderSpec, provider: Provider, inventories: dict[str, Inventory], own: Tags
+    spec: ProviderSpec, provider: Provider, inventories: Mapping[str, Inventory], own: Tags
 ) -> bool:
     """Is the provider as described already?"""
     return (

@@ -57,4 +57,20 @@ def largest(inventory: Inventory) -> int:
 
     `min_unit` and `step_size` may still forbid it.
     """
-    return max(0, min(inventory.max_unit, shown_capacity(inventory) - inventory.used))
+    return largest_piece(shown_capacity(inventory), inventory.used, inventory.max_unit)
+
+
+def largest_piece(units: int, used: int, max_unit: int) -> int:
+    """Return the largest amount that is left in one piece of a capacity in whole units; 0: none.
+
+    `min_unit` and `step_size` may still forbid it.
+    """
+    left = units - used
+    if left > max_unit:
+        return max_unit
+    return left if left > 0 else 0
+
+
+def divisor(whole: float) -> float:
+    """Return what used units are divided by to tell how full a capacity is: at least 1."""
+    return max(whole, 1.0)

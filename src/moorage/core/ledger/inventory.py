@@ -3,6 +3,8 @@
 Source: Placement API reference, "Resource provider inventories".
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from moorage.core.clock import Instant
@@ -182,10 +184,10 @@ def check_figures(uuid: ProviderId, name: str, spec: InventorySpec) -> None:
         )
 
 
-def offers(held: dict[str, Inventory], specs: Specs) -> bool:
+def offers(held: Mapping[str, Inventory], specs: Specs) -> bool:
     """Are these inventories exactly as they are asked to be?"""
     return held.keys() == specs.keys() and all(
-        _figures(held[name]) == _figures(spec) for name, spec in specs.items()
+        _figures(inventory) == _figures(specs[name]) for name, inventory in held.items()
     )
 
 

@@ -1,7 +1,9 @@
 """The values of the ledger, as they are after a change. All immutable.
 
-Those that hold nothing but plain values are of no interest to the garbage collector: `gc=False`.
+Those that can be in no cycle are of no interest to the garbage collector: `gc=False`.
 """
+
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -46,7 +48,7 @@ class Inventory(Struct, frozen=True, gc=False):
     updated_at: Instant = Instant(0)
 
 
-class Tags(Struct, frozen=True):
+class Tags(Struct, frozen=True, gc=False):
     """The traits a provider has and the aggregates it belongs to."""
 
     traits: frozenset[str] = frozenset()
@@ -86,10 +88,14 @@ class Consumer(Struct, frozen=True):
     updated_at: Instant
 
 
-class ProviderRecord(Struct, frozen=True):
+class ProviderRecord(Struct, frozen=True, gc=False):
     """One provider with everything known of it. `version` rises whenever any of it changes."""
 
     provider: Provider
-    inventories: dict[str, Inventory]
+    inventories: Mapping[str, Inventory]
     tags: Tags
     version: int
+
+
+Described = tuple[Provider, Mapping[str, Inventory], Tags]
+"""A provider with everything that belongs to it."""
