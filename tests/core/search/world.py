@@ -67,6 +67,13 @@ def plain(candidate: Candidate) -> Plain:
     )
 
 
+def lone(number: int) -> ProviderRecord:
+    """Return a provider that is a tree of its own, without anything."""
+    uuid, now = uuid_of(number), Instant(number)
+    provider = Provider(uuid, f"name-{number}", 0, None, uuid, now, now)
+    return ProviderRecord(provider, {}, Tags(), 0)
+
+
 def some(random: Random, things: Sequence[T], likely: float) -> frozenset[T]:
     """Return each thing with the likelihood."""
     return frozenset(thing for thing in things if random.random() < likely)

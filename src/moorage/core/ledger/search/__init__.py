@@ -5,9 +5,11 @@ Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`), then 
 rows, `columns.py` their numbers and marks, `trees.py` who belongs to which tree. `groups.py` says
 which rows can serve a group, `anchors.py` which trees may serve all of them; `combine.py` and
 `walk.py` combine the groups of one tree, `matching.py` sees dead ends, `budget.py` counts steps.
-`preference.py` says which trees a claim tries first, `choosing.py` tries them. `words.py` says
-which questions make sense, `explain.py` why nothing was found; `providers.py` lists providers. May
-import: the rest of `core/ledger` but its decisions, msgspec, numpy.
+`summaries.py` knows of all blocks what they may hold at most, `prospects.py` compares that with a
+question, `soundness.py` with the blocks. `preference.py` says which trees a claim tries first,
+`choosing.py` tries them. `words.py` says which questions make sense, `explain.py` why nothing was
+found; `providers.py` lists providers; `loading.py` fills a fleet from a snapshot. May import: the
+rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
 from moorage.core.ledger.search.candidates import candidates, searched

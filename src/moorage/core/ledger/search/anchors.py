@@ -28,6 +28,8 @@ from moorage.core.ledger.search.groups import (
 from moorage.core.ledger.search.guests import Guests
 from moorage.core.ledger.search.hopeless import Hosts, demands, enough_for, joined, within
 from moorage.core.ledger.search.picks import Spelling
+from moorage.core.ledger.search.prospects import prospects
+from moorage.core.ledger.search.summaries import Counts
 from moorage.core.ledger.search.walk import Merged
 
 SIEVE_STEPS = 20
@@ -100,6 +102,27 @@ class Search:
         self._in_tree = [None if tree is None else self._fleet.places.get(tree) for tree in trees]
         lost = any(t and not place for t, place in zip(trees, self._in_tree, strict=True))
         self._possible = not lost
+
+    def abroad(self) -> set[int]:
+        """Return the numbers of the terms that some sharing provider can serve for other trees."""
+        return {
+            number
+            for guests in self._guests.by_aggregate.values()
+            for guest in guests
+            for number, serves in enumerate(guest.serves)
+            if serves
+        }
+
+    def prospects(self) -> Counts:
+        """Return how many anchors each block may have at most; 0: nothing can be found in it."""
+        return prospects(
+            self._fleet.summaries,
+            self._query,
+            self.terms,
+            self._in_tree,
+            self.abroad(),
+            self._needs,
+        )
 
     def _serving(self, block: Block) -> list[Rows]:
         """Return the rows of a block that can serve each term."""

@@ -5,9 +5,11 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from moorage.core.ids import ProviderId
+from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord, Tags
+from moorage.core.ledger.packed import NO_INVENTORIES, OWN, Inventories, Offer, Shelf, common
 from moorage.core.ledger.search.columns import ABSENT, Column, Marks, Mask
+from moorage.core.ledger.search.summaries import Gauge, Summaries
 from moorage.core.ledger.search.trees import Trees
 
 BLOCK_ROWS = 1024
@@ -17,20 +19,52 @@ SPARE_PART = 8
 """One row in so many is left free by new trees, for children that come later."""
 
 
+FEW_ALIKE = 8
+"""Providers of one kind up to which they are written one by one."""
+
+_ROWS = list(range(BLOCK_ROWS))
+"""The numbers of rows, so that blocks share them."""
+
+
+Entry = tuple[int, int, ProviderRecord]
+"""A row, the row of the root of its tree, and what stands in it."""
+
+
 class Block:
-    """Rows of providers. A row holds one provider or nothing; freed rows are used again."""
+    """Rows of providers. A row holds one provider or nothing; freed rows are used again.
 
-    __slots__ = ("_step", "_vacant", "aggregates", "columns", "here", "records", "traits", "trees")
+    `number`: the block's place among the blocks of the fleet, and in the summaries.
+    """
 
-    def __init__(self, size: int) -> None:
-        self._step = size
+    __slots__ = (
+        "_shelf",
+        "_step",
+        "_summaries",
+        "_unsettled",
+        "_vacant",
+        "aggregates",
+        "columns",
+        "here",
+        "number",
+        "records",
+        "traits",
+        "trees",
+    )
+
+    def __init__(self, size: int, number: int, summaries: Summaries, shelf: Shelf) -> None:
+        self.number = number
         self.records: list[ProviderRecord | None] = [None] * size
         self.here: Mask = np.zeros(size, dtype=np.bool_)
         self.columns: dict[str, Column] = {}
-        self.traits = Marks(size)
-        self.aggregates = Marks(size)
+        self.traits = Marks(size, summaries.traits, number)
+        self.aggregates = Marks(size, summaries.aggregates, number)
         self.trees = Trees(size)
-        self._vacant = list(range(size))
+        self._summaries = summaries
+        self._shelf = shelf
+        self._step = size
+        self._vacant = _ROWS[:] if size == BLOCK_ROWS else list(range(size))
+        self._unsettled = False
+        summaries.rows.take(number)
 
     @property
     def size(self) -> int:
@@ -56,17 +90,20 @@ class Block:
 
     def enter(self, row: int, root: int, provider: Provider, version: int) -> None:
         """Fill an empty row with a provider that has no inventory and no tags yet."""
-        self.records[row] = ProviderRecord(provider, {}, NO_TAGS, version)
+        self.records[row] = ProviderRecord(provider, NO_INVENTORIES, NO_TAGS, version)
         self.here[row] = True
+        self._summaries.rows.rows[self.number] += 1
         self.trees.join(row, root)
 
     def clear(self, row: int) -> None:
         """Empty a row."""
         record = self.record(row)
         self._mark(row, record.tags, NO_TAGS)
-        self._fill(row, record.inventories, dict.fromkeys(record.inventories))
+        for name in record.inventories:
+            self._fill(row, name, None, 0)
         self.trees.leave(row)
         self.here[row] = False
+        self._summaries.rows.rows[self.number] -= 1
         self.records[row] = None
         heappush(self._vacant, row)
 
@@ -84,22 +121,74 @@ class Block:
         if provider is not None and provider.parent != old.provider.parent:
             self.trees.parents = None
         if inventories:
-            held = self._fill(row, held, inventories)
+            held = self._change(row, _packed(held), inventories)
         if tags is None:
             tags = old.tags
         else:
             self._mark(row, old.tags, tags)
         self.records[row] = ProviderRecord(provider or old.provider, held, tags, version)
 
+    def fill(self, entries: list[Entry]) -> None:
+        """Fill many rows that were taken, each with all that belongs to it, roots first."""
+        traits: dict[frozenset[str], list[int]] = {}
+        aggregates: dict[frozenset[AggregateId], list[int]] = {}
+        # By the id of the offers: providers of one kind have the same object.
+        alike: dict[int, tuple[list[int], list[Inventories]]] = {}
+        for row, _, record in entries:
+            self.records[row] = record
+            traits.setdefault(record.tags.traits, []).append(row)
+            aggregates.setdefault(record.tags.aggregates, []).append(row)
+            held = _packed(record.inventories)
+            rows, all_held = alike.setdefault(id(held.offers), ([], []))
+            rows.append(row)
+            all_held.append(held)
+        self.here[[row for row, _, _ in entries]] = True
+        self._summaries.rows.rows[self.number] += len(entries)
+        self.trees.join_alone([row for row, root, _ in entries if row == root])
+        for row, root, _ in entries:
+            if row != root:
+                self.trees.join(row, root)
+        for names, those in traits.items():
+            self.traits.fill(those, names)
+        for uuids, those in aggregates.items():
+            self.aggregates.fill(those, uuids)
+        for rows, all_held in alike.values():
+            self._fill_alike(rows, all_held)
+        for column in self.columns.values():
+            column.settle()
+
+    def _fill_alike(self, rows: list[int], all_held: list[Inventories]) -> None:
+        """Write the inventories of rows that offer the same into their columns."""
+        offers = all_held[0].offers
+        if len(rows) < FEW_ALIKE:
+            for row, held in zip(rows, all_held, strict=True):
+                for offer, used in zip(offers, held.own_figures()[::OWN], strict=True):
+                    self._column(offer.name).put(row, offer, used, quietly=True)
+            return
+        figures = np.frombuffer(b"".join([held.figures for held in all_held]), dtype=np.int64)
+        used_by_class = figures.reshape(len(rows), len(offers), OWN)[:, :, 0]
+        for number, offer in enumerate(offers):
+            self._column(offer.name).fill(np.array(rows), offer, used_by_class[:, number])
+
+    def begin_many(self) -> None:
+        """Let many rows be written, and the summaries follow in one go with `end_many`."""
+        self._unsettled = True
+
+    def end_many(self) -> None:
+        """Let the summaries catch up."""
+        self._unsettled = False
+        for column in self.columns.values():
+            column.settle()
+
     def rename_class(self, old: str, new: str, version: int) -> None:
-        """Let every inventory of class `old` be one of class `new`."""
+        """Let every inventory of class `old` be one of class `new`; the summaries know already."""
         column = self.columns.pop(old, None)
         if column is None:
             return
         self.columns[new] = column
         for row, record in enumerate(self.records):
             if record is not None and old in record.inventories:
-                held = {new if name == old else name: i for name, i in record.inventories.items()}
+                held = self._shelf.renamed(_packed(record.inventories), old, new)
                 self.records[row] = ProviderRecord(record.provider, held, record.tags, version)
 
     def image(self, row: int) -> dict[str, object]:
@@ -131,27 +220,58 @@ class Block:
         if before.aggregates != after.aggregates:
             self.aggregates.change(row, before.aggregates, after.aggregates)
 
-    def _fill(
-        self, row: int, held: dict[str, Inventory], changed: Mapping[str, Inventory | None]
-    ) -> dict[str, Inventory]:
+    def _change(
+        self, row: int, held: Inventories, changes: Mapping[str, Inventory | None]
+    ) -> Inventories:
         """Write the changed inventories into their columns; return all the row has then."""
-        after = dict(held)
-        for name, inventory in changed.items():
-            column = self.columns.get(name)
-            if inventory is None:
-                if after.pop(name, None) is None or column is None:
-                    continue
-                column.drop(row)
-                column.count -= 1
-                if not column.count:
-                    del self.columns[name]
-                continue
-            if column is None:
-                column = self.columns[name] = Column(self.size)
-            column.count += name not in after
-            column.put(row, inventory)
-            after[name] = inventory
+        own = list(held.own_figures())
+        met = at = 0
+        for offer in held.offers:
+            inventory = changes.get(offer[0])
+            if inventory is not None:
+                if common(inventory) != offer.common:
+                    break
+                met += 1
+                own[at : at + OWN] = inventory.used, inventory.created_at, inventory.updated_at
+                self.columns[offer[0]].use(row, inventory.used, offer, self._unsettled)
+            at += OWN
+        if met == len(changes):  # the usual case: a claim changes nothing but what is used
+            return held.with_own(own)
+        left = held.unpacked()
+        for name, inventory in changes.items():
+            if inventory is not None:
+                left[name] = inventory
+            elif left.pop(name, None) is not None:
+                self._fill(row, name, None, 0)
+        after = self._shelf.packed(left)
+        for offer in after.offers:
+            inventory = changes.get(offer.name)
+            if inventory is not None:
+                self._fill(row, offer.name, offer, inventory.used)
         return after
+
+    def _fill(self, row: int, name: str, offer: Offer | None, used: int) -> None:
+        """Write an inventory into its column; None: the row, which has one, has none any more."""
+        column = self._column(name)
+        if offer is not None:
+            column.put(row, offer, used, self._unsettled)
+        else:
+            column.drop(row, self._unsettled)
+            if not column.count:
+                del self.columns[name]
+                column.close()
+                if not self._summaries.classes[name].held:
+                    del self._summaries.classes[name]
+
+    def _column(self, name: str) -> Column:
+        """Return the column of a class, made if it is not there."""
+        column = self.columns.get(name)
+        if column is None:
+            gauge = self._summaries.classes.get(name)
+            if gauge is None:
+                gauge = self._summaries.classes[name] = Gauge()
+            column = self.columns[name] = Column(self.trees, gauge, self.number)
+        return column
 
     def _grow(self, size: int) -> None:
         self._vacant += range(self.size, size)
@@ -163,6 +283,12 @@ class Block:
             part.grow(size)
         self.here = np.concatenate([self.here, np.zeros(added, dtype=np.bool_)])
         self.records += [None] * added
+
+
+def _packed(inventories: Mapping[str, Inventory]) -> Inventories:
+    """Return the inventories of a record of a block: there they are always packed."""
+    assert isinstance(inventories, Inventories)
+    return inventories
 
 
 Place = tuple[Block, int]

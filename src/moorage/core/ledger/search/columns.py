@@ -5,51 +5,194 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ledger.capacity import capacity, fits, free, units_ok
-from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.capacity import divisor, largest_piece, units_ok
+from moorage.core.ledger.packed import Offer
+from moorage.core.ledger.search.summaries import (
+    ABSENT_READING,
+    BUCKETS,
+    FLOORS,
+    NONE,
+    Gauge,
+    Reading,
+    Uses,
+    bucket,
+    buckets,
+    cells,
+    grown,
+)
+from moorage.core.ledger.search.trees import Trees
 
 Mask = NDArray[np.bool_]
 """One truth value per row."""
 
-FIGURES = ("total", "reserved", "allocation_ratio", "used", "min_unit", "max_unit", "step_size")
-"""The figures of an inventory that the capacity rule reads."""
+Fullness = NDArray[np.float64]
+"""How much of the capacity is used: 0 nothing, 1 all of it."""
 
-ABSENT = (0, 0, 0.0, 0, 1, 0, 1)
+FIGURES = ("used", "capacity", "full", "largest", "min_unit", "max_unit", "step_size")
+"""What is kept of an inventory: what it may hold in all, how full that is, what it can give yet."""
+
+ABSENT = (0, 0.0, 0.0, 0, 1, 0, 1)
 """What stands in a row without inventory: nothing may be asked of it, as max_unit is 0."""
+
+_TYPES = (np.int64, np.float64, np.float64, np.int32, np.int32, np.int32, np.int32)
+
+TREE_FOLLOWED_MAX = 16
+"""Members of a tree whose fullness is worked out at every change; of larger ones when asked for."""
 
 
 class Column:
-    """All inventories of one resource class. `count` rows have one."""
+    """All inventories of one resource class in one block. `count` rows have one."""
 
-    __slots__ = (*FIGURES, "count")
+    __slots__ = (
+        *FIGURES,
+        "_bucket_at",
+        "_capacity_at",
+        "_full_at",
+        "_gauge",
+        "_largest_at",
+        "_slot",
+        "_trees",
+        "_units_at",
+        "_used_at",
+        "bucket",
+        "count",
+        "odd",
+    )
 
-    def __init__(self, size: int) -> None:
-        self.count = 0
-        for name, absent in zip(FIGURES, ABSENT, strict=True):
-            setattr(self, name, np.full(size, absent))
-
-    total: NDArray[np.int64]
-    reserved: NDArray[np.int64]
-    allocation_ratio: NDArray[np.float64]
     used: NDArray[np.int64]
-    min_unit: NDArray[np.int64]
-    max_unit: NDArray[np.int64]
-    step_size: NDArray[np.int64]
+    capacity: NDArray[np.float64]
+    full: NDArray[np.float64]
+    largest: NDArray[np.int32]
+    min_unit: NDArray[np.int32]
+    max_unit: NDArray[np.int32]
+    step_size: NDArray[np.int32]
 
-    def put(self, row: int, inventory: Inventory) -> None:
-        """Write the figures of one row; the caller keeps `count`."""
-        self.total[row] = inventory.total
-        self.reserved[row] = inventory.reserved
-        self.allocation_ratio[row] = inventory.allocation_ratio
-        self.used[row] = inventory.used
-        self.min_unit[row] = inventory.min_unit
-        self.max_unit[row] = inventory.max_unit
-        self.step_size[row] = inventory.step_size
+    def __init__(self, trees: Trees, gauge: Gauge, block: int) -> None:
+        self.count = 0
+        self.odd = 0
+        """Rows of which not every amount may be asked."""
+        size = len(trees.root)
+        for name, absent, kind in zip(FIGURES, ABSENT, _TYPES, strict=True):
+            setattr(self, name, np.full(size, absent, dtype=kind))
+        self.bucket: NDArray[np.int8] = np.full(size, NONE, dtype=np.int8)
+        self._trees = trees
+        self._gauge = gauge
+        self._slot = gauge.enter(block, self)
+        self._look()
 
-    def drop(self, row: int) -> None:
-        """Let the row have no inventory; the caller keeps `count`."""
-        for name, absent in zip(FIGURES, ABSENT, strict=True):
-            getattr(self, name)[row] = absent
+    def use(self, row: int, used: int, offer: Offer, quietly: bool = False) -> None:
+        """Write what is used of a row whose other figures are those of the offer; see `put`."""
+        # Every claim comes by here, for each of its classes.
+        before, at, full_before = self._largest_at[row], self._bucket_at[row], self._full_at[row]
+        full = self._full_at[row] = used / offer.divisor
+        piece = self._largest_at[row] = largest_piece(offer.units, used, offer.max_unit)
+        self._used_at[row] = used
+        after = at
+        if not FLOORS[at] <= piece < FLOORS[at + 1]:
+            after = self._bucket_at[row] = bucket(piece)
+        if quietly:
+            return
+        if self._trees.is_forest:
+            self._tell(row, (before, at, full_before))
+            return
+        gauge, slot = self._gauge, self._slot
+        highest, lowest = gauge.fullest_at[at, slot], gauge.emptiest_at[at, slot]
+        if (
+            after != at
+            or not lowest < full_before < highest
+            or not lowest <= full <= highest
+            or before >= (most := gauge.most_at[slot])
+            or piece > most
+        ):
+            gauge.move(slot, (before, at, full_before), (piece, after, full), True)
+
+    def put(self, row: int, offer: Offer, used: int, quietly: bool = False) -> None:
+        """Write the figures of one row.
+
+        `quietly`: the summaries do not follow until `settle`, for many rows at once.
+        """
+        piece = largest_piece(offer.units, used, offer.max_unit)
+        figures = used, offer.capacity, used / offer.divisor, piece
+        units = offer.min_unit, offer.max_unit, offer.step_size
+        self._write(row, (*figures, *units), bucket(piece), quietly)
+
+    def drop(self, row: int, quietly: bool = False) -> None:
+        """Let the row have no inventory."""
+        self._write(row, ABSENT, NONE, quietly)
+
+    def fill(self, rows: NDArray[np.intp], offer: Offer, used: NDArray[np.int64]) -> None:
+        """Write the figures of many rows that have none, as by `put` each. Call `settle` later."""
+        self.used[rows] = used
+        self.capacity[rows] = offer.capacity
+        self.full[rows] = used / offer.divisor
+        # As `largest_piece`; what is left is far below the bound, or far above `max_unit`.
+        left = min(offer.units, 1 << 62) - used
+        self.largest[rows] = np.clip(left, 0, offer.max_unit)
+        self.bucket[rows] = buckets(self.largest[rows])
+        self.min_unit[rows] = offer.min_unit
+        self.max_unit[rows] = offer.max_unit
+        self.step_size[rows] = offer.step_size
+        self.count += len(rows)
+        self.odd += len(rows) * (offer.min_unit != 1 or offer.step_size != 1)
+
+    def _write(
+        self,
+        row: int,
+        figures: tuple[int, float, float, int, int, int, int],
+        at: int,
+        quietly: bool,
+    ) -> None:
+        used, whole, full, piece, min_unit, max_unit, step_size = figures
+        old = self._reading(row)
+        self.count += (at >= 0) - (old[1] >= 0)
+        min_unit_at, max_unit_at, step_size_at = self._units_at
+        self.odd += (min_unit != 1 or step_size != 1) - (
+            min_unit_at[row] != 1 or step_size_at[row] != 1
+        )
+        self._used_at[row], self._capacity_at[row] = used, whole
+        self._full_at[row], self._largest_at[row] = full, piece
+        min_unit_at[row], max_unit_at[row], step_size_at[row] = min_unit, max_unit, step_size
+        self._bucket_at[row] = at
+        if not quietly:
+            self._tell(row, old)
+
+    def _reading(self, row: int) -> Reading:
+        """Return what stands in a row as the summaries see it."""
+        at: int = self._bucket_at[row]
+        if at < 0:
+            return ABSENT_READING
+        return self._largest_at[row], at, self._full_at[row]
+
+    def _tell(self, row: int, old: Reading) -> None:
+        """Let the summaries know of a row that has changed."""
+        root = self._trees.root_of(row)
+        alone = self._trees.is_lone(root)
+        self._gauge.move(self._slot, old, self._reading(row), alone)
+        if not alone:
+            self._follow_tree(root)
+
+    def _follow_tree(self, root: int) -> None:
+        """Let the summaries know how full a tree is after a change in it."""
+        members = self._trees.members(root)
+        if len(members) > TREE_FOLLOWED_MAX:
+            self._gauge.unbound(self._slot)
+            return
+        used, whole, reach = 0.0, 0.0, NONE
+        # In the order of the rows, as in `by_tree`: sums of floats depend on it.
+        for row in sorted(members):
+            used += self._used_at[row]
+            whole += self._capacity_at[row]
+            reach = max(reach, self._bucket_at[row])
+        if reach >= 0:
+            self._gauge.stretch(self._slot, reach, used / divisor(whole))
+
+    def settle(self) -> None:
+        """Let the summaries catch up with what was written quietly."""
+        self._gauge.settle(self._slot, self.bucket)
+
+    def close(self) -> None:
+        """Leave the summaries: no row has an inventory any more."""
+        self._gauge.leave(self._slot)
 
     def figures(self, row: int) -> tuple[Any, ...]:
         """Return what stands in the row, in the order of `FIGURES`."""
@@ -57,16 +200,12 @@ class Column:
 
     def can_give(self, amount: int) -> Mask:
         """Which rows can give `amount` (at least 1) in one piece, as they are used now?"""
-        return self.has_room(amount) & self.admits(amount)
+        mask: Mask = self.largest >= amount
+        return mask & self.admits(amount) if self.odd else mask
 
     def offers(self) -> Mask:
         """Which rows have an inventory of this class?"""
-        mask: Mask = self.max_unit != ABSENT[FIGURES.index("max_unit")]
-        return mask
-
-    def has_room(self, amount: int) -> Mask:
-        """In which rows do `amount` more units fit beside the used ones?"""
-        mask: Mask = fits(self.total, self.reserved, self.allocation_ratio, self.used, amount)
+        mask: Mask = self.bucket != NONE
         return mask
 
     def admits(self, amount: int) -> Mask:
@@ -74,51 +213,117 @@ class Column:
         mask: Mask = units_ok(self.min_unit, self.max_unit, self.step_size, amount)
         return mask
 
-    def capacities(self) -> NDArray[np.float64]:
-        """Return how many units may be allocated in each row, in all."""
-        units: NDArray[np.float64] = capacity(self.total, self.reserved, self.allocation_ratio)
-        return units
-
     def free(self) -> NDArray[np.float64]:
-        """Return how many units are left in each row."""
-        units: NDArray[np.float64] = free(
-            self.total, self.reserved, self.allocation_ratio, self.used
+        """Return how many units are left in each row; below zero when it is over capacity."""
+        return self.capacity - self.used
+
+    def fullness(self, roots: NDArray[np.intp]) -> Fullness:
+        """Return how full the trees of some roots are."""
+        if not self._trees.is_forest:
+            return self.full[roots]
+        root, size = self._trees.root, len(self.used)
+        used = np.bincount(root, self.used, size)[roots]
+        whole = np.bincount(root, self.capacity, size)[roots]
+        part: Fullness = used / np.maximum(whole, 1.0)  # as `divisor`
+        return part
+
+    @property
+    def is_loose(self) -> bool:
+        """May the bounds of fullness be too wide?"""
+        return bool(self._gauge.loose[self._slot])
+
+    def tighten(self) -> None:
+        """Make the bounds of fullness exact."""
+        self._gauge.tighten(self._slot)
+
+    def largest_piece(self) -> int:
+        """Return the largest amount that any row gives in one piece."""
+        return int(self.largest.max())
+
+    def extremes(self) -> tuple[Fullness, Fullness]:
+        """Return the highest and the lowest fullness of a tree, by the bucket that it reaches."""
+        reach = self.bucket
+        if self._trees.is_forest:
+            reach = np.full(len(reach), NONE, dtype=np.int8)
+            np.maximum.at(reach, self._trees.root, self.bucket)
+        trees = np.flatnonzero(reach >= 0)
+        full, at = self.fullness(trees), reach[trees]
+        highest, lowest = np.full(BUCKETS, -np.inf), np.full(BUCKETS, np.inf)
+        np.maximum.at(highest, at, full)
+        np.minimum.at(lowest, at, full)
+        return (
+            np.maximum.accumulate(highest[::-1])[::-1],
+            np.minimum.accumulate(lowest[::-1])[::-1],
         )
-        return units
 
     def grow(self, size: int) -> None:
         """Add empty rows up to `size`."""
         for name, absent in zip(FIGURES, ABSENT, strict=True):
-            old = getattr(self, name)
-            new = np.full(size, absent, dtype=old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
+            setattr(self, name, grown(getattr(self, name), size, absent))
+        self.bucket = grown(self.bucket, size, NONE)
+        self._look()
+
+    def _look(self) -> None:
+        self._used_at = cells(self.used)
+        self._capacity_at = cells(self.capacity)
+        self._full_at = cells(self.full)
+        self._largest_at = cells(self.largest)
+        self._bucket_at = cells(self.bucket)
+        units = self.min_unit, self.max_unit, self.step_size
+        self._units_at = tuple(map(cells, units))
 
 
 class Marks:
-    """Which rows have which names: a mask per trait, or per aggregate. Unused names are dropped."""
+    """Which rows of a block have which names: a mask per trait, or per aggregate.
 
-    __slots__ = ("_counts", "masks", "size")
+    `uses` counts the same rows for all blocks together. Unused names are dropped.
+    """
 
-    def __init__(self, size: int) -> None:
+    __slots__ = ("_block", "_slots", "_uses", "masks", "size")
+
+    def __init__(self, size: int, uses: dict[str, Uses], block: int) -> None:
         self.size = size
         self.masks: dict[str, Mask] = {}
-        self._counts: dict[str, int] = {}
+        self._uses = uses
+        self._slots: dict[str, int] = {}
+        self._block = block
 
     def change(self, row: int, before: frozenset[str], after: frozenset[str]) -> None:
         """Let the row, which had the names `before`, have the names `after`."""
         for name in before - after:
             self.masks[name][row] = False
-            self._counts[name] -= 1
-            if not self._counts[name]:
-                del self.masks[name], self._counts[name]
+            uses, slot = self._uses[name], self._slots[name]
+            uses.rows[slot] -= 1
+            if not uses.rows[slot]:
+                del self.masks[name], self._slots[name]
+                uses.give_back(slot)
+                if not uses.held:
+                    del self._uses[name]
         for name in after - before:
             mask = self.masks.get(name)
             if mask is None:
-                mask = self.masks[name] = np.zeros(self.size, dtype=np.bool_)
-                self._counts[name] = 0
+                mask = self._begun(name)
             mask[row] = True
-            self._counts[name] += 1
+            self._uses[name].rows[self._slots[name]] += 1
+
+    def fill(self, rows: list[int], names: frozenset[str]) -> None:
+        """Let rows that have no names have these."""
+        for name in names:
+            mask = self.masks.get(name)
+            if mask is None:
+                mask = self._begun(name)
+            mask[rows] = True
+            self._uses[name].rows[self._slots[name]] += len(rows)
+
+    def _begun(self, name: str) -> Mask:
+        """Make room for a name that no row of the block has had."""
+        mask: Mask = np.zeros(self.size, dtype=np.bool_)
+        self.masks[name] = mask
+        uses = self._uses.get(name)
+        if uses is None:
+            uses = self._uses[name] = Uses()
+        self._slots[name] = uses.take(self._block)
+        return mask
 
     def any_of(self, names: frozenset[str]) -> Mask | None:
         """Which rows have at least one of the names? None: no row. Do not change the answer."""

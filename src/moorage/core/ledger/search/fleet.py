@@ -11,13 +11,20 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import (
     SHARING_TRAIT,
+    Described,
     Inventory,
     Provider,
     ProviderRecord,
     Tags,
     Vocable,
 )
-from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_PART, Block, Place, uuid_at
+from moorage.core.ledger.packed import Shelf
+from moorage.core.ledger.search.block import BLOCK_ROWS, SPARE_PART, Block, Entry, Place, uuid_at
+from moorage.core.ledger.search.soundness import unsound
+from moorage.core.ledger.search.summaries import Summaries
+
+MANY = 64
+"""From so many changed inventories in a block on, its summaries are derived anew from the rows."""
 
 COMPARED = 4
 """Providers that are compared in one go."""
@@ -40,6 +47,7 @@ class Fleet:
         self.classes: dict[str, Vocable] = {}
         self.traits: dict[str, Vocable] = {}
         self.blocks: list[Block] = []
+        self.summaries = Summaries()
         self.places: dict[ProviderId, Place] = {}
         self.sharing: dict[ProviderId, None] = {}
         """Providers with the sharing trait, in the order in which they got it."""
@@ -49,6 +57,7 @@ class Fleet:
         self._children: dict[ProviderId, dict[ProviderId, None]] = {}
         self._trait_uses: Counter[str] = Counter()
         self._roomy: list[Block] = []
+        self._shelf = Shelf()
         self._version = 0
         self._block_rows = block_rows
 
@@ -105,7 +114,8 @@ class Fleet:
     def comparing(self, other: "Fleet") -> Iterator[list[str]]:
         """As `differences`, of `COMPARED` providers at a time.
 
-        Between two parts both may follow further changes, if both do.
+        Between two parts both may follow further changes, if both do. The summaries of this one are
+        compared with what its blocks hold.
         """
         yield [
             f"{name} differ: {sorted(ours.items() ^ theirs.items())}"
@@ -127,6 +137,7 @@ class Fleet:
         for first in range(0, len(theirs), COMPARED):
             some = theirs[first : first + COMPARED]
             yield [line for uuid in some for line in self._compared(other, uuid)]
+        yield from unsound(self.summaries, self.blocks)
 
     def _compared(self, other: "Fleet", uuid: ProviderId) -> Iterator[str]:
         ours, theirs = self._image(uuid), other._image(uuid)
@@ -136,6 +147,43 @@ class Fleet:
                     f"provider {uuid}: {key} is {ours.get(key)!r}, "
                     f"and {theirs.get(key)!r} in the other"
                 )
+
+    def fill(self, providers: list[Described]) -> None:
+        """Add providers that are not there, quicker than `apply` does.
+
+        Raises LookupError when a root is neither there nor among them: the rows are corrupt.
+        """
+        self._version += 1
+        arriving: dict[ProviderId, list[Described]] = {}
+        traits: Counter[frozenset[str]] = Counter()
+        for one in providers:
+            arriving.setdefault(one[0].root, []).append(one)
+            traits[one[2].traits] += 1
+            if SHARING_TRAIT in one[2].traits:
+                self.sharing.setdefault(one[0].uuid)
+        for names, count in traits.items():
+            for name in names:
+                self._trait_uses[name] += count
+        entries: dict[Block, list[Entry]] = {}
+        for root, members in arriving.items():
+            if len(members) > 1:
+                members.sort(key=lambda one: one[0].uuid != root)
+            block = self._block_of(root, [one[0] for one in members])
+            mine = entries.setdefault(block, [])
+            for provider, inventories, tags in members:
+                row = block.take()
+                self.places[provider.uuid] = (block, row)
+                self._link(provider)
+                held = self._shelf.packed(inventories)
+                record = ProviderRecord(provider, held, tags, self._version)
+                mine.append((row, self.places[root][1], record))
+        for block, those in entries.items():
+            block.fill(those)
+
+    def learn(self, classes: dict[str, Vocable], traits: dict[str, Vocable]) -> None:
+        """Add custom classes and traits."""
+        self.classes.update(classes)
+        self.traits.update(traits)
 
     def apply(self, changes: Changes) -> None:
         """Follow committed changes; consumers are of no interest here.
@@ -154,6 +202,9 @@ class Fleet:
     def renaming(self, old: str, new: str) -> Iterator[None]:
         """Rename a class wherever there is an inventory of it, one block at a time."""
         self._version += 1
+        gauge = self.summaries.classes.pop(old, None)
+        if gauge is not None:
+            self.summaries.classes[new] = gauge
         for block in self.blocks:
             block.rename_class(old, new, self._version)
             yield
@@ -199,27 +250,33 @@ class Fleet:
 
     def _seat(self, root: ProviderId, members: list[Provider]) -> None:
         """Give rows to providers of one tree that have none, the root first."""
-        place = self.places.get(root)
         members.sort(key=lambda provider: provider.uuid != root)
-        if place is not None:
-            block = place[0]
-        elif members[0].uuid == root:
-            block = self._block_for(len(members))
-        else:
-            raise LookupError(f"provider {members[0].uuid} has an unknown root {root}")
+        block = self._block_of(root, members)
         self._version += 1
         for provider in members:
             row = block.take()
             self.places[provider.uuid] = (block, row)
             block.enter(row, self.places[root][1], provider, self._version)
 
+    def _block_of(self, root: ProviderId, members: list[Provider]) -> Block:
+        """Return the block of a tree, or one with room for it; the root is the first member."""
+        place = self.places.get(root)
+        if place is not None:
+            return place[0]
+        if members[0].uuid != root:
+            raise LookupError(f"provider {members[0].uuid} has an unknown root {root}")
+        return self._block_for(len(members))
+
     def _block_for(self, providers: int) -> Block:
         """Return a block with room for a new tree."""
+        if self._roomy and self._roomy[0].has_room_for_tree(providers):
+            return self._roomy[0]
         self._roomy = [block for block in self._roomy if block.has_room_for_tree(1)]
         for block in self._roomy:
             if block.has_room_for_tree(providers):
                 return block
-        block = Block(max(self._block_rows, providers + providers // (SPARE_PART - 1) + 1))
+        size = max(self._block_rows, providers + providers // (SPARE_PART - 1) + 1)
+        block = Block(size, len(self.blocks), self.summaries, self._shelf)
         self.blocks.append(block)
         self._roomy.append(block)
         return block
@@ -253,9 +310,23 @@ class Fleet:
         inventories: dict[ProviderId, dict[str, Inventory | None]] = {}
         for (uuid, name), inventory in changes.inventories.items():
             inventories.setdefault(uuid, {})[name] = inventory
-        for uuid in kept | inventories | changes.tags:
-            if uuid in self.places:
-                self._write(uuid, kept.get(uuid), changes.tags.get(uuid), inventories.get(uuid, {}))
+        changed: Counter[Block] = Counter()
+        if len(changes.inventories) >= MANY:
+            for uuid, held in inventories.items():
+                if uuid in self.places:
+                    changed[self.places[uuid][0]] += len(held)
+        blocks = [block for block, count in changed.items() if count >= MANY]
+        for block in blocks:
+            block.begin_many()
+        try:
+            for uuid in kept | inventories | changes.tags:
+                if uuid in self.places:
+                    self._write(
+                        uuid, kept.get(uuid), changes.tags.get(uuid), inventories.get(uuid, {})
+                    )
+        finally:
+            for block in blocks:
+                block.end_many()
 
     def _write(
         self,

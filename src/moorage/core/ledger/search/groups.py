@@ -67,11 +67,14 @@ def rows_that_serve(block: Block, term: Term, in_tree: Place | None) -> Rows:
     # What an unsuffixed group requires is shared out among the chosen providers: not here.
     required = group.traits.required if term.is_suffixed else ()
     mask = with_resources(block, term.resources)
-    mask = _both(mask, having(block, block.traits, required, group.traits.forbidden))
+    if required or group.traits.forbidden:
+        mask = _both(mask, having(block, block.traits, required, group.traits.forbidden))
     if in_tree is not None:
         mask = _both(mask, tree_rows(block, in_tree))
     if mask is None:
         return NO_ROWS
+    if not (group.aggregates.member_of or group.aggregates.forbidden):
+        return Rows(mask, None if in_tree and not term.is_suffixed else mask)
     if term.is_suffixed:
         mask = _both(mask, in_aggregates(block, group.aggregates))
         return Rows(mask, mask)
@@ -83,12 +86,14 @@ def rows_that_serve(block: Block, term: Term, in_tree: Place | None) -> Rows:
 
 def with_resources(block: Block, resources: dict[str, int]) -> Mask | None:
     """Which rows can give every one of these amounts? None: no row."""
-    mask: Mask | None = block.here
+    mask: Mask = block.here
     for name, amount in resources.items():
         column = block.columns.get(name)
         if column is None:
             return None
-        mask = _both(mask, column.can_give(amount))
+        given = column.can_give(amount)
+        # Whoever can give something is there.
+        mask = given if mask is block.here else mask & given
     return mask
 
 

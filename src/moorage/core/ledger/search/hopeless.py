@@ -91,8 +91,7 @@ def _rooms(block: Block, demand: Demand, serving: list[Rows]) -> NDArray[np.floa
         return able.astype(np.float64)
     if column is None:
         return np.zeros(block.size)
-    room: NDArray[np.float64] = np.minimum(np.floor(column.free()), column.max_unit)
-    return np.where(able, np.maximum(room, 0.0), 0.0)
+    return np.where(able, column.largest, 0).astype(np.float64)
 
 
 def _room(guest: Guest, demand: Demand) -> int:

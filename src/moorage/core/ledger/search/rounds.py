@@ -108,14 +108,16 @@ class Rounds:
             self.spans.append((0, 0))
             return
         first = start.block % len(blocks)
-        row = self._row_of(start, blocks[first])
-        ahead = [(first, row, None), *((n, 0, None) for n in range(first + 1, len(blocks)))]
-        behind = [*((n, 0, None) for n in range(first)), (first, 0, row)]
-        for wrapped, parts in ((False, ahead), (True, behind)):
+        # Elsewhere nothing can be found, so nobody looks there.
+        likely = np.flatnonzero(self._search.prospects())
+        low, high = likely.searchsorted((first, first + 1))
+        row = self._row_of(start, blocks[first]) if low < high else 0
+        for wrapped, numbers in ((False, likely[low:]), (True, likely[:high])):
             if wrapped:
                 self.spans.append((0, len(self.found)))
-            for number, low, high in parts:
-                yield from self._visit(blocks[number], number, (low, high), wrapped)
+            for number in numbers.data:
+                span = (0, None) if number != first else (0, row) if wrapped else (row, None)
+                yield from self._visit(blocks[number], number, span, wrapped)
                 if self.then is not None:
                     return
 

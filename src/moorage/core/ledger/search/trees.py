@@ -3,21 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ledger.search.columns import Mask
-
 
 class Trees:
     """The trees of one block. A tree is named by the row of its root."""
 
-    __slots__ = ("_members", "is_root", "parents", "root")
+    __slots__ = ("_members", "_root_at", "is_root", "parents", "root")
 
     def __init__(self, size: int) -> None:
         self.root: NDArray[np.intp] = np.arange(size)
         """The row of the root of each row's tree; an empty row stands for itself."""
-        self.is_root: Mask = np.zeros(size, dtype=np.bool_)
+        self.is_root: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._members: dict[int, list[int]] = {}
         self.parents: NDArray[np.intp] | None = None
         """What `lineage.parent_rows` has made; None when it has to be made anew."""
+        self._root_at = self.root.data
 
     def join(self, row: int, root: int) -> None:
         """Put a row into the tree of `root`: the row itself, or one that has joined before."""
@@ -27,10 +26,14 @@ class Trees:
         if row != root:
             self._members.setdefault(root, [root]).append(row)
 
+    def join_alone(self, rows: list[int]) -> None:
+        """Let each of these rows, which are in no tree, be a tree."""
+        self.is_root[rows] = True
+
     def leave(self, row: int) -> None:
         """Take a row out of its tree."""
         self.parents = None
-        root = int(self.root[row])
+        root = self.root_of(row)
         members = self._members.get(root)
         if members is not None:
             if row in members:
@@ -39,6 +42,11 @@ class Trees:
                 del self._members[root]
         self.root[row] = row
         self.is_root[row] = False
+
+    def root_of(self, row: int) -> int:
+        """Return the row of the root of a row's tree."""
+        root: int = self._root_at[row]
+        return root
 
     def members(self, root: int) -> list[int]:
         """Return the rows of a tree, its root among them. Do not change the list."""
@@ -53,11 +61,11 @@ class Trees:
         """Is the root all there is of its tree?"""
         return root not in self._members
 
-    def any_of(self, mask: Mask) -> Mask:
+    def any_of(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the roots of all trees that have a marked row."""
         if not self._members:
             return mask
-        found: Mask = np.zeros(len(mask), dtype=np.bool_)
+        found: NDArray[np.bool_] = np.zeros(len(mask), dtype=np.bool_)
         found[self.root[mask]] = True
         return found
 
@@ -67,3 +75,4 @@ class Trees:
         self.parents = None
         self.root = np.concatenate([self.root, np.arange(old, size)])
         self.is_root = np.concatenate([self.is_root, np.zeros(size - old, dtype=np.bool_)])
+        self._root_at = self.root.data

@@ -1,0 +1,59 @@
+"""Which blocks may serve a query at all, by the summaries: no block is looked into."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from moorage.core.ledger.requests import CandidateQuery
+from moorage.core.ledger.search.block import Place
+from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.summaries import Counts, Summaries
+
+
+def prospects(
+    summaries: Summaries,
+    query: CandidateQuery,
+    terms: Sequence[Term],
+    in_tree: Sequence[Place | None],
+    abroad: Collection[int],
+    needs: Sequence[frozenset[str]],
+) -> Counts:
+    """Return how many anchors each block may have: never too few.
+
+    An anchor has a row of its own tree for every term that nobody serves from abroad, and one for
+    every set of traits that the unsuffixed group requires. So whatever has the fewest such rows in
+    a block bounds the block's anchors.
+
+    Args:
+        summaries: What the blocks hold.
+        query: What is asked for.
+        terms: The terms of the query.
+        in_tree: For each term a place in the tree that it demands, if it demands one.
+        abroad: The numbers of the terms that some sharing provider can serve for other trees.
+        needs: The trait sets that the providers of the unsuffixed group must meet together.
+    """
+    most: Counts = summaries.rows.rows[: summaries.size].copy()
+    for number, term in enumerate(terms):
+        if number not in abroad:
+            _narrow(most, summaries, term, in_tree[number])
+    required = [*query.root_traits.required, *(() if abroad else needs)]
+    for names in required:
+        np.minimum(most, summaries.rows_named(summaries.traits, names), out=most)
+    return most
+
+
+def _narrow(most: Counts, summaries: Summaries, term: Term, place: Place | None) -> None:
+    """Lower the counts to those of the rows that may serve a term at home."""
+    if place is not None:
+        most[: place[0].number] = 0
+        most[place[0].number + 1 :] = 0
+    for name, amount in term.resources.items():
+        rows = summaries.rows_with(name, amount)
+        if rows is None:
+            most[:] = 0
+        else:
+            np.minimum(most, rows, out=most)
+    for names in term.group.traits.required if term.is_suffixed else ():
+        np.minimum(most, summaries.rows_named(summaries.traits, names), out=most)
+    for names in term.group.aggregates.member_of:
+        np.minimum(most, summaries.rows_named(summaries.aggregates, names), out=most)

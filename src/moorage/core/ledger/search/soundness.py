@@ -1,0 +1,74 @@
+"""Do the summaries say what the blocks hold? Everything is worked out again from the rows."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.columns import Column, Marks
+from moorage.core.ledger.search.summaries import BUCKETS, Gauge, Summaries, Uses, buckets
+
+
+def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]]:
+    """Say, one line each, where a summary is wrong: not exact, or not a bound. Block by block."""
+    held = sum(len(block.columns) for block in blocks)
+    if held != sum(gauge.held for gauge in summaries.classes.values()):
+        yield ["summaries: a class is noted for a block that has none of it"]
+    for known, masks in (
+        (summaries.traits, [block.traits.masks for block in blocks]),
+        (summaries.aggregates, [block.aggregates.masks for block in blocks]),
+    ):
+        if sum(each.held for each in known.values()) != sum(map(len, masks)):
+            yield ["summaries: a name is noted for a block in which nobody has it"]
+    for block in list(blocks):
+        for name in list(block.columns):
+            if name in block.columns:
+                yield list(_column_wrong(summaries, block, name))
+        yield list(_rows_wrong(summaries, block))
+
+
+def _rows_wrong(summaries: Summaries, block: Block) -> Iterator[str]:
+    if int(np.count_nonzero(block.here)) != summaries.rows.rows[block.number]:
+        yield f"summaries: block {block.number}: the count of rows in use"
+    yield from _marks_wrong(block.traits, summaries.traits, block.number)
+    yield from _marks_wrong(block.aggregates, summaries.aggregates, block.number)
+
+
+def _column_wrong(summaries: Summaries, block: Block, name: str) -> Iterator[str]:
+    gauge = summaries.classes.get(name)
+    wrong = _first_wrong(gauge, block.columns[name], block.number)
+    if wrong:
+        yield f"summaries: block {block.number}: {wrong} of {name}"
+
+
+def _first_wrong(gauge: Gauge | None, column: Column, block: int) -> str:
+    """Name the first summary of a column that is wrong; "" if none is."""
+    slots = [] if gauge is None else np.flatnonzero(gauge.blocks == block).tolist()
+    if gauge is None or len(slots) != 1:
+        return "the place"
+    slot = slots[0]
+    rows = np.flatnonzero(column.offers())
+    at = buckets(column.largest[rows])
+    if not np.array_equal(column.bucket[rows], at):
+        return "the bucket of a row"
+    counts = np.bincount(at, minlength=BUCKETS)[::-1].cumsum()[::-1]
+    if not np.array_equal(counts, gauge.at_least[:, slot]):
+        return "the count of rows by bucket"
+    most = column.largest_piece()
+    if gauge.most[slot] < most or (gauge.most[slot] > most and not gauge.fell[slot]):
+        return "the largest amount"
+    highest, lowest = column.extremes()
+    fullest, emptiest = gauge.fullest[:, slot], gauge.emptiest[:, slot]
+    if (fullest < highest).any() or (emptiest > lowest).any():
+        return "a bound of fullness"
+    exact = np.array_equal(fullest, highest) and np.array_equal(emptiest, lowest)
+    return "" if exact or gauge.loose[slot] else "a bound of fullness that should be exact"
+
+
+def _marks_wrong(marks: Marks, known: dict[str, Uses], block: int) -> Iterator[str]:
+    for name, mask in marks.masks.items():
+        uses = known.get(name)
+        slots = [] if uses is None else np.flatnonzero(uses.blocks == block).tolist()
+        count = int(np.count_nonzero(mask))
+        if uses is None or len(slots) != 1 or int(uses.rows[slots[0]]) != count:
+            yield f"summaries: block {block}: the count of rows with {name}"

@@ -1,0 +1,348 @@
+"""What each block may hold, for the whole fleet at once: one number per block and condition.
+
+A question compares these before it looks into any block, so that blocks in which nothing can be
+found cost next to nothing. Everything here is an upper bound (or exact) at every moment: `apply`
+raises a bound at once, and it is lowered later, when it matters.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Number = TypeVar("Number", bound=np.generic)
+
+Counts = NDArray[np.int64]
+"""One count per block."""
+
+FLOORS = [0, 1, 2, 3] + [(4 + part) << step for step in range(29) for part in range(4)]
+"""The smallest amount of each bucket, and what is beyond the last."""
+BUCKETS = len(FLOORS)
+FLOORS.append(8 << 29)
+_FLOORS_COLUMN = np.array(FLOORS, dtype=np.int64)
+"""Amounts up to MAX_INT are sorted into so many buckets, four for each doubling."""
+
+NONE = -1
+"""The bucket of a row without inventory."""
+
+Reading = tuple[int, int, float]
+"""A row as the summaries see it: the largest amount it gives, the bucket of that, its fullness."""
+
+ABSENT_READING: Reading = (-1, NONE, 0.0)
+
+_FEW = 8
+"""Up to so many numbers are changed one by one, more of them by numpy."""
+
+
+def bucket(amount: int) -> int:
+    """Return the bucket of an amount."""
+    return bisect_right(FLOORS, amount) - 1
+
+
+def buckets(amounts: NDArray[np.int32]) -> NDArray[np.int8]:
+    """Return the buckets of many amounts."""
+    return (np.searchsorted(_FLOORS_COLUMN, amounts, side="right") - 1).astype(np.int8)
+
+
+class Tightened(Protocol):
+    """A column, which can say what is exact for its block."""
+
+    def largest_piece(self) -> int:
+        """Return the largest amount that any row gives in one piece."""
+        ...
+
+    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the highest and the lowest fullness by bucket, see `Gauge`."""
+        ...
+
+
+class Register:
+    """Which blocks have something: a slot for each, so that what is rare needs little room."""
+
+    __slots__ = ("_aligned", "_free", "blocks", "held")
+
+    def __init__(self) -> None:
+        self.blocks: NDArray[np.intp] = np.full(1, -1)
+        """The block of each slot; -1: the slot is free."""
+        self.held = 0
+        """Slots that are not free."""
+        self._free = [0]
+        self._aligned = 0
+        """Blocks whose slot has their own number."""
+
+    def take(self, block: int) -> int:
+        """Return a slot for a block that has none."""
+        if not self._free:
+            size = len(self.blocks)
+            self._grow(2 * size)
+            self._free += range(2 * size - 1, size - 1, -1)
+        slot = self._free.pop()
+        self.blocks[slot] = block
+        self.held += 1
+        self._aligned += slot == block
+        return slot
+
+    def give_back(self, slot: int) -> None:
+        """Free a slot."""
+        self._aligned -= slot == int(self.blocks[slot])
+        self.blocks[slot] = -1
+        self.held -= 1
+        self._free.append(slot)
+
+    def by_block(self, numbers: NDArray[Number], size: int) -> NDArray[Number]:
+        """Arrange one number per slot by block; 0 where a block has no slot. Do not change it.
+
+        `size`: how many blocks there are.
+        """
+        if self._aligned == size:  # what every block has is usually in order
+            return numbers[:size]
+        found: NDArray[Number] = np.zeros(size + 1, dtype=numbers.dtype)
+        found[self.blocks] = numbers
+        return found[:-1]
+
+    def _grow(self, size: int) -> None:
+        self.blocks = grown(self.blocks, size, -1)
+
+
+class Uses(Register):
+    """How many rows of each block are of one kind: they have a trait, or are in an aggregate."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+
+    def _grow(self, size: int) -> None:
+        super()._grow(size)
+        self.rows = grown(self.rows, size, 0)
+
+
+class Gauge(Register):
+    """What the blocks have of one resource class.
+
+    Fullness is the part of its capacity that a tree has used. `most` and the fullest and emptiest
+    are bounds: exact where the block is not marked, never too tight.
+    """
+
+    __slots__ = (
+        "_columns",
+        "at_least",
+        "at_least_at",
+        "emptiest",
+        "emptiest_at",
+        "fell",
+        "fell_at",
+        "fullest",
+        "fullest_at",
+        "loose",
+        "most",
+        "most_at",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        """The largest amount that any row gives in one piece."""
+        self.at_least: NDArray[np.int32] = np.zeros((BUCKETS, 1), dtype=np.int32)
+        """By bucket: how many rows give something of this bucket or a higher one. Exact."""
+        self.fullest: NDArray[np.float64] = np.full((BUCKETS, 1), -np.inf)
+        """By bucket: how full the fullest tree is with a row of this bucket or a higher one."""
+        self.emptiest: NDArray[np.float64] = np.full((BUCKETS, 1), np.inf)
+        """By bucket: how full the emptiest such tree is."""
+        self.fell: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        """Where `most` may be too high."""
+        self.loose: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        """Where the fullest or the emptiest may be too far out."""
+        self._columns: list[Tightened | None] = [None]
+        self._look()
+
+    def enter(self, block: int, column: Tightened) -> int:
+        """Return a slot for a block's column, which has no inventories yet."""
+        slot = self.take(block)
+        self._columns[slot] = column
+        return slot
+
+    def leave(self, slot: int) -> None:
+        """Forget a column, which has no inventories any more."""
+        self.give_back(slot)
+        self._columns[slot] = None
+        self.most[slot] = 0
+        self.at_least[:, slot] = 0
+        self.fullest[:, slot] = -np.inf
+        self.emptiest[:, slot] = np.inf
+        self.fell[slot] = self.loose[slot] = False
+
+    def move(self, slot: int, old: Reading, new: Reading, alone: bool) -> None:
+        """Follow the change of one row. `alone`: the row is a whole tree.
+
+        Of rows in larger trees the caller says more, by `stretch` or `unbound`.
+        """
+        old_most, old_bucket, old_full = old
+        new_most, new_bucket, new_full = new
+        if new_bucket != old_bucket:
+            self._count(slot, old_bucket, new_bucket)
+        most = self.most_at[slot]
+        if new_most > most:
+            self.most_at[slot] = new_most
+        elif old_most == most and new_most < most:
+            self.fell_at[slot] = True
+        if not alone:
+            self.loose[slot] = True
+            return
+        if old_bucket >= 0:
+            sank = new_bucket < old_bucket
+            if (
+                (sank or new_full < old_full) and old_full >= self.fullest_at[old_bucket, slot]
+            ) or ((sank or new_full > old_full) and old_full <= self.emptiest_at[old_bucket, slot]):
+                self.loose[slot] = True
+        if new_bucket >= 0:
+            self.stretch(slot, new_bucket, new_full)
+
+    def stretch(self, slot: int, highest: int, full: float) -> None:
+        """Note the fullness of a tree whose rows reach up to a bucket."""
+        fullest, emptiest = self.fullest_at, self.emptiest_at
+        at = highest
+        # Towards the lower buckets the bounds only get wider, so the first that holds ends it.
+        while at >= 0 and fullest[at, slot] < full:
+            fullest[at, slot] = full
+            at -= 1
+        at = highest
+        while at >= 0 and emptiest[at, slot] > full:
+            emptiest[at, slot] = full
+            at -= 1
+
+    def unbound(self, slot: int) -> None:
+        """Note that the fullness of some tree has become anything."""
+        self.loose[slot] = True
+        if self.fullest_at[BUCKETS - 1, slot] != np.inf:
+            self.fullest[:, slot] = np.inf
+            self.emptiest[:, slot] = -np.inf
+
+    def settle(self, slot: int, room: NDArray[np.int8]) -> None:
+        """Derive everything anew for a block, given the bucket of each row."""
+        counts = np.bincount(room[room >= 0], minlength=BUCKETS)
+        self.at_least[:, slot] = counts[::-1].cumsum()[::-1]
+        self._tighten_most(slot)
+        self.tighten(slot)
+
+    def tighten(self, slot: int) -> None:
+        """Make the fullest and the emptiest of a block exact."""
+        column = self._columns[slot]
+        assert column is not None
+        self.fullest[:, slot], self.emptiest[:, slot] = column.extremes()
+        self.loose[slot] = False
+
+    def rows_with(self, amount: int, size: int) -> Counts:
+        """Return how many rows of each block may give an amount in one piece: never too few.
+
+        `size`: how many blocks there are.
+        """
+        at = bucket(amount)
+        rows, able = self.at_least[at], self.most >= amount
+        if at + 1 < BUCKETS:
+            # Only where no row reaches the next bucket it matters how high the highest really is.
+            unsure = able > self.at_least[at + 1]
+            unsure &= self.fell
+            if unsure.any():
+                for slot in unsure.nonzero()[0].tolist():
+                    self._tighten_most(slot)
+                able = self.most >= amount
+        return self.by_block(rows * able, size)
+
+    def bounds(self, amount: int, size: int, highest: bool) -> NDArray[np.float64]:
+        """Bound the fullness of the trees of each block of which a row may give an amount.
+
+        An amount of 0: of all trees that have the class. Blocks without such a tree have 0.
+        """
+        at = bucket(amount)
+        if highest:
+            return self.by_block(np.maximum(self.fullest[at], 0.0), size)
+        lowest = self.emptiest[at]
+        return self.by_block(np.where(np.isfinite(lowest), lowest, 0.0), size)
+
+    def bound(self, slot: int, amount: int, highest: bool) -> float:
+        """As `bounds`, of one block."""
+        found: float = (self.fullest_at if highest else self.emptiest_at)[bucket(amount), slot]
+        if highest:
+            return max(found, 0.0)
+        return found if isfinite(found) else 0.0
+
+    def _tighten_most(self, slot: int) -> None:
+        column = self._columns[slot]
+        assert column is not None
+        self.most[slot] = column.largest_piece()
+        self.fell[slot] = False
+
+    def _count(self, slot: int, old: int, new: int) -> None:
+        low, high, step = (old + 1, new + 1, 1) if new > old else (new + 1, old + 1, -1)
+        if high - low > _FEW:
+            self.at_least[low:high, slot] += step
+            return
+        at_least = self.at_least_at
+        for at in range(low, high):
+            at_least[at, slot] += step
+
+    def _grow(self, size: int) -> None:
+        super()._grow(size)
+        self.most = grown(self.most, size, 0)
+        self.at_least = grown(self.at_least, size, 0)
+        self.fullest = grown(self.fullest, size, -np.inf)
+        self.emptiest = grown(self.emptiest, size, np.inf)
+        self.fell = grown(self.fell, size, False)
+        self.loose = grown(self.loose, size, False)
+        self._columns += [None] * (size - len(self._columns))
+        self._look()
+
+    def _look(self) -> None:
+        self.most_at = cells(self.most)
+        self.at_least_at = cells(self.at_least)
+        self.fell_at = cells(self.fell)
+        self.fullest_at = cells(self.fullest)
+        self.emptiest_at = cells(self.emptiest)
+
+
+class Summaries:
+    """The summaries of all blocks of a fleet."""
+
+    __slots__ = ("aggregates", "classes", "rows", "traits")
+
+    def __init__(self) -> None:
+        self.rows = Uses()
+        """How many rows of each block are in use; a block's slot has its number."""
+        self.classes: dict[str, Gauge] = {}
+        self.traits: dict[str, Uses] = {}
+        self.aggregates: dict[str, Uses] = {}
+
+    @property
+    def size(self) -> int:
+        """How many blocks there are."""
+        return self.rows.held
+
+    def rows_with(self, name: str, amount: int) -> Counts | None:
+        """Return how many rows of each block may give an amount of a class. None: no row."""
+        gauge = self.classes.get(name)
+        return None if gauge is None else gauge.rows_with(amount, self.size)
+
+    def rows_named(self, uses: dict[str, Uses], names: Iterable[str]) -> Counts:
+        """Return how many rows of each block may have at least one of the names."""
+        counts = np.zeros(self.size, dtype=np.int64)
+        for name in names:
+            if name in uses:
+                counts += uses[name].by_block(uses[name].rows, self.size)
+        return counts
+
+
+def grown(old: NDArray[Number], size: int, fill: object) -> NDArray[Number]:
+    """Return a longer copy of an array, along its last axis."""
+    new: NDArray[Number] = np.full((*old.shape[:-1], size), fill, dtype=old.dtype)
+    new[..., : old.shape[-1]] = old
+    return new
+
+
+def cells(array: NDArray[Any]) -> Any:
+    """Return the same numbers for reading and writing single ones: several times quicker."""
+    return array.data
