@@ -1,14 +1,22 @@
 """What a claim may choose from: the candidates there are, in the order that was asked for."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
 
-from moorage.core.ledger.model import Inventory
-from moorage.core.ledger.requests import CandidateQuery, Group, Order, Preference
-from moorage.core.ledger.search import candidates, preferred
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import SHARING_TRAIT, Inventory
+from moorage.core.ledger.requests import Candidate, CandidateQuery, Group, Order, Preference
+from moorage.core.ledger.search import Fleet, candidates, choosing, preferred
+from moorage.core.ledger.search.anchors import Search
+from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.preference import Rows
 from tests.core.search import world
 from tests.core.search.builder import Builder
+from tests.core.search.naive import Records, naive_candidates
 
 PREFERENCES: tuple[Preference, ...] = ("random", "pack", "spread")
 
@@ -100,3 +108,172 @@ def test_a_search_given_up_says_so() -> None:
     query = CandidateQuery(groups, same_subtree=(frozenset({"_0", "_1"}),))
     answer = preferred(builder.fleet, query, Order(), 5, steps_max=3)
     assert answer.candidates == [] and not answer.exhausted
+
+
+def fullness(records: Records, root: ProviderId, classes: set[str]) -> float:
+    """Return how full a tree is, class by class, from nothing but the records."""
+    total = 0.0
+    for name in sorted(classes):
+        used = capacity = 0.0
+        for record in records.values():
+            if record.provider.root == root and name in record.inventories:
+                held = record.inventories[name]
+                used += held.used
+                capacity += (held.total - held.reserved) * held.allocation_ratio
+        total += used / max(capacity, 1.0)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_order_is_exact_in_few_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to `BLOCKS_MAX` blocks the trees come strictly by fullness, as brute force has them."""
+    opened: list[ProviderId] = []
+    opens = Search.open
+
+    def noted(self: Search, block: Block, anchor: int) -> Iterator[Candidate]:
+        opened.append(block.record(anchor).provider.uuid)
+        return opens(self, block, anchor)
+
+    monkeypatch.setattr(Search, "open", noted)
+    compared = 0
+    for number in range(40):
+        random = Random(f"exact/{seed}/{number}")
+        records = world.some_fleet(random, random.randint(2, 16))
+        fleet = world.fleet_of(records, random.choice((1, 2, 4)))
+        assert len(fleet.blocks) <= choosing.BLOCKS_MAX
+        query = world.some_query(random, len(records))
+        classes = {name for group in query.groups for name in group.resources}
+        # Sharing providers give to trees that are not theirs: then a candidate does not tell whose.
+        sharing = any(SHARING_TRAIT in record.tags.traits for record in records.values())
+        roots = {
+            records[next(iter(each))[0]].provider.root
+            for each, _ in naive_candidates(records, query)
+        }
+        for preference, sign in (("pack", -1.0), ("spread", 1.0)):
+            opened.clear()
+            preferred(fleet, query, Order(preference), 1_000)  # type: ignore[arg-type] # one of the two
+            told = [sign * fullness(records, root, classes) for root in opened]
+            where = f"exact/{seed}/{number}: {query}"
+            assert told == pytest.approx(sorted(told)), where
+            assert len(set(opened)) == len(opened), where
+            assert sharing or roots <= set(opened), where
+        compared += len(opened) > 1
+    assert compared > 3
+
+
+def racks(hosts: int, used: Callable[[int], int], block_rows: int = 8) -> Fleet:
+    """Return hosts of 100 units of two classes, of each of which so much is used."""
+    changes = Changes()
+    for number in range(hosts):
+        provider = world.lone(number).provider
+        changes.providers[provider.uuid] = provider
+        for name in ("VCPU", "DISK_GB"):
+            changes.inventories[provider.uuid, name] = Inventory(100, used=used(number))
+    fleet = world.empty_fleet(block_rows)
+    fleet.apply(changes)
+    assert len(fleet.blocks) > 4 * choosing.BLOCKS_MAX
+    return fleet
+
+
+def looked_into(monkeypatch: pytest.MonkeyPatch) -> list[Block]:
+    """Return a list of the blocks that are looked into from now on."""
+    seen: list[Block] = []
+    sieve = Search.anchor_rows
+
+    def noted(self: Search, block: Block) -> Rows:
+        seen.append(block)
+        return sieve(self, block)
+
+    monkeypatch.setattr(Search, "anchor_rows", noted)
+    return seen
+
+
+FOUR = CandidateQuery((Group("", {"VCPU": 4, "DISK_GB": 4}),))
+
+
+def test_packing_finds_the_one_host_that_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among full hosts with a little left, and empty ones, the begun one is found by the bounds."""
+    fleet = racks(1_000, lambda number: 98 if number < 600 else 40 * (number == 777))
+    seen = looked_into(monkeypatch)
+    for preference, first in (("pack", 777), ("spread", 600)):
+        seen.clear()
+        found = preferred(fleet, FOUR, Order(preference), 1).candidates  # type: ignore[arg-type] # one of the two
+        assert [*found[0].allocations] == [world.uuid_of(first)]
+        assert len(seen) == 1
+    # It is filled: the bounds of its block fall when they are met again.
+    uuid = world.uuid_of(777)
+    full = {(uuid, name): Inventory(100, used=99) for name in ("VCPU", "DISK_GB")}
+    fleet.apply(Changes(inventories=full))
+    assert [*preferred(fleet, FOUR, Order("pack"), 1).candidates[0].allocations] != [uuid]
+    assert fleet.differences(fleet) == []
+
+
+@pytest.mark.parametrize("preference", PREFERENCES)
+def test_few_blocks_are_looked_into(
+    preference: Preference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where bounds tell nothing, and where one host in 100 fits, it is so many and no more."""
+    random = Random("few")
+    seen = looked_into(monkeypatch)
+    for fleet in (
+        racks(2_000, lambda number: random.randint(0, 95)),
+        racks(2_000, lambda number: 50 if number % 100 == 7 else 99),
+    ):
+        for wanted in (1, 10):
+            seen.clear()
+            answer = preferred(fleet, FOUR, Order(preference, wanted), wanted)
+            assert answer.candidates
+            assert len(seen) == len(set(seen)) <= choosing.BLOCKS_MAX + wanted
+
+
+@pytest.mark.parametrize("preference", PREFERENCES)
+def test_what_only_one_host_can_serve_is_found(preference: Preference) -> None:
+    """However misleading the summaries are, the answer is empty only if nothing fits."""
+    changes = Changes()
+    for number in range(1_000):
+        provider = world.lone(number).provider
+        changes.providers[provider.uuid] = provider
+        for name, full in (("VCPU", number % 2), ("DISK_GB", 1 - number % 2)):
+            used = 100 * full if number != 555 else 0
+            changes.inventories[provider.uuid, name] = Inventory(100, used=used)
+    fleet = world.empty_fleet(block_rows=8)
+    fleet.apply(changes)
+    found = preferred(fleet, FOUR, Order(preference, 3), 5)
+    assert [[*each.allocations] for each in found.candidates] == [[world.uuid_of(555)]]
+    assert preferred(fleet, FOUR, Order(preference, 3), 5) == found
+
+
+def test_by_chance_every_host_is_as_likely() -> None:
+    """Hosts in blocks with few that fit are the first as often as those in blocks with many."""
+    fitting = {number for number in range(800) if number < 64 or number % 25 == 3}
+    fleet = racks(800, lambda number: 10 if number in fitting else 98)
+    rounds = 40 * len(fitting)
+    firsts = Counter(
+        next(iter(preferred(fleet, FOUR, Order("random", seed), 1).candidates[0].allocations))
+        for seed in range(rounds)
+    )
+    assert firsts.keys() == {world.uuid_of(number) for number in fitting}
+    expected = rounds / len(fitting)
+    deviation = sum((count - expected) ** 2 / expected for count in firsts.values())
+    # Chi square has a mean of n - 1 and a deviation of sqrt(2 (n - 1)).
+    freedom = len(fitting) - 1
+    assert deviation < freedom + 4 * (2 * freedom) ** 0.5
+    # The control: a choice of the block before the host is nowhere near that.
+    by_block = Counter(
+        Random(seed).choice([n for n in fitting if n // 7 == block])
+        for seed in range(rounds)
+        for block in [Random(-seed - 1).choice(sorted({n // 7 for n in fitting}))]
+    )
+    crowded = sum((count - expected) ** 2 / expected for count in by_block.values())
+    assert crowded > freedom + 40 * (2 * freedom) ** 0.5
+
+
+def test_a_batch_is_spread_over_several_blocks() -> None:
+    """The candidates of a large batch by chance are all different and come from several blocks."""
+    fleet = racks(2_000, lambda number: 0, block_rows=25)
+    found = preferred(fleet, FOUR, Order("random", 7), 136).candidates
+    hosts = [next(iter(each.allocations)) for each in found]
+    assert len(set(hosts)) == 136
+    blocks = Counter(fleet.places[uuid][0].number for uuid in hosts)
+    assert len(blocks) >= choosing.BLOCKS_WANTED
+    assert max(blocks.values()) <= 2 * 136 // choosing.BLOCKS_WANTED

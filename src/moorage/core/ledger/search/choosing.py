@@ -1,18 +1,42 @@
-"""The choice for a claim: a few candidates, those of the preferred trees first."""
+"""The choice for a claim: a few candidates, those of the preferred trees first.
 
+Few blocks are looked into, however many there are: by chance as many as it takes, otherwise those
+first whose bounds promise most.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
 from itertools import islice
 
 import numpy as np
 
 from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Order
 from moorage.core.ledger.search.anchors import Search
+from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.preference import Scorer, best_first
+from moorage.core.ledger.search.preference import Rows, Scorer, best_first
+from moorage.core.ledger.search.summaries import Counts
 from moorage.core.limits import CANDIDATE_STEPS_MAX
 
 TREE_CANDIDATES_MAX = 4
 """Candidates of one tree among those that a claim may choose from."""
+
+BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 4
+"""So many blocks candidates by chance are spread over, or as many that each gives so many."""
+
+BLOCKS_MAX = 16
+"""Blocks that are looked into for one question if there are anchors enough in them, otherwise one
+more for each candidate wanted. Even more only as long as nothing is found."""
+
+TIGHTENED_MAX = 64
+"""Blocks whose bounds are worked out anew for one question, so that it does not pay for all that
+has changed; the next question goes on. Of others their wider bounds are believed."""
+
+DRAWS_MAX = 16
+"""Draws by chance for each candidate wanted, before the remaining are taken as they come."""
+
+Anchor = tuple[Block, int]
 
 
 def preferred(
@@ -26,27 +50,157 @@ def preferred(
 
     Of one tree at most `TREE_CANDIDATES_MAX` are given, because whoever takes one of them often
     takes from the others as well. The answer is empty only if there is no candidate at all, or
-    not `exhausted`. The query's own limit has no influence.
+    not `exhausted`; it may have fewer than wanted if there are more in blocks beyond `BLOCKS_MAX`.
+    The query's own limit has no influence.
+
+    By chance every anchor is the first with the same likelihood, unless nearly all rows that the
+    summaries allow for turn out not to fit. Otherwise the order is exact in fleets of up to
+    `BLOCKS_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
+    elsewhere it is that of the blocks with the best bounds.
     """
     search = Search(fleet, query, Budget(steps_max))
-    found = _run(fleet, search, order, wanted) if search.begin() else []
+    found = _Choice(fleet, search, order, wanted).run() if search.begin() else []
     return CandidateAnswer(found, [], search.budget.complete)
 
 
-def _run(fleet: Fleet, search: Search, order: Order, wanted: int) -> list[Candidate]:
-    """Open the anchors of all blocks, the preferred ones first."""
-    scorer = Scorer(order, {name for term in search.terms for name in term.resources})
-    places = [(block, search.anchor_rows(block)) for block in fleet.blocks]
-    places = [(block, rows) for block, rows in places if len(rows)]
-    if not places:
-        return []
-    rows = np.concatenate([rows for _, rows in places])
-    owners = np.repeat(np.arange(len(places)), [len(rows) for _, rows in places])
-    scores = np.concatenate([scorer.scores(block, rows) for block, rows in places])
-    found: list[Candidate] = []
-    for place in best_first(scores, wanted):
-        opened = search.open(places[owners[place]][0], int(rows[place]))
-        found += islice(opened, min(TREE_CANDIDATES_MAX, wanted - len(found)))
-        if len(found) == wanted or search.budget.over:
-            break
-    return found
+class _Choice:
+    """Which anchors are tried for one question, one after another."""
+
+    def __init__(self, fleet: Fleet, search: Search, order: Order, wanted: int) -> None:
+        self._fleet = fleet
+        self._search = search
+        self._order = order
+        self._wanted = wanted
+        self._found: list[Candidate] = []
+        self._opened: dict[int, Rows] = {}
+        """The anchors of the blocks that were looked into."""
+        self._seen = 0
+        """How many there are in all."""
+
+    def run(self) -> list[Candidate]:
+        """Open anchors until there are as many candidates as wanted."""
+        for block, row in self._anchors():
+            most = min(TREE_CANDIDATES_MAX, self._wanted - len(self._found))
+            self._found += islice(self._search.open(block, row), most)
+            if len(self._found) == self._wanted or self._search.budget.over:
+                break
+        return self._found
+
+    def _anchors(self) -> Iterator[Anchor]:
+        most = self._search.prospects()
+        if not most.any():
+            return iter(())
+        return self._by_chance(most) if self._order.preference == "random" else self._best(most)
+
+    def _rows(self, number: int) -> Rows:
+        """Look into a block, once."""
+        rows = self._opened.get(number)
+        if rows is None:
+            rows = self._search.anchor_rows(self._fleet.blocks[number])
+            self._opened[number] = rows
+            self._seen += len(rows)
+        return rows
+
+    def _is_enough(self) -> bool:
+        """Were as many blocks looked into as one question may ask for?"""
+        more = 0 if self._seen >= self._wanted else self._wanted
+        return len(self._opened) >= BLOCKS_MAX + more
+
+    def _by_chance(self, most: Counts) -> Iterator[Anchor]:
+        """Draw rows that may be anchors; those that are none count for nothing.
+
+        So every anchor is equally likely, however many there are in its block.
+        """
+        chance = np.random.Generator(np.random.PCG64(self._order.seed))
+        numbers = _numbers(chance)
+        ends = most.cumsum()
+        total = int(ends[-1])
+        blocks_wanted = min(BLOCKS_WANTED, -(-self._wanted // BLOCK_CANDIDATES))
+        together = -(-self._wanted // blocks_wanted)
+        tried: dict[int, set[int]] = {}
+        for _ in range(DRAWS_MAX * self._wanted):
+            draw = int(next(numbers) * total)
+            number = int(ends.searchsorted(draw, side="right"))
+            if number not in self._opened and self._is_enough():
+                break
+            rows = self._rows(number)
+            place = int(ends[number]) - 1 - draw
+            if place >= len(rows):
+                continue
+            mine = tried.setdefault(number, set())
+            # Neighbours come along, so that a batch does not look into a block for each claim.
+            others = [int(next(numbers) * len(rows)) for _ in range(together - 1)]
+            for at in (place, *others):
+                if at not in mine:
+                    mine.add(at)
+                    yield self._fleet.blocks[number], int(rows[at])
+        yield from self._remaining(most, chance, tried)
+
+    def _remaining(
+        self, most: Counts, chance: np.random.Generator, tried: dict[int, set[int]]
+    ) -> Iterator[Anchor]:
+        """Yield what was not drawn: of blocks that were looked into, then of others."""
+        left = [
+            (number, row)
+            for number, rows in self._opened.items()
+            for at, row in enumerate(rows.tolist())
+            if at not in tried.get(number, ())
+        ]
+        for place in chance.permutation(len(left)).tolist():
+            number, row = left[place]
+            yield self._fleet.blocks[number], row
+        for number in chance.permutation(np.flatnonzero(most)).tolist():
+            if number in self._opened:
+                continue
+            if self._found and self._is_enough():
+                return
+            for row in chance.permutation(self._rows(number)).tolist():
+                yield self._fleet.blocks[number], row
+
+    def _best(self, most: Counts) -> Iterator[Anchor]:
+        """Yield the anchors with the lowest scores first, looking into blocks by their bounds."""
+        search = self._search
+        roaming = {name for number in search.abroad() for name in search.terms[number].resources}
+        scorer = Scorer(self._order, self._fleet.summaries, search.terms, roaming)
+        bounds = np.where(most > 0, scorer.bounds(), np.inf)
+        waiting: list[tuple[float, int, int, Iterator[tuple[float, int]]]] = []
+        tightened = 0
+        while True:
+            # Of equals the lowest number is the first.
+            number = int(bounds.argmin())
+            bound = bounds[number]
+            if waiting and ((bound, number) > waiting[0][:2] or self._is_enough()):
+                _, at, row, rest = heappop(waiting)
+                _wait(waiting, at, rest)
+                yield self._fleet.blocks[at], row
+            elif bound == np.inf or (self._found and self._is_enough()):
+                return
+            elif tightened < TIGHTENED_MAX and scorer.tightened(self._fleet.blocks[number]):
+                tightened += 1
+                bounds[number] = scorer.bound(self._fleet.blocks[number])
+            else:
+                bounds[number] = np.inf
+                block, rows = self._fleet.blocks[number], self._rows(number)
+                _wait(waiting, number, self._ordered(scorer, block, rows))
+
+    def _ordered(self, scorer: Scorer, block: Block, rows: Rows) -> Iterator[tuple[float, int]]:
+        scores = scorer.scores(block, rows)
+        for place in best_first(scores):
+            yield float(scores[place]), int(rows[place])
+
+
+def _numbers(chance: np.random.Generator) -> Iterator[float]:
+    """Yield numbers from 0 up to 1 for ever."""
+    while True:
+        yield from chance.random(64).tolist()
+
+
+def _wait(
+    waiting: list[tuple[float, int, int, Iterator[tuple[float, int]]]],
+    number: int,
+    rest: Iterator[tuple[float, int]],
+) -> None:
+    """Let the best anchor that is left of a block wait for its turn."""
+    first = next(rest, None)
+    if first is not None:
+        heappush(waiting, (first[0], number, first[1], rest))

@@ -217,13 +217,13 @@ class Column:
         """Return how many units are left in each row; below zero when it is over capacity."""
         return self.capacity - self.used
 
-    def fullness(self, roots: NDArray[np.intp]) -> Fullness:
-        """Return how full the trees of some roots are."""
+    def fullness(self) -> Fullness:
+        """Return how full the trees are, in the rows of their roots. Do not change it."""
         if not self._trees.is_forest:
-            return self.full[roots]
+            return self.full
         root, size = self._trees.root, len(self.used)
-        used = np.bincount(root, self.used, size)[roots]
-        whole = np.bincount(root, self.capacity, size)[roots]
+        used = np.bincount(root, self.used, size)
+        whole = np.bincount(root, self.capacity, size)
         part: Fullness = used / np.maximum(whole, 1.0)  # as `divisor`
         return part
 
@@ -236,6 +236,10 @@ class Column:
         """Make the bounds of fullness exact."""
         self._gauge.tighten(self._slot)
 
+    def bound(self, amount: int, highest: bool) -> float:
+        """Bound the fullness of the trees of which a row may give an amount, see `Gauge.bounds`."""
+        return self._gauge.bound(self._slot, amount, highest)
+
     def largest_piece(self) -> int:
         """Return the largest amount that any row gives in one piece."""
         return int(self.largest.max())
@@ -247,7 +251,7 @@ class Column:
             reach = np.full(len(reach), NONE, dtype=np.int8)
             np.maximum.at(reach, self._trees.root, self.bucket)
         trees = np.flatnonzero(reach >= 0)
-        full, at = self.fullness(trees), reach[trees]
+        full, at = self.fullness()[trees], reach[trees]
         highest, lowest = np.full(BUCKETS, -np.inf), np.full(BUCKETS, np.inf)
         np.maximum.at(highest, at, full)
         np.minimum.at(lowest, at, full)

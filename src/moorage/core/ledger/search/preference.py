@@ -1,58 +1,106 @@
-"""Which trees a claim prefers: whole columns are scored, and the best come first."""
+"""Which trees a claim prefers, and which blocks may hold them.
 
-from collections.abc import Iterator
+Fullness is what a preference goes by. It is worked out for the anchors of a block that is looked
+into; of all other blocks the summaries know between which bounds it lies.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.core.ledger.requests import Order
 from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.summaries import Summaries
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
-"""One number per anchor; the lowest is preferred."""
+"""One number per anchor, or per block; the lowest is preferred."""
+
+
+FEW_BEST = 16
+"""Scores that are put in order before all the others are."""
 
 
 class Scorer:
-    """Scores the anchors of one query, block by block."""
+    """Scores anchors by fullness, and bounds the scores of whole blocks."""
 
-    def __init__(self, order: Order, classes: set[str]) -> None:
-        self._order = order
-        self._classes = sorted(classes)
-        self._chance = np.random.Generator(np.random.PCG64(order.seed))
+    def __init__(
+        self, order: Order, summaries: Summaries, terms: Sequence[Term], roaming: set[str]
+    ) -> None:
+        """Prepare the scores of one query.
+
+        `roaming`: the classes that sharing providers can serve for other trees.
+        """
+        self._packs = order.preference == "pack"
+        self._summaries = summaries
+        # A tree reaches the largest amount that is asked of a class in one piece, unless somebody
+        # else may serve it. Sums of floats depend on their order: it is the same everywhere.
+        reached: dict[str, int] = {}
+        for term in terms:
+            for name, amount in term.resources.items():
+                reached[name] = max(reached.get(name, 0), amount)
+        self._reached = {name: 0 if name in roaming else reached[name] for name in sorted(reached)}
+        self._roaming = roaming
 
     def scores(self, block: Block, anchors: Rows) -> Scores:
         """Return the scores of some anchors of a block."""
-        if self._order.preference == "random":
-            return self._chance.random(len(anchors))
-        full = np.zeros(len(anchors))
-        for name in self._classes:
-            full += _fullness(block, name, anchors)
-        return full if self._order.preference == "spread" else -full
+        full: Scores | None = None
+        for name in self._reached:
+            column = block.columns.get(name)
+            if column is not None:
+                # For all rows: to pick some of each column would take longer.
+                full = column.fullness() if full is None else full + column.fullness()
+        if full is None:
+            return np.zeros(len(anchors))
+        picked = full.take(anchors)
+        return -picked if self._packs else picked
+
+    def bounds(self) -> Scores:
+        """Return for each block a score that no anchor in it comes below."""
+        size = self._summaries.size
+        full = np.zeros(size)
+        for name, amount in self._reached.items():
+            gauge = self._summaries.classes.get(name)
+            if gauge is None:
+                continue
+            bound = gauge.bounds(amount, size, self._packs)
+            # Where the class comes from abroad the tree may have none of it.
+            if self._packs or name not in self._roaming:
+                full += bound
+        return -full if self._packs else full
+
+    def tightened(self, block: Block) -> bool:
+        """Make the bound of one block exact, class by class; False: it is so already."""
+        columns = (block.columns.get(name) for name in self._reached)
+        loose = [column for column in columns if column is not None and column.is_loose]
+        for column in loose:
+            column.tighten()
+        return bool(loose)
+
+    def bound(self, block: Block) -> float:
+        """Return the bound of one block: the same sum."""
+        full = 0.0
+        for name, amount in self._reached.items():
+            column = block.columns.get(name)
+            if column is not None and (self._packs or name not in self._roaming):
+                full += column.bound(amount, self._packs)
+        return -full if self._packs else full
 
 
-def best_first(scores: Scores, likely: int) -> Iterator[int]:
-    """Yield the places of the scores from the lowest on; the first `likely` ones are quick."""
-    if len(scores) <= likely:
-        yield from np.argsort(scores, kind="stable").tolist()
+def best_first(scores: Scores) -> Iterator[int]:
+    """Yield the places of the scores from the lowest on, among equals in their order."""
+    if not len(scores):
         return
-    parted = np.argpartition(scores, likely)
-    for part in (parted[:likely], parted[likely:]):
-        # Among equals the first row is the first, as it would be in a stable sort of all.
-        part.sort()
-        yield from part[np.argsort(scores[part], kind="stable")].tolist()
-
-
-def _fullness(block: Block, name: str, anchors: Rows) -> Scores:
-    """Return the part of a class's capacity that is used, by tree: 0 empty, 1 full."""
-    column = block.columns.get(name)
-    if column is None:
-        return np.zeros(len(anchors))
-    used: Scores = column.used.astype(np.float64)
-    capacity: Scores = column.capacities()
-    if block.trees.is_forest:
-        root = block.trees.root
-        used = np.bincount(root, used, block.size).astype(np.float64, copy=False)
-        capacity = np.bincount(root, capacity, block.size).astype(np.float64, copy=False)
-    part: Scores = used[anchors] / np.maximum(capacity[anchors], 1.0)
-    return part
+    # Of most blocks no more is needed than the first, or a few.
+    first = int(scores.argmin())
+    yield first
+    few = np.ones(len(scores), dtype=np.bool_)
+    if len(scores) > FEW_BEST:
+        few = scores <= np.partition(scores, FEW_BEST)[FEW_BEST]
+    for part in (few, ~few):
+        places = part.nonzero()[0]
+        for place in places[scores[places].argsort(kind="stable")].tolist():
+            if place != first:
+                yield place
