@@ -91,7 +91,7 @@ def transactions(source: Source) -> Iterator[str]:
 def statements_named(source: Source) -> Iterator[str]:
     """The names of the SQL blocks that a file of the store asks for."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _last_word(node.func) in ("Query", "Write"):
+        if isinstance(node, ast.Call) and _last_word(node.func) in ("Query", "Write", "Stream"):
             match node.args:
                 case [ast.Constant(value=str(name)), *_]:
                     yield name

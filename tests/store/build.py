@@ -13,14 +13,33 @@ from moorage.core.ledger import allocations, inventory, providers, tags, vocabul
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.model import NO_TAGS, Described
 from moorage.store import ledger
-from moorage.store.api import Engine
+from moorage.store.api import Engine, Plan
 
 CLASSES = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 TRAITS = frozenset({"HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"})
 NOW = Instant(1_700_000_000_000_000)
 
 Decision = Callable[[Facts, Instant], Changes]
+
+
+def everything_load() -> Plan[tuple[int, int, Changes]]:
+    """Load (epoch, revision, all that an index holds) as changes; to be read aside."""
+    changes = Changes()
+
+    def taken(providers: list[Described]) -> None:
+        for provider, inventories, held in providers:
+            changes.providers[provider.uuid] = provider
+            for name, offered in inventories.items():
+                changes.inventories[provider.uuid, name] = offered
+            if held is not NO_TAGS:
+                changes.tags[provider.uuid] = held
+
+    snapshot = yield from ledger.snapshot_read(taken)
+    changes.classes.update(snapshot.classes)
+    changes.traits.update(snapshot.traits)
+    return snapshot.epoch, snapshot.revision, changes
 
 
 def provider_id(n: int) -> ProviderId:

@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moorage.store import check, ledger
+from moorage.store import check
 from moorage.store.api import Engine, Locked, Unusable
 from moorage.store.open import open_engine, restore
-from tests.store.build import CLASSES, TRAITS, digest, provider_new, run, stream
+from tests.store.build import CLASSES, TRAITS, digest, everything_load, provider_new, run, stream
 
 
 def filled(path: Path, batches: int, seed: int = 20) -> str:
@@ -40,7 +40,7 @@ def epoch(url: str) -> int:
 
     async def load() -> int:
         engine = open_engine(url)
-        found = await engine.read(ledger.snapshot_load())
+        found = await engine.read_aside(everything_load())
         assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
         await engine.close()
         return found[0]

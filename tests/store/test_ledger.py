@@ -18,6 +18,7 @@ from tests.store.build import (
     Batch,
     aggregate_id,
     consumer_id,
+    everything_load,
     facts_of,
     held,
     provider_gone,
@@ -142,7 +143,7 @@ def test_a_provider_goes_with_all_it_has(engine: Engine) -> None:
         assert facts.tags_of(A).traits == frozenset()
         assert facts.providers[A].created_at == NOW + 1
         await run(engine, provider_gone(0))
-        _, _, left = await engine.read(ledger.snapshot_load())
+        _, _, left = await engine.read_aside(everything_load())
         assert not left
 
     asyncio.run(scenario())
@@ -208,11 +209,11 @@ def test_guards(engine: Engine, what: str) -> None:
         changes = Changes(providers={A: facts.providers[A]} if what == "provider" else {})
         if what == "consumer":
             changes.consumers[consumer_id(1)] = None
-        before = await engine.read(ledger.snapshot_load())
+        before = await engine.read_aside(everything_load())
         with pytest.raises(Conflict):
             async with engine.transaction() as transaction:
                 await transaction.run(ledger.changes_save(old, changes, NOW))
-        assert await engine.read(ledger.snapshot_load()) == before
+        assert await engine.read_aside(everything_load()) == before
 
     asyncio.run(scenario())
 
@@ -239,7 +240,7 @@ def test_a_transaction_that_is_left_keeps_nothing(engine: Engine) -> None:
                 nothing = ledger.before_of(Facts(CLASSES, TRAITS))
                 await transaction.run(ledger.changes_save(nothing, new, NOW))
                 raise KeyError
-        assert (await engine.read(ledger.snapshot_load()))[1] == 0
+        assert (await engine.read_aside(everything_load()))[1] == 0
         assert await run(engine, provider_new(0)) == 1
 
     asyncio.run(scenario())
@@ -277,7 +278,7 @@ def test_followers_reach_the_same_state(engine: Engine) -> None:
                 at = revision
             place = tail.place
         assert at == tail.revision
-        epoch, revision, now = await engine.read_aside(ledger.snapshot_load())
+        epoch, revision, now = await engine.read_aside(everything_load())
         assert (epoch, revision) == (1, 42)
         assert followed.providers == now.providers
         assert {
@@ -321,7 +322,7 @@ def test_wipe(engine: Engine) -> None:
         async with engine.transaction() as transaction:
             revision = await transaction.run(ledger.wipe())
             await transaction.commit()
-        assert await engine.read(ledger.snapshot_load()) == (1, revision, Changes())
+        assert await engine.read_aside(everything_load()) == (1, revision, Changes())
         assert (await engine.read(ledger.changes_load(0))).compacted == revision == 6
 
     asyncio.run(scenario())

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.store import ledger
 from moorage.store.api import Engine, Fatal, Locked, StoreError, Unavailable, Unusable
 from moorage.store.open import open_engine, sqlite_path
-from tests.store.build import facts_of, provider_id, provider_new, run
+from tests.store.build import everything_load, facts_of, provider_id, provider_new, run
 
 OWNER = """
 import sys
@@ -148,7 +147,7 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"damaged|malformed"):
         engine = open_engine(f"sqlite:///{path}")
         try:
-            asyncio.run(engine.read(ledger.snapshot_load()))
+            asyncio.run(engine.read_aside(everything_load()))
         except Fatal as error:
             assert "restore a backup" in str(error)
             raise

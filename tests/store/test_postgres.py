@@ -21,7 +21,7 @@ from moorage.store.postgres import PostgresEngine
 from moorage.store.postgres_commit import Receipt
 from moorage.store.postgres_migrate import migrate
 from tests import cluster
-from tests.store.build import CLASSES, NOW, TRAITS, Batch, held, provider_new, run
+from tests.store.build import CLASSES, NOW, TRAITS, Batch, everything_load, held, provider_new, run
 from tests.store.cutting import Relay
 
 CATALOG = """
@@ -252,7 +252,7 @@ def test_nobody_there(tmp_path: Path) -> None:
         with pytest.raises(Unavailable):
             await engine.read(ledger.changes_load(0))
         with pytest.raises(Unavailable):
-            await engine.read_aside(ledger.snapshot_load())
+            await engine.read_aside(everything_load())
         with pytest.raises(Unavailable):
             await engine.woken(1.0)
         await engine.close()
@@ -268,7 +268,7 @@ def test_reads_survive_a_restart_of_the_server(url: str) -> None:
         engine = open_engine(url)
         for _ in range(3):
             await engine.read(ledger.changes_load(0))
-            await engine.read_aside(ledger.snapshot_load())
+            await engine.read_aside(everything_load())
             await asyncio.to_thread(cluster.shared().restart, "immediate")
         await engine.close()
 

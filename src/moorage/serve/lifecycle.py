@@ -117,16 +117,16 @@ async def _run(settings: Settings) -> int:
             stack.enter_context(doors[1].listener)
         try:
             files = Files(settings.database)
-            service = await Service.open(
-                settings.database,
-                SystemClock(),
-                on_fatal=_die,
-                queue_max=settings.queue_max,
-                candidates_max=settings.candidates_max,
-            )
+            with _without_collector():
+                service = await Service.open(
+                    settings.database,
+                    SystemClock(),
+                    on_fatal=_die,
+                    queue_max=settings.queue_max,
+                    candidates_max=settings.candidates_max,
+                )
         except StoreError as error:
             raise StartError(str(error)) from None
-        _spare_collector()
         _favour_loop()
         try:
             await _serve(settings, service, files, doors, stop)
@@ -136,11 +136,19 @@ async def _run(settings: Settings) -> int:
     return 0
 
 
-def _spare_collector() -> None:
-    """Keep the loaded fleet out of the garbage collector's rounds: they would walk all of it."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep what is loaded inside out of the garbage collector's rounds, now and later.
+
+    They would walk all of a large fleet, which has no garbage: again and again while it is loaded.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
+        gc.enable()
 
 
 def _favour_loop() -> None:

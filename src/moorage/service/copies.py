@@ -1,6 +1,6 @@
 """Copies of the fleet that are made beside the one that answers: a snapshot, then the change rows.
 
-Nothing here holds the event loop: rows are read in a thread and applied in small parts.
+Nothing here holds the event loop: a snapshot is read in a thread, large batches come in parts.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -10,12 +10,13 @@ from typing import Protocol, TypeVar
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search.parts import applying, filling, is_large
+from moorage.core.ledger.search.loading import Loader
+from moorage.core.ledger.search.parts import applying, is_large
 from moorage.core.ledger.search.steps import Steps
 from moorage.store import ledger as ledger_store
-from moorage.store.api import Engine
+from moorage.store.api import Engine, Plan
 from moorage.store.ledger import Tail
-from moorage.store.log import WHOLE
+from moorage.store.log import WHOLE, Snapshot
 
 T = TypeVar("T")
 
@@ -41,11 +42,16 @@ class Copy:
         self.revision = 0
         self.at: Instant | None = None
 
-    async def read(self, engine: Engine, driver: Driver) -> None:
-        """Read everything; the fleet must be empty."""
-        snapshot = await engine.read_aside(ledger_store.snapshot_parts_load(), slow=True)
-        self.epoch, self.revision, self.at, parts = snapshot
-        await driver.driven(filling(self.fleet, parts))
+    async def read(self, engine: Engine) -> None:
+        """Read everything into the fleet, which must be empty and which nobody else has, aside."""
+        snapshot = await engine.read_aside(self._read(), slow=True)
+        self.epoch, self.revision, self.at = snapshot[:3]
+
+    def _read(self) -> Plan[Snapshot]:
+        loader = Loader(self.fleet)
+        snapshot = yield from ledger_store.snapshot_read(loader.take)
+        loader.finish(snapshot.classes, snapshot.traits)
+        return snapshot
 
     async def follow(self, engine: Engine, driver: Driver, upto: Callable[[], int]) -> None:
         """Follow the change rows up to a revision that may rise meanwhile. Raises ChangesGone."""

@@ -67,7 +67,7 @@ class Index:
         self.began_at = await self._engine.read_aside(ledger_store.beginning_load())
         while True:
             copy = self._empty()
-            await copy.read(self._engine, self._turns)
+            await copy.read(self._engine)
             try:
                 # A batch of our own may have been followed since. On a shared database the next
                 # look finds it again; here nobody would.
@@ -126,7 +126,7 @@ class Index:
         """
         copy = self._empty()
         try:
-            await copy.read(self._engine, Pieces(self._turns))
+            await copy.read(self._engine)
             lag = await barrier()
             while True:
                 await copy.follow(self._engine, self._turns, lambda: self.revision + lag)

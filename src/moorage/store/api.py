@@ -5,7 +5,7 @@ It knows neither a connection nor an event loop, so nothing is written twice for
 and engines that do not.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -34,7 +34,22 @@ class Write(NamedTuple):
     guarded: bool = False
 
 
-Statement = Query | Write
+ROWS_AT_A_TIME = 2_000
+"""Rows that are turned into values in one go, while no other thread may run: some milliseconds."""
+
+
+class Stream(NamedTuple):
+    """One statement whose rows are handed to `take` some at a time, so that all need no room.
+
+    Only for plans that are read aside; the plan itself is sent no rows for it.
+    """
+
+    block: str
+    params: Sequence[Any]
+    take: Callable[[list[Row]], None]
+
+
+Statement = Query | Write | Stream
 
 HEAVY = 40_000
 """Weight from which on statements are not run on the event loop: about a thousand keys or rows,

@@ -14,8 +14,7 @@ from moorage.store.log import (
     clock_load,
     compact,
     compaction_mark_load,
-    snapshot_load,
-    snapshot_parts_load,
+    snapshot_read,
     wipe,
 )
 from moorage.store.reads import (
@@ -47,8 +46,7 @@ __all__ = [
     "consumer_load",
     "facts_load",
     "provider_allocations_load",
-    "snapshot_load",
-    "snapshot_parts_load",
+    "snapshot_read",
     "usages_load",
     "wipe",
 ]

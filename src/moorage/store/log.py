@@ -1,22 +1,30 @@
 """The change rows: what each revision changed, as after-images that others can follow.
 
-A follower starts with `snapshot_load` and goes on with `changes_load`; `compact` forgets the rows
+A follower starts with `snapshot_read` and goes on with `changes_load`; `compact` forgets the rows
 that no follower needs any more.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from msgspec import json
 
 from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Consumer, Inventory, Provider, Tags, Vocable
-from moorage.core.ledger.search.parts import by_tree
+from moorage.core.ledger.model import (
+    NO_TAGS,
+    Consumer,
+    Described,
+    Inventory,
+    Provider,
+    Tags,
+    Vocable,
+)
 from moorage.store import admission_rows
 from moorage.store.admission_save import wipe_writes
-from moorage.store.api import Plan, Query, Row, Write
+from moorage.store.api import Plan, Query, Row, Stream, Write
 from moorage.store.rows import (
     encode,
     encode_consumer,
@@ -74,12 +82,14 @@ class Tail:
 
 
 class Snapshot(NamedTuple):
-    """Everything the index holds as of a revision, and when that was written (None: unknown)."""
+    """What the index holds beside providers, as of a revision."""
 
     epoch: int
     revision: int
     at: Instant | None
-    parts: list[Changes]
+    """When the revision was written; None: unknown."""
+    classes: dict[str, Vocable]
+    traits: dict[str, Vocable]
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
@@ -135,34 +145,34 @@ def change_time_load(revision: int) -> Plan[Instant | None]:
     return rows[0][0] if rows else None
 
 
-def snapshot_load() -> Plan[tuple[int, int, Changes]]:
-    """Load (epoch, revision, everything the index holds); consumers are not part of it."""
-    clock, providers, tags, classes, traits = yield [
+def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
+    """Hand over every provider, some at a time; return what else the index holds.
+
+    A provider may come before the root of its tree. Run it aside: it reads everything.
+    """
+    tags: dict[ProviderId, Tags] = {}
+
+    def tags_taken(rows: list[Row]) -> None:
+        tags.update((row[0], tags_from_row(row)) for row in rows)
+
+    def providers_taken(rows: list[Row]) -> None:
+        take([(*provider_from_row(row), tags.pop(row[0], NO_TAGS)) for row in rows])
+
+    clock, classes, traits, _, _ = yield [
         Query("clock_load"),
-        Query("providers_snapshot"),
-        Query("tags_snapshot"),
         Query("resource_classes_snapshot"),
         Query("traits_snapshot"),
+        Stream("tags_snapshot", (), tags_taken),
+        Stream("providers_snapshot", (), providers_taken),
     ]
     epoch, revision, _ = clock[0]
-    changes = Changes(
-        tags={row[0]: tags_from_row(row) for row in tags},
-        classes={row[0]: Vocable(*row) for row in classes},
-        traits={row[0]: Vocable(*row) for row in traits},
+    return Snapshot(
+        epoch,
+        revision,
+        (yield from change_time_load(revision)),
+        {row[0]: Vocable(*row) for row in classes},
+        {row[0]: Vocable(*row) for row in traits},
     )
-    for row in providers:
-        provider, inventories = provider_from_row(row)
-        changes.providers[provider.uuid] = provider
-        for name, inventory in inventories.items():
-            changes.inventories[provider.uuid, name] = inventory
-    return epoch, revision, changes
-
-
-def snapshot_parts_load() -> Plan[Snapshot]:
-    """Load what the index holds in parts of whole trees; run it aside: it reads everything."""
-    epoch, revision, changes = yield from snapshot_load()
-    at = yield from change_time_load(revision)
-    return Snapshot(epoch, revision, at, by_tree(changes))
 
 
 def compaction_mark_load(keep_since: Instant, keep_rows: int) -> Plan[int]:

@@ -7,10 +7,10 @@ from collections import deque
 from typing import Any, TypeVar, cast
 
 import psycopg
-from psycopg import Connection, RawCursor
+from psycopg import Connection, RawCursor, RawServerCursor
 
-from moorage.store.api import Plan, Row, Statement
-from moorage.store.postgres_link import ROWS_AT_A_TIME, Lost, prepared, translated
+from moorage.store.api import ROWS_AT_A_TIME, Plan, Row, Statement, Stream
+from moorage.store.postgres_link import Lost, prepared, translated
 
 T = TypeVar("T")
 
@@ -75,6 +75,13 @@ def _drive(connection: Connection[Row], plan: Plan[T]) -> T:
 
 def _rows(connection: Connection[Row], statement: Statement) -> list[Row]:
     text, params = prepared(statement)
+    if isinstance(statement, Stream):
+        # The server keeps the rest: a client's cursor would hold all rows at once.
+        with RawServerCursor(connection, "stream") as stream:
+            stream.execute(cast(Any, text), params)
+            while some := stream.fetchmany(ROWS_AT_A_TIME):
+                statement.take(some)
+        return []
     with connection.cursor() as cursor:
         cursor.execute(cast(Any, text), params)
         rows: list[Row] = []

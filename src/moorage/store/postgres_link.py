@@ -9,16 +9,21 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors
 from psycopg.abc import PQGen
 
-from moorage.store.api import Conflict, Row, Statement, StoreError, Unavailable, Write
+from moorage.store.api import (
+    ROWS_AT_A_TIME,
+    Conflict,
+    Row,
+    Statement,
+    StoreError,
+    Unavailable,
+    Write,
+)
 from moorage.store.sql import blocks
 
 ROUND_SECONDS_MAX = 30.0
 """How long the server may take to answer one round of statements before it counts as gone."""
 
 STATEMENTS_PREPARED_MAX = 200
-
-ROWS_AT_A_TIME = 2_000
-"""Rows that are turned into Python's values while nobody else can run: a few milliseconds."""
 
 _DEFAULTS = {
     "application_name": "moorage",

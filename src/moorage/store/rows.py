@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from msgspec import json
 
+from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags
 from moorage.store.api import Row
@@ -38,9 +39,14 @@ def _aggregates(text: str) -> frozenset[AggregateId]:
     return frozenset(AggregateId(uuid) for uuid in json.decode(text, type=list[str]))
 
 
+@lru_cache(maxsize=20_000)
+def _tags(traits: str, aggregates: str, updated_at: Instant) -> Tags:
+    return Tags(_traits(traits), _aggregates(aggregates), updated_at)
+
+
 def tags_from_row(row: Row) -> Tags:
-    """Read (provider, traits, aggregates, updated_at). Equal sets are one object: fleets repeat."""
-    return Tags(_traits(row[1]), _aggregates(row[2]), row[3])
+    """Read (provider, traits, aggregates, updated_at). Equal ones are one object: fleets repeat."""
+    return _tags(*row[1:])
 
 
 def tags_row(provider: ProviderId, tags: Tags) -> Row:
@@ -55,6 +61,9 @@ _allocations = json.Decoder(Allocations)
 def provider_from_row(row: Row) -> tuple[Provider, dict[str, Inventory]]:
     """Read all columns of a provider: itself, and its inventories by resource class."""
     uuid, name, generation, parent, root, created_at, updated_at, inventories = row
+    # Most providers are a tree of their own, and many never change: less to keep of each.
+    root = uuid if root == uuid else root
+    updated_at = created_at if updated_at == created_at else updated_at
     provider = Provider(uuid, name, generation, parent, root, created_at, updated_at)
     return provider, _inventories.decode(inventories)
 

@@ -11,18 +11,21 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 import apsw
 
 from moorage.store.api import (
     HEAVY,
+    ROWS_AT_A_TIME,
     Conflict,
     Done,
     Fatal,
     Plan,
     Row,
     Statement,
+    Stream,
     Unavailable,
     Write,
     advanced,
@@ -40,6 +43,10 @@ the more often the same page is among them, and is copied once."""
 
 CHECKPOINT_PAGES_MAX = 16_000
 """Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
+
+
+SCAN_CACHE = -2_048
+"""Size of the page cache of a connection that reads a whole table, in KiB, as SQLite has it."""
 
 
 class SqliteEngine:
@@ -272,5 +279,14 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
         if statement.guarded and connection.total_changes() - changed != len(statement.rows):
             raise Conflict(f"{statement.block}: a row was changed by somebody else")
         return []
+    cursor = connection.execute(text, tuple(statement.params))
+    if isinstance(statement, Stream):
+        # A scan needs no page twice: the cache would only be filled, and stay so.
+        size = connection.pragma("cache_size")
+        connection.pragma("cache_size", SCAN_CACHE)
+        while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
+            statement.take(rows)
+        connection.pragma("cache_size", size)
+        return []
     # Not `fetchall`: off the loop, other threads are to run between any two rows.
-    return [cast(Row, row) for row in connection.execute(text, tuple(statement.params))]
+    return [cast(Row, row) for row in cursor]

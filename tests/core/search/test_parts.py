@@ -14,7 +14,7 @@ from moorage.core.ledger.requests import CandidateQuery, ProviderQuery
 from moorage.core.ledger.search import Fleet, providers, providers_in_order
 from moorage.core.ledger.search.explain import explain, explaining
 from moorage.core.ledger.search.fleet import COMPARED
-from moorage.core.ledger.search.parts import PART_PROVIDERS, Belongings, applying, by_tree, filling
+from moorage.core.ledger.search.parts import PART_PROVIDERS, Belongings, applying
 from moorage.core.ledger.search.steps import to_end
 from tests.core.search import world
 from tests.core.search.builder import group
@@ -51,36 +51,13 @@ def flat(count: int) -> Records:
     return found
 
 
-def roots(changes: Changes) -> set[ProviderId]:
-    """The roots of the providers in some changes."""
-    return {provider.root for provider in changes.providers.values() if provider is not None}
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_fleet_in_parts_is_the_fleet(seed: int) -> None:
-    """Parts of whole trees, in any order of the rows, make the same fleet as all of it at once."""
-    records = world.some_fleet(Random(seed), 40)
-    order = list(records)
-    Random(seed).shuffle(order)
-    changes = world.changes_of({uuid: records[uuid] for uuid in order})
-    parts = by_tree(changes, size_max=3)
-    assert len(parts) > 3
-    for number, part in enumerate(parts):
-        assert all(roots(part).isdisjoint(roots(other)) for other in parts[number + 1 :])
-    fleet = world.empty_fleet()
-    for _ in filling(fleet, parts):
-        pass
-    assert fleet.differences(world.fleet_of(records)) == []
-
-
 def test_pieces_are_bounded() -> None:
-    """Filling, following and comparing touch a bounded number of providers at a time."""
+    """Following and comparing touch a bounded number of providers at a time."""
     records = flat(1_000)
     changes = world.changes_of(records)
     ours, theirs = Counting(), Counting()
     most = PART_PROVIDERS + 1
-    to_end(bounded(filling(ours, by_tree(changes)), lambda: ours.touched, most))
-    assert ours.touched == len(records)
+    ours.apply(changes)
     theirs.apply(changes)
     used = Changes(inventories={(uuid, "VCPU"): Inventory(8, used=1) for uuid in records})
     to_end(bounded(applying(ours, used), lambda: ours.touched, most))
@@ -95,11 +72,10 @@ def test_pieces_are_bounded() -> None:
 
 
 def test_a_planted_long_piece_is_found() -> None:
-    """What counts the pieces does fail: for a fleet that is one part, and one without rests."""
+    """What counts the pieces does fail: for a batch that is one part."""
     changes = world.changes_of(flat(1_000))
     fleet = Counting()
-    with pytest.raises(TooMuch):
-        to_end(bounded(filling(fleet, [changes]), lambda: fleet.touched, PART_PROVIDERS))
+    fleet.apply(changes)
     used = Changes(inventories={key: Inventory(9) for key in changes.inventories})
     with pytest.raises(TooMuch):
         work = applying(fleet, used, size=1_000)

@@ -1,8 +1,4 @@
-"""Large changes in small parts, so that whoever applies them can let others through in between.
-
-A tree is never split: its row in the fleet is that of its root, and whoever looks at a tree sees
-all of it before a change or after it.
-"""
+"""Large changes in small parts, so that whoever applies them can let others through in between."""
 
 from collections.abc import Sized
 from itertools import islice
@@ -13,41 +9,10 @@ from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.steps import Steps
 
 PART_PROVIDERS = 64
-"""Providers in one part, more only if a tree has more: one or two milliseconds."""
+"""Providers in one part: one or two milliseconds."""
 
 IMAGES_AT_ONCE = 512
 """After-images of a batch that are applied at once, in a few milliseconds: every usual batch."""
-
-
-def by_tree(fleet: Changes, size_max: int = PART_PROVIDERS) -> list[Changes]:
-    """Split a whole fleet, of which nothing is gone, into parts of whole trees."""
-    parts = [Changes(classes=fleet.classes, traits=fleet.traits)]
-    size = 0
-    of_root: dict[ProviderId, Changes] = {}
-    of: dict[ProviderId, Changes] = {}
-    for uuid, provider in fleet.providers.items():
-        assert provider is not None
-        part = of_root.get(provider.root)
-        if part is None:
-            if size >= size_max:
-                parts.append(Changes())
-                size = 0
-            part = of_root[provider.root] = parts[-1]
-        size += 1
-        part.providers[uuid] = provider
-        of[uuid] = part
-    for key, inventory in fleet.inventories.items():
-        of.get(key[0], parts[0]).inventories[key] = inventory
-    for uuid, tags in fleet.tags.items():
-        of.get(uuid, parts[0]).tags[uuid] = tags
-    return parts
-
-
-def filling(fleet: Fleet, parts: list[Changes]) -> Steps[None]:
-    """Apply the parts of a whole fleet, with a rest after each."""
-    for part in parts:
-        fleet.apply(part)
-        yield
 
 
 def applying(fleet: Fleet, changes: Changes, size: int = PART_PROVIDERS) -> Steps[None]:

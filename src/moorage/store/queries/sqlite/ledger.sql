@@ -84,10 +84,10 @@ WHERE project_id = ? GROUP BY consumer_type ORDER BY consumer_type;
 SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = ? AND user_id = ? GROUP BY consumer_type ORDER BY consumer_type;
 
--- In the order in which they are listed.
+-- In the order in which they are listed, by created_at: it is that of the rows, and needs no sort.
 -- name: providers_snapshot --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
-FROM provider ORDER BY created_at, uuid;
+FROM provider ORDER BY rowid;
 
 -- name: tags_snapshot --
 SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
