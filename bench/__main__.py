@@ -15,11 +15,11 @@ import uvloop
 
 from bench import documents, machine, report
 from bench.measure import Check, Measurement
-from bench.run import Plan, Run, plan_full, plan_quick, plan_tiny
+from bench.run import Plan, Run, plan_full, plan_million, plan_quick, plan_tiny
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).resolve().parents[1]
-PLANS = {"full": plan_full, "quick": plan_quick, "tiny": plan_tiny}
+PLANS = {"full": plan_full, "quick": plan_quick, "tiny": plan_tiny, "million": plan_million}
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -39,6 +39,13 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         dest="plan",
         const="tiny",
         help="only to see that everything works: seconds, and figures that mean nothing",
+    )
+    size.add_argument(
+        "--million",
+        action="store_const",
+        dest="plan",
+        const="million",
+        help="one fleet of a million flat hosts, on SQLite alone: some minutes, 4 GB of disk",
     )
     parser.add_argument(
         "--service",

@@ -253,7 +253,7 @@ def _memory(content: dict[str, Any]) -> str:
     )
     found = sorted(((_hosts(one.fleet), one) for one in restarts), key=lambda pair: pair[0])
     body = [[one.fleet, _three(one.p50), f"{one.server_mb:.0f}", one.note] for _, one in found]
-    if len(found) > 1:
+    if len(found) > 1 and found[-1][0] < FAR:
         ready = _far([(hosts, one.p50) for hosts, one in found])
         memory = _far([(hosts, one.server_mb) for hosts, one in found])
         body.append([f"flat {_spaced(FAR)}", _three(ready), f"{memory:.0f}", "arithmetic"])

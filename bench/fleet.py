@@ -11,7 +11,7 @@ from typing import Literal
 
 from bench.wire import Conversation, request
 
-FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED = range(1, 8)
+FLAT, NESTED, HOT, FULL, ONE, SLOTS, MOVED, PORTS = range(1, 9)
 """The kinds of provider, the first figure of their identifiers."""
 
 Inventories = Mapping[str, Mapping[str, float]]
@@ -36,6 +36,8 @@ RACES = 100
 """Hosts of one unit each, one for each round of the race."""
 SLOT_COUNT = 8
 """Children of one unit below the host that eight groups are combined on."""
+PORT_COUNT = 12
+"""Children of one unit below each of several hosts that compete for a limit."""
 MOVED_COUNT = 100
 """Consumers that a reshape moves from a host to its child."""
 
@@ -67,8 +69,10 @@ Host = list[Provider]
 class Fleet:
     """So many hosts of one shape; of the shape `line` no hosts, but tickets that wait in a line."""
 
-    shape: Literal["flat", "nested", "slots", "line"]
+    shape: Literal["flat", "nested", "slots", "ports", "line"]
     size: int
+    prepared: bool = False
+    """Is it written into the database before the service starts? For flat ones alone."""
 
     @property
     def name(self) -> str:
@@ -78,17 +82,28 @@ class Fleet:
     @property
     def providers(self) -> int:
         """How many providers that makes, without the special ones."""
-        return self.size * {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "line": 0}[self.shape]
+        each = {"flat": 1, "nested": 5, "slots": 1 + SLOT_COUNT, "ports": 1 + PORT_COUNT, "line": 0}
+        return self.size * each[self.shape]
 
     def hosts(self) -> Iterator[Host]:
         """Every host, in the order of loading."""
-        make = {"flat": flat_host, "nested": nested_host, "slots": slots_host}[self.shape]
+        make = {
+            "flat": flat_host,
+            "nested": nested_host,
+            "slots": slots_host,
+            "ports": ports_host,
+        }[self.shape]
         return map(make, range(self.size))
 
 
 def identifier(kind: int, number: int, part: int = 0) -> str:
     """Return the UUID of a provider."""
     return f"{kind:08x}-0000-4000-8000-{part:04x}{number:08x}"
+
+
+def number_of(uuid: str) -> int:
+    """Return the number of the host that a provider belongs to."""
+    return int(uuid[-8:], 16)
 
 
 def zone(number: int) -> str:
@@ -117,10 +132,19 @@ def nested_host(number: int) -> Host:
 
 def slots_host(number: int) -> Host:
     """A host with eight children of one unit each."""
-    root = identifier(SLOTS, number)
+    return _host_of_ones(SLOTS, number, "FPGA", SLOT_COUNT)
+
+
+def ports_host(number: int) -> Host:
+    """A host with twelve children of one unit each."""
+    return _host_of_ones(PORTS, number, "SRIOV_NET_VF", PORT_COUNT)
+
+
+def _host_of_ones(kind: int, number: int, name: str, count: int) -> Host:
+    root = identifier(kind, number)
     children = (
-        Provider(identifier(SLOTS, number, part), {"FPGA": {"total": 1}}, root)
-        for part in range(1, SLOT_COUNT + 1)
+        Provider(identifier(kind, number, part), {name: {"total": 1}}, root)
+        for part in range(1, count + 1)
     )
     return [Provider(root, {}), *children]
 

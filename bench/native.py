@@ -45,8 +45,8 @@ def choices(choose: str) -> Iterator[bytes]:
 
 
 async def claims(bench: Bench) -> None:
-    """The schedule loop in one request each."""
-    for choose in ("random", "pack"):
+    """The schedule loop in one request each. Packing is the last: it fills hosts."""
+    for choose in ("random", "spread", "pack"):
         await bench.line(
             f"schedule in one request, {choose}",
             choices(choose),

@@ -80,6 +80,12 @@ def slot_questions(limit: int) -> Iterator[bytes]:
     return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
 
 
+def port_questions(limit: int) -> Iterator[bytes]:
+    """Three groups of one unit, each on a child of its own."""
+    groups = "&".join(f"resources_{number}=SRIOV_NET_VF:1" for number in range(3))
+    return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
+
+
 def asked(queries: Iterator[str]) -> Iterator[bytes]:
     """Ask for candidates by these queries in turn, for ever."""
     return itertools.cycle([request("GET", f"/allocation_candidates?{one}") for one in queries])

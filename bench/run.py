@@ -13,7 +13,7 @@ from bench.target import Moorage, NotStarted, Storage, Target, Unusable
 from tests.cluster import Cluster, NoPostgres
 
 CANDIDATES_MAX = 1_000
-"""The original's own bound for the 8x8 question: without one it does not come to an end."""
+"""The original's own bound where groups are combined: without one it does not come to an end."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Plan:
     fleets: tuple[Fleet, ...]
     alone: tuple[Fleet, ...]
     """Fleets for Moorage on SQLite alone."""
-    line: Fleet
+    line: tuple[Fleet, ...]
     """The waiting line for Moorage: the original has none."""
     options: Options
 
@@ -33,35 +33,41 @@ class Plan:
         return {
             "plan": self.name,
             "fleets": [fleet.name for fleet in self.fleets],
-            "fleets_of_moorage_alone": [fleet.name for fleet in (*self.alone, self.line)],
+            "fleets_of_moorage_alone": [fleet.name for fleet in (*self.alone, *self.line)],
             **asdict(self.options),
         }
 
 
 SLOTS = Fleet("slots", 1)
+PORTS = Fleet("ports", 40)
 
 
 def plan_full() -> Plan:
     """What docs/performance.md shows; a quarter of an hour, and a bit."""
     fleets = (
         *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
-        *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS),
+        *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS, PORTS),
     )
-    return Plan("full", fleets, (Fleet("flat", 100_000),), Fleet("line", 10_000), Options())
+    return Plan("full", fleets, (Fleet("flat", 100_000),), (Fleet("line", 10_000),), Options())
+
+
+def plan_million() -> Plan:
+    """One fleet of a million hosts, for Moorage on SQLite alone."""
+    return Plan("million", (), (Fleet("flat", 1_000_000, prepared=True),), (), Options())
 
 
 def plan_quick() -> Plan:
     """Small fleets and short lines."""
-    fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS)
+    fleets = (Fleet("flat", 1_000), Fleet("nested", 200), SLOTS, PORTS)
     options = Options(0.4, 1.5, races=20, reported=1_000)
-    return Plan("quick", fleets, (), Fleet("line", 1_000), options)
+    return Plan("quick", fleets, (), (Fleet("line", 1_000),), options)
 
 
 def plan_tiny() -> Plan:
     """Everything once, as small as can be."""
-    fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS)
+    fleets = (Fleet("flat", 40), Fleet("nested", 10), SLOTS, Fleet("ports", 3))
     options = Options(0.1, 0.2, (1, 4), races=5, reported=20)
-    return Plan("tiny", fleets, (), Fleet("line", 40), options)
+    return Plan("tiny", fleets, (Fleet("flat", 60, prepared=True),), (Fleet("line", 40),), options)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class Run:
                 yield service
 
     def _original(self, storage: Storage, fleet: Fleet) -> Target:
-        bound = CANDIDATES_MAX if fleet.shape == "slots" else -1
+        bound = CANDIDATES_MAX if fleet.shape in ("slots", "ports") else -1
         return Original(storage, self.environment, bound)
 
     async def everything(self) -> None:
@@ -136,7 +142,7 @@ class Run:
     async def _service(self, service: Service) -> None:
         fleets = self.plan.fleets
         if not service.name.startswith("original"):
-            fleets += (self.plan.line,)
+            fleets += self.plan.line
         if service.name == "Moorage, SQLite":
             fleets += self.plan.alone
         with self._storage(service) as storage_of:

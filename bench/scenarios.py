@@ -2,11 +2,12 @@
 
 import asyncio
 import itertools
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import admission, fleet, holding, native, probes, questions
+from bench import admission, fleet, holding, native, prepared, probes, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.measure import LEAST, Bench
 from bench.target import Moorage, Unusable
@@ -30,8 +31,13 @@ async def measure(bench: Bench, *, again: bool) -> None:
     if bench.fleet.shape == "line":
         await admission.measure(bench, bench.fleet.size)
         return
+    if bench.fleet.prepared:
+        await _prepared(bench)
+        return
     await load(bench)
-    if bench.fleet.shape == "slots":
+    if bench.fleet.shape == "ports":
+        await _ports(bench)
+    elif bench.fleet.shape == "slots":
         await bench.line(
             "candidates 8x8 limit=10", questions.slot_questions(10), 1, least=1, warm=False
         )
@@ -72,6 +78,39 @@ async def load(bench: Bench) -> None:
 def _all_done(outcome: Outcome) -> None:
     if any(status >= 300 for status in outcome.statuses):
         raise Unusable(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+
+
+async def _prepared(bench: Bench) -> None:
+    """What must not grow with the fleet, on one that is not loaded over HTTP."""
+    target, few, several = bench.target, 1, 8
+    assert isinstance(target, Moorage)
+    bench.empty_bytes = target.memory_bytes()[0]
+    target.stop()
+    hosts = itertools.chain(fleet.special_hosts(), bench.fleet.hosts())
+    started = time.perf_counter()
+    await prepared.prepare(target.database(), hosts)
+    told = f"{bench.fleet.size} hosts by the store's own plans, without the service, in"
+    bench.check("fleet loaded", True, f"{told} {time.perf_counter() - started:.0f} s")
+    await _restart(bench, target)
+    await bench.line("candidates limit=10", questions.flat_questions(10), few)
+    await bench.line("candidates limit=10", questions.flat_questions(10), several)
+    await bench.line("candidates limit=1000", questions.flat_questions(1000), few)
+    await bench.line("candidates trait, zones, limit=1000", questions.labelled_questions(1000), few)
+    await bench.line("candidates, nothing fits", questions.unfit_questions(), few)
+    await _claims(bench)
+    await bench.line("schedule loop", questions.schedules(bench.numbers), several)
+    await native.claims(bench)
+
+
+async def _ports(bench: Bench) -> None:
+    """Each host has 1,320 candidates: a limit of 1,000 must not be used up by one of them."""
+    limit, hosts = 1_000, bench.fleet.size
+    await bench.line(f"candidates 3 of 12 ports limit={limit}", questions.port_questions(limit), 1)
+    answer = await bench.ask(next(questions.port_questions(limit)))
+    found = json.loads(answer.body)["allocation_requests"]
+    offered = {fleet.number_of(uuid) for one in found for uuid in one["allocations"]}
+    told = f"{len(found)} candidates on {len(offered)} of {hosts} hosts"
+    bench.check("every host is offered", len(offered) == hosts, told)
 
 
 async def _nested(bench: Bench) -> None:
