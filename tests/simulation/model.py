@@ -357,9 +357,8 @@ class Model:
             for name, amount in amounts.items()
         ]
         wanted = {name for _, name, _ in asked}
-        for uuid, _, _ in asked:
-            if not wanted & self.machines[uuid].offers.keys():
-                raise Refusal(Code.INVENTORY_MISSING)
+        if not all(wanted & self.machines[uuid].offers.keys() for uuid, _, _ in asked):
+            raise Refusal(Code.INVENTORY_MISSING)
         taken: Counter[tuple[str, str]] = Counter()
         for uuid, name, amount in asked:
             spec = self.machines[uuid].offers.get(name)
