@@ -1,5 +1,6 @@
 """Ends what a test has started when the test itself is gone, whatever ended it."""
 
+import select
 import subprocess
 
 SCRIPT = 'read -r _; kill -s "$1" -- "$2"; kill -s CONT -- "$2"'
@@ -28,3 +29,8 @@ class Guard:
         """Guard no longer. Call it before the process is waited for: its number is free then."""
         self._shell.kill()
         self._shell.communicate()
+
+
+def ended(process: int, seconds: float) -> bool:
+    """Wait for the end of a process that need not be a child; `process` comes from `pidfd_open`."""
+    return bool(select.select([process], [], [], seconds)[0])

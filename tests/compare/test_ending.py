@@ -2,12 +2,13 @@
 
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from tests.guard import ended
 
 END_SECONDS = 30.0
 STARTED = re.compile(r"\(process (\d+)\)")
@@ -28,8 +29,3 @@ def test_servers_end_with_the_run(how: signal.Signals) -> None:
         run.stdout.read()
     for server in servers:
         os.close(server)
-
-
-def ended(process: int, seconds: float) -> bool:
-    """Wait for the end of a process, which its file descriptor tells."""
-    return bool(select.select([process], [], [], seconds)[0])
