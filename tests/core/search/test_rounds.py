@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
 from moorage.core.ledger.search import Fleet, candidates, rounds, searched
 from moorage.core.limits import CANDIDATES_MAX
@@ -72,6 +73,28 @@ def test_small_limits_go_round() -> None:
         seen += anchors_of(answer)
         start = answer.then
     assert seen == {f"host{number}": 2 for number in range(40)}
+
+
+def test_starts_by_chance_are_spread_however_few_blocks_have_room() -> None:
+    """Where 8 hosts in 2 of 20 blocks fit, each is the first about as often as any other."""
+    changes = Changes()
+    fitting = {*range(35, 42), 77}
+    for number in range(140):
+        provider = world.lone(number).provider
+        changes.providers[provider.uuid] = provider
+        used = 0 if number in fitting else 8
+        changes.inventories[provider.uuid, "VCPU"] = Inventory(8, used=used)
+    fleet = world.empty_fleet(block_rows=8)
+    fleet.apply(changes)
+    assert len(fleet.blocks) == 20
+    query = CandidateQuery((group(VCPU=1),), limit=1)
+    random, firsts = Random("spread"), Counter[str]()
+    for _ in range(800):
+        start = Start(random.getrandbits(32), 0, 1 + random.getrandbits(31))
+        firsts.update([*candidates(fleet, query, start).candidates[0].allocations])
+    assert firsts.keys() == {world.uuid_of(number) for number in fitting}
+    # 100 each are expected, with a deviation of less than 10.
+    assert all(60 < count < 140 for count in firsts.values()), firsts
 
 
 def questions(seed: str) -> Iterator[tuple[str, Random, Records, CandidateQuery]]:

@@ -92,6 +92,9 @@ class Start(Struct, frozen=True):
 
     `block` is counted round and round. In it the first anchor is the one at `row` or after it, or
     as many after that one as `skip` says, counted round and round as well.
+
+    With `skip` it is a start by chance: then `block` counts rows that may serve, not blocks, and
+    says the block that such a row is in. So hosts that fit are as likely wherever they stand.
     """
 
     block: int = 0

@@ -108,8 +108,13 @@ class Rounds:
             self.spans.append((0, 0))
             return
         first = start.block % len(blocks)
+        most = self._search.prospects()
         # Elsewhere nothing can be found, so nobody looks there.
-        likely = np.flatnonzero(self._search.prospects())
+        likely = np.flatnonzero(most)
+        if start.skip and len(likely):
+            # A start by chance is among the rows that may serve, however few blocks have any.
+            ends = most.cumsum()
+            first = int(ends.searchsorted(start.block % int(ends[-1]), side="right"))
         low, high = likely.searchsorted((first, first + 1))
         row = self._row_of(start, blocks[first]) if low < high else 0
         for wrapped, numbers in ((False, likely[low:]), (True, likely[:high])):
