@@ -14,6 +14,7 @@ from moorage.core.ledger.search import Fleet, candidates, choosing, preferred
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.preference import Rows
+from moorage.core.ledger.search.summaries import Gauge
 from tests.core.search import world
 from tests.core.search.builder import Builder
 from tests.core.search.naive import Records, naive_candidates
@@ -126,7 +127,7 @@ def fullness(records: Records, root: ProviderId, classes: set[str]) -> float:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_is_exact_in_few_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to `BLOCKS_MAX` blocks the trees come strictly by fullness, as brute force has them."""
+    """Up to `WHOLE_MAX` blocks the trees come strictly by fullness, as brute force has them."""
     opened: list[ProviderId] = []
     opens = Search.open
 
@@ -140,7 +141,7 @@ def test_the_order_is_exact_in_few_blocks(seed: int, monkeypatch: pytest.MonkeyP
         random = Random(f"exact/{seed}/{number}")
         records = world.some_fleet(random, random.randint(2, 16))
         fleet = world.fleet_of(records, random.choice((1, 2, 4)))
-        assert len(fleet.blocks) <= choosing.BLOCKS_MAX
+        assert len(fleet.blocks) <= choosing.WHOLE_MAX
         query = world.some_query(random, len(records))
         classes = {name for group in query.groups for name in group.resources}
         # Sharing providers give to trees that are not theirs: then a candidate does not tell whose.
@@ -171,7 +172,7 @@ def racks(hosts: int, used: Callable[[int], int], block_rows: int = 8) -> Fleet:
             changes.inventories[provider.uuid, name] = Inventory(100, used=used(number))
     fleet = world.empty_fleet(block_rows)
     fleet.apply(changes)
-    assert len(fleet.blocks) > 4 * choosing.BLOCKS_MAX
+    assert len(fleet.blocks) > 4 * choosing.WHOLE_MAX
     return fleet
 
 
@@ -226,6 +227,33 @@ def test_few_blocks_are_looked_into(
             assert len(seen) == len(set(seen)) <= choosing.BLOCKS_MAX + wanted
 
 
+def test_one_question_does_not_pay_for_all_that_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a release everywhere a question makes few bounds exact, and the next ones go on."""
+    fleet = racks(2_000, lambda number: 90 - number % 7)
+    keys = [(uuid, name) for uuid in fleet.uuids() for name in ("VCPU", "DISK_GB")]
+    for first in range(0, len(keys), 10):
+        fleet.apply(
+            Changes(inventories={key: Inventory(100, used=10) for key in keys[first : first + 10]})
+        )
+    monkeypatch.setattr(choosing, "TIGHTENED_MAX", 5)
+    tightens, counted = Gauge.tighten, Counter[str]()
+
+    def noted(self: Gauge, slot: int) -> None:
+        counted["tightened"] += 1
+        tightens(self, slot)
+
+    monkeypatch.setattr(Gauge, "tighten", noted)
+    every = 2 * len(fleet.blocks)
+    for _ in range(len(fleet.blocks)):
+        counted.clear()
+        assert preferred(fleet, FOUR, Order("pack"), 3).candidates
+        assert counted["tightened"] <= 2 * choosing.TIGHTENED_MAX < every
+    assert not counted["tightened"]
+    assert fleet.differences(fleet) == []
+
+
 @pytest.mark.parametrize("preference", PREFERENCES)
 def test_what_only_one_host_can_serve_is_found(preference: Preference) -> None:
     """However misleading the summaries are, the answer is empty only if nothing fits."""
@@ -266,6 +294,30 @@ def test_by_chance_every_host_is_as_likely() -> None:
     )
     crowded = sum((count - expected) ** 2 / expected for count in by_block.values())
     assert crowded > freedom + 40 * (2 * freedom) ** 0.5
+
+
+def test_by_chance_every_host_is_as_likely_where_bounds_are_wide() -> None:
+    """Rows that the summaries allow for and that do not fit count for nothing, wherever."""
+    changes, fitting = Changes(), set[ProviderId]()
+    for number in range(112):
+        uuid = world.lone(number).provider.uuid
+        changes.providers[uuid] = world.lone(number).provider
+        # In every other block one host fits; of the others each has room for one of two classes.
+        is_full = number % 7 and not number // 7 % 2
+        lacks = ("VCPU" if number % 2 else "DISK_GB") if is_full else ""
+        fitting |= set() if lacks else {uuid}
+        for name in ("VCPU", "DISK_GB"):
+            changes.inventories[uuid, name] = Inventory(100, used=98 if name == lacks else 10)
+    fleet = world.empty_fleet(block_rows=8)
+    fleet.apply(changes)
+    assert len(fleet.blocks) == 16 and len(fitting) == 64
+    rounds = 40 * len(fitting)
+    firsts = Counter(
+        next(iter(preferred(fleet, FOUR, Order("random", seed), 1).candidates[0].allocations))
+        for seed in range(rounds)
+    )
+    deviation = sum((firsts[uuid] - 40) ** 2 / 40 for uuid in fitting)
+    assert deviation < 63 + 4 * (2 * 63) ** 0.5
 
 
 def test_a_batch_is_spread_over_several_blocks() -> None:

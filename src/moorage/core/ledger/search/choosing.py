@@ -25,8 +25,11 @@ TREE_CANDIDATES_MAX = 4
 BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 4
 """So many blocks candidates by chance are spread over, or as many that each gives so many."""
 
-BLOCKS_MAX = 16
-"""Blocks that are looked into for one question if there are anchors enough in them, otherwise one
+WHOLE_MAX = 16
+"""Blocks of a fleet up to which all of them may be looked into for one question."""
+
+BLOCKS_MAX = 8
+"""Blocks of a larger fleet that are looked into if there are anchors enough in them, otherwise one
 more for each candidate wanted. Even more only as long as nothing is found."""
 
 TIGHTENED_MAX = 64
@@ -55,7 +58,7 @@ def preferred(
 
     By chance every anchor is the first with the same likelihood, unless nearly all rows that the
     summaries allow for turn out not to fit. Otherwise the order is exact in fleets of up to
-    `BLOCKS_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
+    `WHOLE_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
     elsewhere it is that of the blocks with the best bounds.
     """
     search = Search(fleet, query, Budget(steps_max))
@@ -103,6 +106,8 @@ class _Choice:
 
     def _is_enough(self) -> bool:
         """Were as many blocks looked into as one question may ask for?"""
+        if len(self._fleet.blocks) <= WHOLE_MAX:
+            return False
         more = 0 if self._seen >= self._wanted else self._wanted
         return len(self._opened) >= BLOCKS_MAX + more
 
