@@ -6,7 +6,7 @@ import numpy as np
 
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.columns import Column, Marks
-from moorage.core.ledger.search.summaries import BUCKETS, Gauge, Summaries, Uses, buckets
+from moorage.core.ledger.search.summaries import BUCKETS, Gauge, Register, Summaries, Uses, buckets
 
 
 def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]]:
@@ -20,6 +20,10 @@ def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]
     ):
         if sum(each.held for each in known.values()) != sum(map(len, masks)):
             yield ["summaries: a name is noted for a block in which nobody has it"]
+    registers: list[Register] = [summaries.rows, *summaries.classes.values()]
+    registers += [*summaries.traits.values(), *summaries.aggregates.values()]
+    if not all(each.is_sound() for each in registers):
+        yield ["summaries: the slots of a class or a name are counted wrong"]
     for block in list(blocks):
         for name in list(block.columns):
             if name in block.columns:

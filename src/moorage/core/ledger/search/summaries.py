@@ -92,6 +92,12 @@ class Register:
         self.held -= 1
         self._free.append(slot)
 
+    def is_sound(self) -> bool:
+        """Do the counts of slots agree with the slots?"""
+        aligned = int(np.count_nonzero(self.blocks == np.arange(len(self.blocks))))
+        held = int(np.count_nonzero(self.blocks >= 0))
+        return (aligned, held) == (self._aligned, self.held)
+
     def by_block(self, numbers: NDArray[Number], size: int) -> NDArray[Number]:
         """Arrange one number per slot by block; 0 where a block has no slot. Do not change it.
 
