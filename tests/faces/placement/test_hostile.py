@@ -136,6 +136,21 @@ def test_huge_questions_get_answers(api: Client, query: str) -> None:
     assert reply.status == 200, reply.detail
 
 
+@pytest.mark.parametrize("path", ["resource_providers", "allocation_candidates"])
+@pytest.mark.parametrize("amount", [MAX_INT, MAX_INT + 1, 10**30])
+def test_huge_amounts_of_odd_units_get_answers(api: Client, path: str, amount: int) -> None:
+    """Beyond every integer of a column nothing is divided by its step, at home or abroad."""
+    api.provider(RP)
+    inventory = {"resource_class": "VCPU", "total": 4, "step_size": 2}
+    assert api.ask("POST", f"/resource_providers/{RP}/inventories", inventory).status == 201
+    tags = {"resource_provider_generation": 1, "traits": ["MISC_SHARES_VIA_AGGREGATE"]}
+    assert api.ask("PUT", f"/resource_providers/{RP}/traits", tags).status == 200
+    tags = {"resource_provider_generation": 2, "aggregates": [RP]}
+    assert api.ask("PUT", f"/resource_providers/{RP}/aggregates", tags).status == 200
+    reply = api.ask("GET", f"/{path}?resources=VCPU:{amount}")
+    assert (reply.status, next(iter(reply.json.values()))) == (200, [])
+
+
 @pytest.mark.parametrize("amount", [MAX_INT, MAX_INT + 1, 2**63, 2**64, 10**400])
 def test_huge_claims_are_refused(api: Client, amount: int) -> None:
     """However large, an amount is compared exactly."""

@@ -21,6 +21,7 @@ from moorage.core.ledger.search.summaries import (
     grown,
 )
 from moorage.core.ledger.search.trees import Trees
+from moorage.core.limits import MAX_INT
 
 Mask = NDArray[np.bool_]
 """One truth value per row."""
@@ -210,6 +211,8 @@ class Column:
 
     def admits(self, amount: int) -> Mask:
         """In which rows do the unit sizes allow `amount` in one piece?"""
+        if amount > MAX_INT:  # more than any unit size, and than what the columns can divide
+            return np.zeros(len(self.used), dtype=np.bool_)
         mask: Mask = units_ok(self.min_unit, self.max_unit, self.step_size, amount)
         return mask
 
