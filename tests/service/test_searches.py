@@ -2,15 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
 from moorage.core.ledger.search import Fleet
 from moorage.service import searches as module
+from moorage.service.index import Index
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.service.turns import Steps, Turns
+from moorage.store.open import open_engine
 from tests.core.search.builder import Builder, group
 
 
@@ -180,6 +187,40 @@ def test_a_search_stops_when_its_client_goes_away() -> None:
         fleet = fleet_of(30, 6)
         answer = await searches.driven(searches.candidates(fleet, isolated(3), b"q"), never)
         assert len(answer.candidates) == 30 * 120
+
+    asyncio.run(run())
+
+
+def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
+    """What fits before a batch and after it is found, though searches and batch go in parts."""
+    hosts, now = 600, Instant(0)
+
+    def made(uuid: str, parent: str | None = None) -> Provider:
+        above = None if parent is None else ProviderId(parent)
+        return Provider(ProviderId(uuid), uuid, 0, above, above or ProviderId(uuid), now, now)
+
+    async def run() -> None:
+        turns = Turns()
+        engine = open_engine(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+        index = Index(engine, frozenset({"NIC"}), frozenset(), turns)
+        await index.load()
+        before, after = Changes(), Changes()
+        for host in [f"host{number}" for number in range(hosts)]:
+            one, port = made(host), made(host + "p", host)
+            before.providers.update({one.uuid: one, port.uuid: port})
+            before.inventories[one.uuid, "NIC"] = Inventory(1)
+            after.inventories[one.uuid, "NIC"] = None
+        for uuid in before.providers:
+            if uuid.endswith("p"):
+                after.inventories[uuid, "NIC"] = Inventory(1)
+        await index.apply(1, now, before)
+        searches = Searches(turns, whole=index.whole)
+        work = [searches.candidates(index.fleet, isolated(1), b"%d" % n) for n in range(8)]
+        driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
+        await next_round()
+        await index.apply(2, now, after)
+        assert {len(each.candidates) for each in await asyncio.gather(*driven)} == {hosts}
+        await engine.close()
 
     asyncio.run(run())
 

@@ -55,8 +55,8 @@ class Service:
     ) -> "Service":
         """Load the index and begin to take requests. Raises StoreError."""
         turns = Turns()
-        searches = Searches(turns, candidates_max)
         index = Index(engine, standard_classes, standard_traits, turns)
+        searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
         chronometer = Chronometer(clock, alone=not engine.shared)
         batches = Batches(clock, chronometer, standard_classes, standard_traits)

@@ -111,10 +111,16 @@ class Index:
         """Has a copy all that this fleet has? Not any more when that was read anew."""
         return copy in self._copies
 
-    async def whole(self) -> None:
-        """Wait while the fleet holds one part of a batch and not yet another."""
+    async def whole(self) -> bool:
+        """Wait while the fleet holds one part of a batch and not yet another.
+
+        Returns whether it had to.
+        """
+        waited = False
         while not self._whole.is_set():
+            waited = True
             await self._whole.wait()
+        return waited
 
     @asynccontextmanager
     async def copied(self, barrier: Callable[[], Awaitable[int]]) -> AsyncIterator[Copy]:

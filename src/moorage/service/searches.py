@@ -43,9 +43,17 @@ log = logging.getLogger("moorage.searches")
 Gone = Callable[[], Awaitable[None]]
 """Returns when the client has gone away."""
 
+Whole = Callable[[], Awaitable[bool]]
+"""Waits while the fleet holds one part of a batch and not yet another; says whether it had to."""
+
 
 class ClientGoneError(Exception):
     """Nobody waits for the answer any more."""
+
+
+async def always_whole() -> bool:
+    """Be a fleet that nobody changes in parts."""
+    return False
 
 
 @dataclass(slots=True)
@@ -68,6 +76,7 @@ class Searches:
         candidates_max: Candidates that an answer has at most; the setting of this name.
         steps_max: Steps that one search may take.
         chance: Returns a random number of so many bits: where the first search begins.
+        whole: Of the fleet that is searched.
     """
 
     def __init__(
@@ -76,8 +85,10 @@ class Searches:
         candidates_max: int = CANDIDATES_MAX,
         steps_max: int = CANDIDATE_STEPS_MAX,
         chance: Callable[[int], int] = getrandbits,
+        whole: Whole = always_whole,
     ) -> None:
         self._turns = turns
+        self._whole = whole
         self._candidates_max = candidates_max
         self.steps_max = steps_max
         """Steps that one search may take from now on."""
@@ -157,13 +168,19 @@ class Searches:
         """
         try:
             for _ in range(QUICK_TURNS):
-                await self._turns.taken()
+                await self._turn(self._turns.taken)
                 done = advanced(work)
                 if done is not None:
                     return done[0]
             return await self._long_one(work, gone)
         finally:
             work.close()
+
+    async def _turn(self, taken: Callable[[], Awaitable[None]]) -> None:
+        """Wait for a turn in which the fleet is as before a batch or as after it."""
+        await taken()
+        while await self._whole():
+            await taken()
 
     async def _long_one(self, work: Steps[T], gone: Gone) -> T:
         if self.waiting >= LONG_MAX:
@@ -175,7 +192,7 @@ class Searches:
         try:
             async with self._long:
                 while not leaving.done():
-                    await self._turns.spared()
+                    await self._turn(self._turns.spared)
                     done = advanced(work)
                     if done is not None:
                         return done[0]

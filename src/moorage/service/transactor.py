@@ -234,6 +234,7 @@ class Transactor:
         work = offers_make(claims, fleet, self._searches)
         while (done := advanced(work)) is None:
             await asyncio.sleep(0)
+            await self._index.whole()
         postponed = set(map(id, done[0]))
         if postponed:
             late = [item for item in batch if id(item.use_case) in postponed]
