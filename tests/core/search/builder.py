@@ -16,6 +16,7 @@ from moorage.core.ledger.requests import (
     TraitFilter,
 )
 from moorage.core.ledger.search import Fleet, candidates
+from moorage.core.ledger.search.block import BLOCK_ROWS
 
 SHARING = SHARING_TRAIT
 
@@ -23,8 +24,8 @@ SHARING = SHARING_TRAIT
 class Builder:
     """Collects providers; a provider's UUID is simply its name here."""
 
-    def __init__(self) -> None:
-        self.fleet = Fleet(frozenset(), frozenset())
+    def __init__(self, block_rows: int = BLOCK_ROWS) -> None:
+        self.fleet = Fleet(frozenset(), frozenset(), block_rows)
         self._roots: dict[str, ProviderId] = {}
 
     def add(

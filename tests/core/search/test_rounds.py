@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
-from moorage.core.ids import ProviderId
+from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Inventory, ProviderRecord
+from moorage.core.ledger.model import Inventory, ProviderRecord, Tags
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
 from moorage.core.ledger.search import Fleet, candidates, rounds, searched
+from moorage.core.ledger.search.steps import to_end
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
@@ -181,6 +182,25 @@ def test_an_empty_fleet_is_searched_from_any_start() -> None:
     query = CandidateQuery((group("", VCPU=1),))
     for start in (Start(), Start(1, 0, 5)):
         assert candidates(Builder().fleet, query, start).candidates == []
+
+
+@pytest.mark.parametrize("pause", range(1, 6))
+def test_who_joins_an_aggregate_during_a_search_comes_once(
+    pause: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own tree was a candidate already; it is none of those that it can serve from now on."""
+    monkeypatch.setattr(rounds, "PIECE_STEPS", 0)
+    builder = Builder(block_rows=1)
+    builder.add("shared", traits=SHARING, DISK_GB=10)
+    builder.add("host1", aggregates="rack", DISK_GB=10)
+    builder.add("host2", aggregates="rack", DISK_GB=10)
+    search = searched(builder.fleet, CandidateQuery((group(DISK_GB=1),)), Start(), CANDIDATES_MAX)
+    for _ in range(pause):
+        next(search)
+    tags = Tags(frozenset({SHARING}), frozenset({AggregateId("rack")}))
+    builder.fleet.apply(Changes(tags={ProviderId("shared"): tags}))
+    answer = to_end(search)
+    assert sorted(answer.picks) == [("host1",), ("host2",), ("shared",)]
 
 
 class Others:

@@ -38,18 +38,16 @@ class Guests:
     def invite(self) -> Iterator[None]:
         """Look up who can serve now, in pieces; done again, it looks at those that have changed.
 
-        Whoever begins to share during a search is not invited: its own tree may have been searched
-        before, and would give the same candidates.
+        Whoever begins to share during a search, or to be in an aggregate, is not invited: its own
+        tree may have been searched before, and would give the same candidates.
         """
         invited: dict[ProviderId, Guest] = {}
         for uuid in list(self._welcome):
-            if uuid not in self._fleet.sharing:
+            record = self._fleet.record(uuid) if uuid in self._fleet.sharing else None
+            if record is None or not record.tags.aggregates:
                 del self._welcome[uuid]
                 continue
             block, row = self._fleet.places[uuid]
-            record = block.record(row)
-            if not record.tags.aggregates:
-                continue
             known = self._invited.get(uuid)
             if known is None or known.record is not record:
                 masks = [rows.abroad for rows in self._serving(block)]
