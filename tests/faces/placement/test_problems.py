@@ -1,6 +1,7 @@
 """Refusals: every code has an outcome, every body its shape."""
 
 import json
+import time
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_a_detail_is_one_line_without_markup() -> None:
     shown = json.loads(body_json(problem, "req-1", None))["errors"][0]["detail"]
     sentence = EXPLANATIONS[400]
     assert shown == f"{sentence}\n\n one two three  four  \nfive  "
+
+
+@pytest.mark.parametrize("opening", ["<", "<br", "<br ", "<!--"])
+def test_tags_that_never_end_cost_little(opening: str) -> None:
+    """A header or query of these is worded at once; it took half a minute, and held the loop."""
+    detail = opening * (60_000 // len(opening))
+    began = time.thread_time()
+    shown = json.loads(body_json(ProblemError(400, detail), "req-1", None))["errors"][0]["detail"]
+    assert time.thread_time() - began < 1.0
+    assert shown.endswith(detail.replace("<!--", "") + "  ")
 
 
 def test_statuses_about_the_request_name_what_they_are_about(api: Client) -> None:

@@ -243,7 +243,13 @@ def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
 def _plain(page: str) -> str:
     """Return a page as one line without markup: what looks like a tag is taken for one."""
     line = page.replace("\n", " ").replace("\r", "")
-    return _TAG.sub("", _COMMENT.sub("", _BREAK.sub("\n", line)))
+    return _replaced(_TAG, "", _COMMENT.sub("", _replaced(_BREAK, "\n", line)))
+
+
+def _replaced(tag: re.Pattern[str], put: str, line: str) -> str:
+    """Replace tags. After the last `>` there is none; to look there would take quadratic time."""
+    head, end, rest = line.rpartition(">")
+    return tag.sub(put, head + end) + rest
 
 
 def _escaped(text: str) -> str:
