@@ -284,9 +284,11 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
         # A scan needs no page twice: the cache would only be filled, and stay so.
         size = connection.pragma("cache_size")
         connection.pragma("cache_size", SCAN_CACHE)
-        while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
-            statement.take(rows)
-        connection.pragma("cache_size", size)
+        try:
+            while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
+                statement.take(rows)
+        finally:
+            connection.pragma("cache_size", size)
         return []
     # Not `fetchall`: off the loop, other threads are to run between any two rows.
     return [cast(Row, row) for row in cursor]

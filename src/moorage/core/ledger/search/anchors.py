@@ -61,6 +61,10 @@ class Search:
         )
 
     @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self.terms)
+
+    @cached_property
     def _combiner(self) -> Combiner:
         # Made when it is needed: lone providers that serve one group have nothing to combine.
         return Combiner(self._query, self.terms, self._fleet.record, self._merged)
@@ -221,7 +225,7 @@ class Search:
         """
         only = self.single(block, anchor)
         picks = self.picks(block, anchor) if only is None else iter((only,))
-        return map(Spelling(self.terms).candidate, picks)
+        return map(self._spelling.candidate, picks)
 
     def picks(self, block: Block, anchor: int) -> Iterator[Pick]:
         """As `open`, in little memory, and not where there is a `single` one."""

@@ -28,9 +28,9 @@ BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 4
 WHOLE_MAX = 16
 """Blocks of a fleet up to which all of them may be looked into for one question."""
 
-BLOCKS_MAX = 8
-"""Blocks of a larger fleet that are looked into if there are anchors enough in them, otherwise one
-more for each candidate wanted. Even more only as long as nothing is found."""
+BLOCKS_MAX = 4
+"""Blocks of a larger fleet that are looked into to pack or to spread if there are anchors enough in
+them, otherwise one more for each candidate wanted. Even more only as long as nothing is found."""
 
 TIGHTENED_MAX = 64
 """Blocks whose bounds are worked out anew for one question, so that it does not pay for all that
@@ -104,12 +104,12 @@ class _Choice:
             self._seen += len(rows)
         return rows
 
-    def _is_enough(self) -> bool:
+    def _is_enough(self, most: int = BLOCKS_MAX) -> bool:
         """Were as many blocks looked into as one question may ask for?"""
         if len(self._fleet.blocks) <= WHOLE_MAX:
             return False
         more = 0 if self._seen >= self._wanted else self._wanted
-        return len(self._opened) >= BLOCKS_MAX + more
+        return len(self._opened) >= most + more
 
     def _by_chance(self, most: Counts) -> Iterator[Anchor]:
         """Draw rows that may be anchors; those that are none count for nothing.
@@ -126,7 +126,7 @@ class _Choice:
         for _ in range(DRAWS_MAX * self._wanted):
             draw = int(next(numbers) * total)
             number = int(ends.searchsorted(draw, side="right"))
-            if number not in self._opened and self._is_enough():
+            if number not in self._opened and self._is_enough(BLOCKS_WANTED):
                 break
             rows = self._rows(number)
             place = int(ends[number]) - 1 - draw
@@ -157,7 +157,7 @@ class _Choice:
         for number in chance.permutation(np.flatnonzero(most)).tolist():
             if number in self._opened:
                 continue
-            if self._found and self._is_enough():
+            if self._found and self._is_enough(BLOCKS_WANTED):
                 return
             for row in chance.permutation(self._rows(number)).tolist():
                 yield self._fleet.blocks[number], row
