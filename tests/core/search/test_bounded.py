@@ -1,20 +1,27 @@
 """Hard questions: what cannot be served is left quickly, what can is found, and all of it ends."""
 
 from collections.abc import Iterator
+from itertools import combinations
 from random import Random
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
-from moorage.core.ledger.requests import CandidateQuery, Group, Order
-from moorage.core.ledger.search import candidates, preferred
+from moorage.core.ledger.requests import CandidateQuery, Group, Order, TraitFilter
+from moorage.core.ledger.search import candidates, hopeless, preferred
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
+from moorage.core.ledger.search.columns import Mask
+from moorage.core.ledger.search.lineage import with_ancestors
 from moorage.core.ledger.search.matching import Matching
-from moorage.core.limits import CLAIM_STEPS_MAX
+from moorage.core.ledger.search.words import check_sense
+from moorage.core.limits import CLAIM_STEPS_MAX, QUERY_TERMS_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
 from tests.core.search.naive import naive_by_anchor
@@ -227,3 +234,36 @@ def test_matching_is_right() -> None:
         assert matching.steps <= len(options) * (len(options) + seats)
         judged[possible] += 1
     assert min(judged.values()) > 300
+
+
+def test_ancestors_are_looked_up_once_for_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many same_subtree conditions there are, each group's rows are carried up once."""
+    carried = 0
+
+    def counted(mask: Mask, parents: NDArray[np.intp]) -> Mask:
+        nonlocal carried
+        carried += 1
+        return with_ancestors(mask, parents)
+
+    monkeypatch.setattr(hopeless, "with_ancestors", counted)
+    builder = Builder()
+    ports(builder, "a", "A" * 6)
+    subtrees = tuple(frozenset(pair) for pair in combinations([f"_{n}" for n in range(6)], 2))
+    asked = asking("A" * 6)
+    assert builder.ask(*asked, group_policy="isolate", same_subtree=subtrees).candidates == []
+    assert 0 < carried <= 2 * len(asked), "from the start on, then before it"
+
+
+def test_so_many_groups_are_related_at_most() -> None:
+    """What is asked of whole trees is bounded, as what groups name is."""
+    groups = (group("_A", NIC=1), group("_B", NIC=1))
+    related = (frozenset({"_A", "_B"}),) * (QUERY_TERMS_MAX // 2)
+    check_sense(CandidateQuery(groups, same_subtree=related))
+    traits = TraitFilter((frozenset({"T"}),) * QUERY_TERMS_MAX)
+    for beyond in (
+        CandidateQuery(groups, same_subtree=(*related, frozenset({"_A"}))),
+        CandidateQuery(groups, root_traits=traits),
+    ):
+        with pytest.raises(Error) as refused:
+            check_sense(beyond)
+        assert refused.value.code is Code.LIMIT_EXCEEDED

@@ -252,3 +252,12 @@ def test_usages() -> None:
         with pytest.raises(ProblemError) as caught:
             usage_query(text, version, LIMITS)
         assert words in caught.value.detail
+
+
+def test_so_many_groups_are_related_at_most() -> None:
+    """Conditions on subtrees are bounded together, not by the length of the query alone."""
+    groups = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
+    assert len(asked(groups + "&same_subtree=_A,_B" * 500).same_subtree) == 500
+    with pytest.raises(Error) as caught:
+        asked(groups + "&same_subtree=_A,_B" * 501)
+    assert caught.value.code is Code.LIMIT_EXCEEDED

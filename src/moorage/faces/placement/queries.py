@@ -12,6 +12,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import CandidateQuery, Group, ProviderQuery, TraitFilter
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.words import check_related
 from moorage.core.limits import GROUPS_MAX
 from moorage.faces.placement import parameters
 from moorage.faces.placement.grammar import (
@@ -162,6 +163,7 @@ def _candidate_query(query_string: bytes, version: int, limits: Limits) -> Candi
     first = dict(reversed(pairs))
     root_traits = _root_traits(_all(pairs, "root_required"))
     same_subtree = tuple(_subtree(value) for value in _all(pairs, "same_subtree"))
+    check_related(same_subtree)
     groups = _groups(pairs, version)
     _check_groups(groups, same_subtree, version)
     policy = first.get("group_policy")

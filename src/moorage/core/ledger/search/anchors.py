@@ -26,7 +26,14 @@ from moorage.core.ledger.search.groups import (
     with_traits,
 )
 from moorage.core.ledger.search.guests import Guests
-from moorage.core.ledger.search.hopeless import Hosts, demands, enough_for, joined, within
+from moorage.core.ledger.search.hopeless import (
+    Ancestry,
+    Hosts,
+    demands,
+    enough_for,
+    joined,
+    within,
+)
 from moorage.core.ledger.search.picks import Spelling
 from moorage.core.ledger.search.prospects import prospects
 from moorage.core.ledger.search.summaries import Counts
@@ -150,8 +157,9 @@ class Search:
             serving = self._serving(block)
             for demand in self._demands:
                 anchors &= enough_for(block, demand, serving, hosts)
+            above = Ancestry(block)
             for these in self._lines:
-                anchors &= joined(block, these, serving, hosts)
+                anchors &= joined(block, these, above, serving, hosts)
         return np.flatnonzero(anchors)
 
     def served_rows(self, block: Block) -> NDArray[np.intp]:

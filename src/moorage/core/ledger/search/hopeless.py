@@ -100,15 +100,31 @@ def _room(guest: Guest, demand: Demand) -> int:
     return largest(guest.record.inventories[demand.name]) if demand.name else 1
 
 
-def joined(block: Block, these: list[int], serving: list[Rows], hosts: Hosts) -> Mask:
+class Ancestry:
+    """Who serves each term of a query or is above somebody who does, worked out once each."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._known: dict[int, Mask] = {}
+
+    def of(self, number: int, mask: Mask) -> Mask:
+        """Return the rows that serve a term, given as a mask, and all rows above them."""
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = with_ancestors(mask, parent_rows(self._block))
+        return known
+
+
+def joined(
+    block: Block, these: list[int], above: Ancestry, serving: list[Rows], hosts: Hosts
+) -> Mask:
     """At which roots may these terms be served by one provider and others below it?"""
     found: Mask = np.zeros(block.size, dtype=np.bool_)
     masks = [mask for number in these if (mask := serving[number].at_home) is not None]
     if len(masks) == len(these):
-        parents = parent_rows(block)
         top = np.logical_or.reduce(masks)
-        for mask in masks:
-            top &= with_ancestors(mask, parents)
+        for number, mask in zip(these, masks, strict=True):
+            top &= above.of(number, mask)
         found = block.trees.any_of(top)
     # Guests are below nobody of the tree, so all of it is served by them, or nothing.
     by_guests = np.ones(block.size, dtype=np.bool_)

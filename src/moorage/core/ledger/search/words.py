@@ -4,6 +4,7 @@ For dialects that have no older words of their own for this.
 """
 
 import re
+from collections.abc import Collection
 
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import CandidateQuery, Group, TraitFilter
@@ -46,11 +47,23 @@ def _check_size(query: CandidateQuery) -> None:
     if len(query.groups) > GROUPS_MAX:
         raise Error(Code.LIMIT_EXCEEDED, f"at most {GROUPS_MAX} groups can be asked for at once.")
     words = sum(_words_in(group) for group in query.groups)
+    words += len(query.root_traits.required) + len(query.root_traits.forbidden)
     if words > QUERY_TERMS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
             f"the groups name {words} classes, traits and aggregates; "
             f"at most {QUERY_TERMS_MAX} are allowed.",
+        )
+    check_related(query.same_subtree)
+
+
+def check_related(same_subtree: Collection[Collection[str]]) -> None:
+    """Raise LIMIT_EXCEEDED when very many groups are to be in subtrees together."""
+    related = sum(map(len, same_subtree))
+    if related > QUERY_TERMS_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"same_subtree names {related} groups; at most {QUERY_TERMS_MAX} are allowed.",
         )
 
 
