@@ -6,7 +6,9 @@ import time
 import pytest
 
 from moorage.core.errors import Code, Error
+from moorage.faces.placement.negotiation import RANGES_MAX, error_type
 from moorage.faces.placement.problems import (
+    DETAIL_LENGTH_MAX,
     EXPLANATIONS,
     OUTCOMES,
     Outcome,
@@ -118,6 +120,21 @@ def test_tags_that_never_end_cost_little(opening: str) -> None:
     shown = json.loads(body_json(ProblemError(400, detail), "req-1", None))["errors"][0]["detail"]
     assert time.thread_time() - began < 1.0
     assert shown.endswith(detail.replace("<!--", "") + "  ")
+
+
+def test_a_detail_is_not_as_long_as_the_body_that_it_quotes() -> None:
+    """Refusing a body of 32 MB takes no work on 32 MB of text."""
+    problem = ProblemError(400, "x" * (DETAIL_LENGTH_MAX + 1))
+    for body in (body_json(problem, "req-1", None), body_html(problem), body_text(problem)):
+        assert body.count(b"x" * DETAIL_LENGTH_MAX) == 1
+        assert len(body) < DETAIL_LENGTH_MAX + 1_000
+
+
+def test_few_ranges_of_an_accept_header_are_looked_at() -> None:
+    """What stands behind them has no say; reading thousands held the loop for 0.1 s."""
+    rest = "a/b," * (RANGES_MAX - 1)
+    assert error_type(rest + "text/html") == "text/html"
+    assert error_type(rest + "a/b,text/html") == "text/plain"
 
 
 def test_statuses_about_the_request_name_what_they_are_about(api: Client) -> None:

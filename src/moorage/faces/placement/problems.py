@@ -129,6 +129,9 @@ _BREAK = re.compile(r"<br.*?>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--|-->")
 _TAG = re.compile(r"<.*?>", re.DOTALL)
 
+DETAIL_LENGTH_MAX = 131_072
+"""Characters of a detail that are shown: it may quote a key of a body of many megabytes."""
+
 RETRY_SECONDS = "1"
 """What a 503 advises to wait."""
 
@@ -233,11 +236,11 @@ def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
         problem: the refusal.
         quoted: makes markup of text.
     """
-    explanation = EXPLANATIONS[problem.status]
+    explanation, detail = EXPLANATIONS[problem.status], quoted(problem.detail[:DETAIL_LENGTH_MAX])
     if problem.status in ABOUT_SUBJECT:
         opening = explanation.format(quoted(problem.subject))
-        return f"{opening}<br /><br />\n{quoted(problem.detail)}"
-    return f"{quoted(explanation)}<br /><br />\n{quoted(problem.detail)}\n\n"
+        return f"{opening}<br /><br />\n{detail}"
+    return f"{quoted(explanation)}<br /><br />\n{detail}\n\n"
 
 
 def _plain(page: str) -> str:
