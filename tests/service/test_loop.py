@@ -19,7 +19,7 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Described, Inventory
 from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search.parts import IMAGES_AT_ONCE, PART_PROVIDERS
+from moorage.core.ledger.search.chunks import CHUNK_PROVIDERS, IMAGES_AT_ONCE
 from moorage.service import copies
 from moorage.service import ledger as do
 from moorage.service.batch import LARGE
@@ -174,7 +174,7 @@ def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
             assert fleet.filled_in and threading.get_ident() not in fleet.filled_in
             await one.submit(do.AllocationsDelete(consumer_id(1)))
             await copy.follow(one.engine, strict, lambda: one.service.index.revision)
-            assert strict.pieces > MANY // PART_PROVIDERS
+            assert strict.pieces > MANY // CHUNK_PROVIDERS
             assert fleet.differences(one.service.index.fleet) == []
             with pytest.raises(AssertionError):
                 await Strict(lambda: fleet.touched, 9).driven(planted(fleet, uuids))

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.chunks import applying, is_large
 from moorage.core.ledger.search.loading import Loader
-from moorage.core.ledger.search.parts import applying, is_large
 from moorage.core.ledger.search.steps import Steps
 from moorage.store import ledger as ledger_store
 from moorage.store.api import Engine, Plan

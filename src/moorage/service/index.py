@@ -14,7 +14,7 @@ from contextlib import aclosing, asynccontextmanager
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search.parts import Belongings
+from moorage.core.ledger.search.chunks import Belongings
 from moorage.service import copies, faults
 from moorage.service.copies import ChangesGone, Copy
 from moorage.service.looks import Look

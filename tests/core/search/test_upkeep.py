@@ -13,7 +13,7 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Provider, ProviderRecord, Vocable
 from moorage.core.ledger.requests import CandidateAnswer
 from moorage.core.ledger.search import Fleet, candidates, providers
-from moorage.core.ledger.search.parts import applying
+from moorage.core.ledger.search.chunks import applying
 from tests.core.search import world
 from tests.core.search.naive import Records
 

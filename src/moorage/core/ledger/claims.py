@@ -19,7 +19,7 @@ from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.requests import Candidate, CandidateQuery, Order
 from moorage.core.ledger.search import Fleet, preferred
-from moorage.core.ledger.search.words import check_known
+from moorage.core.ledger.search.validation import check_known
 from moorage.core.limits import CLAIM_STEPS_MAX
 
 GONE = frozenset(

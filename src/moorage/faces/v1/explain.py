@@ -1,7 +1,7 @@
 """Explanations: why nothing is found."""
 
 from moorage.core.ledger.search.explain import Explanation, Step, explaining
-from moorage.core.ledger.search.words import check_known
+from moorage.core.ledger.search.validation import check_known
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import query_of
 from moorage.faces.v1.routing import Request, Route

@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.core.ids import AggregateId, ProviderId, is_normal
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
-from moorage.core.ledger.search.words import check_sense
+from moorage.core.ledger.search.validation import check_sense
 from moorage.faces.web import RefusalError
 from moorage.wire.ledger import GroupAsked, Question
 

@@ -1,15 +1,22 @@
 """The one search: every provider of the fleet in memory, in columns, and the questions put to it.
 
-Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`), then `candidates.py`
-(one question from beginning to end). `block.py` holds some thousand providers of whole trees as
-rows, `columns.py` their numbers and marks, `trees.py` who belongs to which tree. `groups.py` says
-which rows can serve a group, `anchors.py` which trees may serve all of them; `combine.py` and
-`walk.py` combine the groups of one tree, `matching.py` sees dead ends, `budget.py` counts steps.
-`summaries.py` knows of all blocks what they may hold at most, `prospects.py` compares that with a
-question, `soundness.py` with the blocks. `preference.py` says which trees a claim tries first,
-`choosing.py` tries them. `words.py` says which questions make sense, `explain.py` why nothing was
-found; `providers.py` lists providers; `loading.py` fills a fleet from a snapshot. May import: the
-rest of `core/ledger` but its decisions, msgspec, numpy.
+Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`) and `candidates.py` (one
+query from beginning to end).
+
+* The fleet: `block.py` holds some thousand providers of whole trees as rows, `columns.py` their
+  numbers and marks, `trees.py` which rows form a tree, `lineage.py` which rows are above others.
+  `loading.py` fills a fleet from a snapshot, `chunks.py` applies large changes bit by bit.
+* Blocks: `summaries.py` keeps bounds of what each block holds, `prospects.py` compares them with a
+  query, `soundness.py` with the rows.
+* A query: `validation.py` checks it. `groups.py` finds rows that can serve a group, `sharing.py`
+  the sharing providers, `pruning.py` the trees that cannot serve all groups; `anchors.py` opens the
+  others. `combine.py` and `walk.py` combine the groups of one tree, `matching.py` finds dead ends.
+  `rounds.py` takes candidates from each tree in turn, `picks.py` keeps them in little memory.
+* Bounds: `budget.py` counts steps, `steps.py` lets long work be interrupted.
+* Claims: `preference.py` orders the trees, `choosing.py` tries them.
+* `explain.py` says why nothing is found; `providers.py` lists providers.
+
+May import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
 from moorage.core.ledger.search.candidates import candidates, searched

@@ -25,8 +25,9 @@ from moorage.core.ledger.search.groups import (
     terms,
     with_traits,
 )
-from moorage.core.ledger.search.guests import Guests
-from moorage.core.ledger.search.hopeless import (
+from moorage.core.ledger.search.picks import Spelling
+from moorage.core.ledger.search.prospects import prospects
+from moorage.core.ledger.search.pruning import (
     Ancestry,
     Hosts,
     demands,
@@ -34,8 +35,7 @@ from moorage.core.ledger.search.hopeless import (
     joined,
     within,
 )
-from moorage.core.ledger.search.picks import Spelling
-from moorage.core.ledger.search.prospects import prospects
+from moorage.core.ledger.search.sharing import Guests
 from moorage.core.ledger.search.summaries import Counts
 from moorage.core.ledger.search.walk import Merged
 

@@ -7,7 +7,7 @@ import pytest
 from moorage.core.errors import Code
 from moorage.core.ids import AggregateId
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
-from moorage.core.ledger.search.words import check_known, check_sense
+from moorage.core.ledger.search.validation import check_known, check_sense
 from tests.core.ledger.build import Refused
 from tests.core.search.builder import Builder
 

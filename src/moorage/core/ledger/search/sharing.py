@@ -1,4 +1,4 @@
-"""Sharing providers: they can serve other trees, by the aggregates they share with them."""
+"""Sharing providers: they can serve other trees that are in one of their aggregates."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Guest(NamedTuple):
 
 
 class Guests:
-    """All sharing providers that can serve a query abroad.
+    """All sharing providers that can serve a query in other trees: its guests there.
 
     Args:
         fleet: Whose providers they are.
@@ -36,10 +36,10 @@ class Guests:
         return bool(self.by_aggregate)
 
     def invite(self) -> Iterator[None]:
-        """Look up who can serve now, in pieces; done again, it looks at those that have changed.
+        """Find the guests as of now, in pieces; later calls examine only those that have changed.
 
-        Whoever begins to share during a search, or to be in an aggregate, is not invited: its own
-        tree may have been searched before, and would give the same candidates.
+        A provider that begins to share during a search, or to be in an aggregate, is left out: its
+        own tree may have been searched before, and would give the same candidates.
         """
         invited: dict[ProviderId, Guest] = {}
         for uuid in list(self._welcome):

@@ -1,6 +1,6 @@
-"""What a question may say before it is searched for: words that exist, and groups that make sense.
+"""Checks of a query before it is searched for: known names, and groups that make sense.
 
-For dialects that have no older words of their own for this.
+For faces whose dialect does not prescribe its own error messages for this.
 """
 
 import re
@@ -15,7 +15,7 @@ _SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,64}")
 
 
 def check_sense(query: CandidateQuery) -> None:
-    """Raise INVALID or LIMIT_EXCEEDED for a question that nothing could ever answer.
+    """Raise INVALID or LIMIT_EXCEEDED for a query that could never have an answer.
 
     Source: Placement API reference, "Allocation candidates".
     """
@@ -32,7 +32,7 @@ def check_sense(query: CandidateQuery) -> None:
 
 
 def check_known(fleet: Fleet, query: CandidateQuery) -> None:
-    """Raise CLASS_UNKNOWN or TRAIT_UNKNOWN for a word that nobody has made."""
+    """Raise CLASS_UNKNOWN or TRAIT_UNKNOWN for a name that does not exist."""
     for group in query.groups:
         for name in group.resources:
             if not fleet.has_class(name):

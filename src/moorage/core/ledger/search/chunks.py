@@ -1,4 +1,4 @@
-"""Large changes in small parts, so that whoever applies them can let others through in between."""
+"""Large changes in small chunks, so that other requests can be served between two of them."""
 
 from collections.abc import Sized
 from itertools import islice
@@ -8,17 +8,17 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.steps import Steps
 
-PART_PROVIDERS = 64
-"""Providers in one part: one or two milliseconds."""
+CHUNK_PROVIDERS = 64
+"""Providers in one chunk: one or two milliseconds."""
 
 IMAGES_AT_ONCE = 512
-"""After-images of a batch that are applied at once, in a few milliseconds: every usual batch."""
+"""After-images that a batch may have to be applied at once, in a few milliseconds."""
 
 
-def applying(fleet: Fleet, changes: Changes, size: int = PART_PROVIDERS) -> Steps[None]:
-    """Do what `fleet.apply` does, with rests in between. Nobody should look before its end.
+def applying(fleet: Fleet, changes: Changes, size: int = CHUNK_PROVIDERS) -> Steps[None]:
+    """Do what `fleet.apply` does, yielding in between. Do not read the fleet before it ends.
 
-    Providers that come, go, move or get another name are one part, however many they are.
+    Providers that come, go, move or are renamed are one chunk, however many there are.
     """
     for old, new in changes.renamed_classes.items():
         for _ in fleet.renaming(old, new):
@@ -35,21 +35,21 @@ def applying(fleet: Fleet, changes: Changes, size: int = PART_PROVIDERS) -> Step
     fleet.apply(head)
     yield
     while rest:
-        part = Changes()
+        chunk = Changes()
         for uuid in list(islice(rest, size)):
-            _move(changes, rest, uuid, part)
-        fleet.apply(part)
+            _move(changes, rest, uuid, chunk)
+        fleet.apply(chunk)
         yield
 
 
 def is_large(changes: Changes) -> bool:
-    """Is it so much work to apply changes that it should be done in parts?"""
+    """Is there enough to apply that it should be done in chunks?"""
     images = len(changes.providers) + len(changes.inventories) + len(changes.tags)
     return images > IMAGES_AT_ONCE or bool(changes.renamed_classes)
 
 
 def _by_provider(changes: Changes) -> dict[ProviderId, list[str]]:
-    """Return whose anything has changed, and of which classes the inventory."""
+    """Return the providers that change, each with the classes whose inventories change."""
     found: dict[ProviderId, list[str]] = {uuid: [] for uuid in changes.providers}
     for uuid, name in changes.inventories:
         found.setdefault(uuid, []).append(name)
@@ -59,36 +59,36 @@ def _by_provider(changes: Changes) -> dict[ProviderId, list[str]]:
 
 
 def _move(
-    changes: Changes, rest: dict[ProviderId, list[str]], uuid: ProviderId, part: Changes
+    changes: Changes, rest: dict[ProviderId, list[str]], uuid: ProviderId, chunk: Changes
 ) -> None:
-    """Let a part have what is left to be changed of a provider."""
+    """Move the remaining changes of a provider to a chunk."""
     for name in rest.pop(uuid, ()):
-        part.inventories[uuid, name] = changes.inventories[uuid, name]
+        chunk.inventories[uuid, name] = changes.inventories[uuid, name]
     if uuid in changes.providers:
-        part.providers[uuid] = changes.providers[uuid]
+        chunk.providers[uuid] = changes.providers[uuid]
     if uuid in changes.tags:
-        part.tags[uuid] = changes.tags[uuid]
+        chunk.tags[uuid] = changes.tags[uuid]
 
 
 class Belongings:
-    """Everything of a fleet that is proportional to it, but not the fleet itself."""
+    """The collections of a fleet, without the fleet itself, to be freed bit by bit."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._dicts = fleet.dicts()
         self._lists = [block.records for block in fleet.blocks]
 
     def held(self) -> list[Sized]:
-        """Return what is still there."""
+        """Return the collections; the freed ones are empty."""
         return [*self._lists, *self._dicts]
 
     def emptied(self) -> Steps[None]:
-        """Let it go, with rests in between. To be called when the fleet is gone."""
+        """Empty them, yielding in between. Call this when nothing else refers to the fleet."""
         for records in self._lists:
             while records:
-                del records[-PART_PROVIDERS:]
+                del records[-CHUNK_PROVIDERS:]
                 yield
         for one in self._dicts:
             while one:
-                for _ in range(min(len(one), 16 * PART_PROVIDERS)):
+                for _ in range(min(len(one), 16 * CHUNK_PROVIDERS)):
                     one.popitem()
                 yield

@@ -12,9 +12,9 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, ProviderQuery
 from moorage.core.ledger.search import Fleet, providers, providers_in_order
+from moorage.core.ledger.search.chunks import CHUNK_PROVIDERS, Belongings, applying
 from moorage.core.ledger.search.explain import explain, explaining
 from moorage.core.ledger.search.fleet import COMPARED
-from moorage.core.ledger.search.parts import PART_PROVIDERS, Belongings, applying
 from moorage.core.ledger.search.steps import to_end
 from tests.core.search import world
 from tests.core.search.builder import group
@@ -56,7 +56,7 @@ def test_pieces_are_bounded() -> None:
     records = flat(1_000)
     changes = world.changes_of(records)
     ours, theirs = Counting(), Counting()
-    most = PART_PROVIDERS + 1
+    most = CHUNK_PROVIDERS + 1
     ours.apply(changes)
     theirs.apply(changes)
     used = Changes(inventories={(uuid, "VCPU"): Inventory(8, used=1) for uuid in records})
@@ -79,7 +79,7 @@ def test_a_planted_long_piece_is_found() -> None:
     used = Changes(inventories={key: Inventory(9) for key in changes.inventories})
     with pytest.raises(TooMuch):
         work = applying(fleet, used, size=1_000)
-        to_end(bounded(work, lambda: fleet.touched, PART_PROVIDERS))
+        to_end(bounded(work, lambda: fleet.touched, CHUNK_PROVIDERS))
 
 
 def test_listings_and_explanations_rest_after_every_block() -> None:
@@ -130,6 +130,6 @@ def test_what_is_left_of_a_fleet_goes_bit_by_bit() -> None:
     def left() -> int:
         return -sum(map(len, owned.held()))
 
-    to_end(bounded(owned.emptied(), left, 16 * PART_PROVIDERS))
+    to_end(bounded(owned.emptied(), left, 16 * CHUNK_PROVIDERS))
     assert left() == 0
     assert len(fleet) == 0

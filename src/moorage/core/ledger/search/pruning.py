@@ -1,6 +1,6 @@
-"""Which trees cannot serve all parts of a query together: decided for a whole block in columns.
+"""Prune the trees that cannot serve all parts of a query together, a whole block at once.
 
-Everything here is a necessary condition. What it leaves may still be hopeless: `walk.py` finds out.
+Every condition here is necessary, not sufficient: `walk.py` finds out about the trees that remain.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.groups import Rows, Term
-from moorage.core.ledger.search.guests import Guest
 from moorage.core.ledger.search.lineage import parent_rows, with_ancestors
+from moorage.core.ledger.search.sharing import Guest
 
 Hosts = list[tuple[Mask, list[Guest]]]
 """For each aggregate that guests share: the roots of the trees that are in it, and the guests."""
@@ -26,7 +26,7 @@ class Demand(NamedTuple):
 
     terms: tuple[int, ...]
     name: str
-    """A resource class; empty: so many different providers."""
+    """A resource class; if it is empty, `amount` counts different providers."""
     amount: int
 
 
@@ -68,7 +68,7 @@ def _competing(terms: list[Term], numbers: list[int]) -> Iterator[tuple[int, ...
 
 
 def enough_for(block: Block, demand: Demand, serving: list[Rows], hosts: Hosts) -> Mask:
-    """At which roots may a demand be met, by the tree and its guests?"""
+    """Return the roots at which the tree and its guests may meet a demand."""
     given = _rooms(block, demand, serving)
     if block.trees.is_forest:
         given = np.bincount(block.trees.root, given, block.size).astype(np.float64, copy=False)
@@ -101,7 +101,7 @@ def _room(guest: Guest, demand: Demand) -> int:
 
 
 class Ancestry:
-    """Who serves each term of a query or is above somebody who does, worked out once each."""
+    """The rows that serve each term of a query, with all rows above them, computed once each."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
@@ -118,7 +118,7 @@ class Ancestry:
 def joined(
     block: Block, these: list[int], above: Ancestry, serving: list[Rows], hosts: Hosts
 ) -> Mask:
-    """At which roots may these terms be served by one provider and others below it?"""
+    """Return the roots at which one provider and others below it may serve these terms."""
     found: Mask = np.zeros(block.size, dtype=np.bool_)
     masks = [mask for number in these if (mask := serving[number].at_home) is not None]
     if len(masks) == len(these):
