@@ -1,8 +1,8 @@
 """`python -m tests.compare`: the same requests to the original and to Moorage, side by side.
 
-The first difference that is not meant ends the run; its sequence is made small and shown, and the
-exit code is 1. With `--survey` every kind of difference is counted instead, with its first example.
-A run can be repeated: the seed, the number of workers and of requests make it what it is.
+The first difference that is not deliberate ends the run: it is shown with the smallest sequence of
+requests that still has it, and the exit code is 1. With `--survey` the run goes on, and shows how
+often each kind of difference came up, with its first example. The last line repeats the run.
 """
 
 import argparse
@@ -30,21 +30,32 @@ def arguments() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seed", type=int, help="repeats a run; otherwise a new one")
-    parser.add_argument("--requests", type=int, default=1_000, help="random ones (%(default)s)")
-    parser.add_argument("--length", type=int, default=200, help="of a sequence (%(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="processes (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, help="repeat the run of this seed (default: a new seed)"
+    )
+    parser.add_argument(
+        "--requests", type=int, default=1_000, help="random requests in all (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=200,
+        help="random requests in a sequence (default: %(default)s)",
+    )
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument(
         "--engines",
         default="sqlite",
-        help="what Moorage keeps its ledger in: sqlite (the default), postgresql, or both with a "
-        "comma between them: then every request goes to three servers",
+        help="Moorage's database: sqlite (default), postgresql, or sqlite,postgresql; with both, "
+        "every request goes to three servers",
     )
-    parser.add_argument("--survey", action="store_true", help="count all, end at none")
+    parser.add_argument(
+        "--survey", action="store_true", help="count all differences instead of ending at the first"
+    )
     parser.add_argument(
         "--itself",
         action="store_true",
-        help="the original beside itself, with another seed of hashes",
+        help="compare the original with itself under another hash seed",
     )
     asked = parser.parse_args()
     asked.engines = [] if asked.itself else asked.engines.split(",")
@@ -53,6 +64,14 @@ def arguments() -> argparse.Namespace:
     if asked.seed is None:
         asked.seed = random.SystemRandom().randrange(SEEDS)
     return asked
+
+
+def repeating(asked: argparse.Namespace) -> str:
+    """Return the options that repeat this run; `make compare` has defaults of its own."""
+    options = [f"--{name} {getattr(asked, name)}" for name in ("seed", "requests", "length")]
+    options.append(f"--workers {asked.workers}")
+    options.append(f"--engines {','.join(asked.engines)}" if asked.engines else "--itself")
+    return " ".join([*options, *["--survey"] * asked.survey])
 
 
 @contextlib.contextmanager
@@ -87,8 +106,7 @@ def main() -> int:
         say(f"compare: {problem}")
         return 2
     say(totals.text())
-    options = f"--seed {asked.seed} --requests {asked.requests}"
-    say(f'again: make compare ARGS="{options}"')
+    say(f'again: make compare ARGS="{repeating(asked)}"')
     return int(totals.failed)
 
 

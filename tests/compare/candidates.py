@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.compare.asks import Ask
 from tests.compare.differences import Difference, canonical, walk
+from tests.compare.requests import Ask
 
 TREES_SINCE = 29
 """From this microversion on, summaries show whole trees."""

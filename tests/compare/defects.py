@@ -7,8 +7,7 @@ from urllib.parse import unquote
 from tests.compare.candidates import REQUESTS, SUMMARIES, TREES_SINCE, providers_of
 from tests.compare.differences import Difference
 from tests.compare.exchange import Exchange
-from tests.compare.reasons import DETAIL, Deliberate
-from tests.compare.requests import (
+from tests.compare.reading import (
     amounts_asked,
     amounts_in,
     classes_shared,
@@ -19,6 +18,7 @@ from tests.compare.requests import (
     suffix_of,
     texts,
 )
+from tests.compare.reasons import DETAIL, Deliberate
 
 LEFT_BEHIND = "Leaked consumers"
 """The player removes them from the original after each request, and counts how often."""

@@ -9,12 +9,12 @@ import re
 from urllib.parse import unquote
 
 from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX
-from tests.compare.asks import NOTHING
 from tests.compare.defects import DEFECTS
 from tests.compare.differences import ABSENT, Difference
 from tests.compare.exchange import Exchange
+from tests.compare.reading import groups, keys_below, odd_uuids, odd_version, texts, words
 from tests.compare.reasons import DETAIL, Deliberate
-from tests.compare.requests import groups, keys_below, odd_uuids, odd_version, texts, words
+from tests.compare.requests import NOTHING
 
 TYPES_SINCE = 38
 """The first microversion at which usages are grouped by consumer type."""

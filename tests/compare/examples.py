@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.compare.asks import NOTHING, VERSION, Ask, Generation, plain
 from tests.compare.defects import LEFT_BEHIND
+from tests.compare.requests import NOTHING, VERSION, Ask, Generation, plain
 from tests.e2e.fuzzer import AGGREGATES, CONSUMERS, PROVIDERS
 from tests.e2e.hostile import Pairs, Raw
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.compare.asks import Ask, Generations, plain, resolved
 from tests.compare.candidates import (
     REQUESTS,
     candidate_differences,
@@ -18,7 +17,8 @@ from tests.compare.differences import (
     header_differences,
     meaning,
 )
-from tests.compare.modelled import modelled
+from tests.compare.oracle import modelled
+from tests.compare.requests import Ask, Generations, plain, resolved
 from tests.compare.sides import Sides
 from tests.e2e.peer import Answer
 

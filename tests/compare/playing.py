@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.compare.asks import Ask, Generations
 from tests.compare.defects import LEFT_BEHIND
 from tests.compare.deliberate import deliberate_of
 from tests.compare.differences import Difference
 from tests.compare.exchange import Exchange, removal
-from tests.compare.looks import looks
+from tests.compare.requests import Ask, Generations
 from tests.compare.sequences import Sequence
 from tests.compare.sides import Sides
+from tests.compare.state import looks
 
 LOOK_EVERY = 100
 """After so many requests everything is read from both sides."""

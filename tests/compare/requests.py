@@ -1,120 +1,123 @@
-"""What a request says, for those who judge the answers to it."""
+"""A request as data: it can be sent, written down, made smaller and sent again.
 
-import re
-from collections import Counter
-from collections.abc import Iterator
+Generations are symbolic (`Generation`) until a request is sent, so that a sequence still makes
+sense when some of its requests have been left out.
+"""
+
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
-from tests.compare.asks import VERSION, Ask
-from tests.compare.exchange import Exchange
+from tests.e2e.hostile import Pairs, Raw, written
+from tests.e2e.peer import head
 
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-UUID_LIKE = re.compile(
-    r"(?:urn:uuid:|\{)?[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}\}?"
-)
-PLAIN_VERSION = re.compile(r"placement (latest|-?[0-9]+\.-?[0-9]+)")
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, of in value.items():
-            yield str(key)
-            yield from texts(of)
-    elif isinstance(value, list | tuple):
-        for of in value:
-            yield from texts(of)
+VERSION = "OpenStack-API-Version"
+NOTHING: Any = Raw(b"")
+"""The body of a request that has none."""
 
 
-def keys_below(value: Any, name: str) -> set[str]:
-    """Return the keys of every object that stands under a name, wherever that is."""
-    found: set[str] = set()
-    if isinstance(value, dict | list):
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, of in members:
-            found |= keys_below(of, name)
-            if key == name and isinstance(of, dict):
-                found |= of.keys()
-    return found
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """The generations of all providers and consumers.
+
+    `offers` has the classes of providers; `free`, by the template of a route, what its DELETE would
+    remove: the names in its path, each a list.
+    """
+
+    providers: dict[str, int] = field(default_factory=dict)
+    consumers: dict[str, int] = field(default_factory=dict)
+    offers: dict[str, list[str]] = field(default_factory=dict)
+    free: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
-def words(exchange: Exchange) -> Iterator[str]:
-    """Yield every text of a request: pieces of the address, values of the query, the body."""
-    yield from exchange.ask.path.split("/")
-    yield from (value for _, value in exchange.ask.pairs)
-    yield from texts(exchange.body)
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Stands for a generation: of a provider, or of a consumer (null if it is not there)."""
+
+    of: str
+    consumer: bool = False
+    off_by: int = 0
+
+    def value(self, known: Generations) -> int | None:
+        """Return the number that is sent."""
+        if not self.consumer:
+            return known.providers.get(self.of, 0) + self.off_by
+        found = known.consumers.get(self.of)
+        return self.off_by or None if found is None else found + self.off_by
 
 
-def odd_uuids(exchange: Exchange) -> list[str]:
-    """Return the UUIDs of a request that are not spelled as the API spells them."""
-    found = [one for text in words(exchange) for one in UUID_LIKE.findall(text)]
-    return [one for one in found if not UUID.fullmatch(one)]
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request; `template` is its route as the documentation writes it."""
+
+    method: str
+    template: str
+    path: str
+    query: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    body: Any = NOTHING
+
+    @property
+    def what(self) -> str:
+        """The call."""
+        return f"{self.method} {self.template}"
+
+    @property
+    def target(self) -> str:
+        """Path and query string."""
+        return "?".join([self.path, *(["&".join(self.query)] if self.query else [])])
+
+    @property
+    def minor(self) -> int | None:
+        """The microversion 1.N that is asked for; None if it is not a plain one."""
+        text = dict(self.headers).get(VERSION, "placement 1.0").removeprefix("placement 1.")
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The query string's names and values, decoded."""
+        return parse_qsl("&".join(self.query), keep_blank_values=True)
+
+    def bytes(self, known: Generations) -> bytes:
+        """As it is sent."""
+        content = None if self.body is NOTHING else written(resolved(self.body, known))
+        return head(self.method, self.target, list(self.headers), content)
+
+    def told(self, known: Generations) -> str:
+        """As a report shows it."""
+        headers = [f"{name}: {value}" for name, value in self.headers if name not in USUAL]
+        version = dict(self.headers).get(VERSION, "no version").removeprefix("placement ")
+        lines = [f"{self.method} {self.target} ({version})", *headers]
+        if self.body is not NOTHING:
+            lines.append(written(resolved(self.body, known)).decode("utf-8", "backslashreplace"))
+        return "\n    ".join(lines)
 
 
-def odd_version(ask: Ask) -> bool:
-    """Is the microversion spelled as nobody spells it?"""
-    said = dict(ask.headers).get(VERSION)
-    return said is not None and not PLAIN_VERSION.fullmatch(said)
+ADMIN = (("X-Auth-Token", "admin"), ("X-Roles", "admin,service"))
+JSON = ("Content-Type", "application/json")
+USUAL = {VERSION, *dict(ADMIN)}
+"""Headers that a report leaves out."""
 
 
-def parameter(ask: Ask, name: str) -> str:
-    """Return the value of a parameter that is given once; nothing if it is not there."""
-    return dict(ask.pairs).get(name, "")
+def plain(method: str, path: str, minor: int = 39, body: Any = NOTHING, template: str = "") -> Ask:
+    """Return a request with the usual headers."""
+    path, _, query = path.partition("?")
+    headers = [(VERSION, f"placement 1.{minor}"), *ADMIN]
+    if body is not NOTHING:
+        headers.append(JSON)
+    pieces = tuple(query.split("&")) if query else ()
+    return Ask(method, template or path, path, pieces, tuple(headers), body)
 
 
-def suffix_of(name: str, stem: str) -> str | None:
-    """Return the suffix of a parameter such as `resources_A`; None if it has another stem."""
-    rest = name.removeprefix(stem)
-    known = name.startswith(stem) and (rest == "" or rest.isdigit() or rest.startswith("_"))
-    return rest if known else None
-
-
-def groups(ask: Ask) -> set[str]:
-    """Return the suffixes of all groups of a question for candidates."""
-    stems = ("resources", "required", "member_of", "in_tree")
-    found = {suffix_of(name, stem) for name, _ in ask.pairs for stem in stems}
-    return {suffix for suffix in found if suffix is not None}
-
-
-def groups_without_resources(ask: Ask) -> set[str]:
-    """Return the suffixes that only `same_subtree` makes groups of."""
-    named = {s for name, value in ask.pairs if name == "same_subtree" for s in value.split(",")}
-    return named - {suffix_of(name, "resources") for name, _ in ask.pairs}
-
-
-def resources_asked(ask: Ask) -> dict[str, dict[str, int]]:
-    """Return what each group of a question wants, by suffix; of what is named twice, the last."""
-    found: dict[str, dict[str, int]] = {}
-    for name, value in dict(ask.pairs).items():
-        suffix = suffix_of(name, "resources")
-        if suffix is not None:
-            terms = (term.partition(":") for term in value.split(","))
-            found[suffix] = {resource_class: int(amount) for resource_class, _, amount in terms}
-    return found
-
-
-def amounts_asked(ask: Ask) -> Counter[str]:
-    """Return how much of each class all groups of a question want together."""
-    found: Counter[str] = Counter()
-    for amounts in resources_asked(ask).values():
-        found.update(amounts)
-    return found
-
-
-def classes_shared(ask: Ask) -> set[str]:
-    """Return the classes that the unsuffixed group wants and another group, too."""
-    groups = resources_asked(ask)
-    first = groups.pop("", {})
-    return {name for amounts in groups.values() for name in amounts if name in first}
-
-
-def amounts_in(candidate: dict[str, Any]) -> Counter[str]:
-    """Return how much of each class a candidate takes."""
-    allocations = candidate["allocations"]
-    each = allocations.values() if isinstance(allocations, dict) else allocations
-    found: Counter[str] = Counter()
-    for one in each:
-        found.update(one["resources"])
-    return found
+def resolved(value: Any, known: Generations) -> Any:
+    """Return the value with numbers in place of the names of generations."""
+    match value:
+        case Generation():
+            return value.value(known)
+        case Pairs():
+            return Pairs([(key, resolved(of, known)) for key, of in value])
+        case dict():
+            return {key: resolved(of, known) for key, of in value.items()}
+        case list():
+            return [resolved(of, known) for of in value]
+    return value

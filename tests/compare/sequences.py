@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from moorage.faces.placement.routes import routes
-from tests.compare.asks import ADMIN, NOTHING, VERSION, Ask, Generation, Generations, plain
+from tests.compare.requests import ADMIN, NOTHING, VERSION, Ask, Generation, Generations, plain
 from tests.e2e.fuzzer import (
     ACCEPTS,
     AGGREGATES,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tests.compare.asks import NOTHING, Ask
+from tests.compare.requests import NOTHING, Ask
 from tests.e2e.hostile import Pairs
 
 TRIALS_MAX = 600

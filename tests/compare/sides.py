@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.compare.asks import Ask, Generations, plain
 from tests.compare.differences import MODIFIED
+from tests.compare.requests import Ask, Generations, plain
 from tests.e2e.peer import Answer, Peer, head
 from tests.e2e.server import Server, serve
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.compare.asks import Ask, Generations, plain
 from tests.compare.examples import (
     CHILD,
     TREE,
@@ -26,6 +25,7 @@ from tests.compare.examples import (
 from tests.compare.exchange import Exchange
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import shown_differences
+from tests.compare.requests import Ask, Generations, plain
 from tests.compare.runs import smallest
 from tests.compare.sides import Side, Sides
 from tests.e2e.fuzzer import AGGREGATES

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.compare.asks import Ask
 from tests.compare.defects import LEFT_BEHIND
 from tests.compare.deliberate import DELIBERATE
 from tests.compare.examples import EXAMPLES, VARIANTS
 from tests.compare.playing import Player
+from tests.compare.requests import Ask
 from tests.compare.sides import Sides
 
 Addresses = tuple[str, dict[str, str]]

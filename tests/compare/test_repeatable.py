@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.compare.asks import Generations
+from tests.compare.requests import Generations
 from tests.compare.sequences import Sequence
 from tests.e2e.fuzzer import CLASSES, CONSUMERS, PROVIDERS
 

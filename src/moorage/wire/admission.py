@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from moorage.wire.enums import Cause, Expire, OnRetry, Result, State
 from moorage.wire.pages import PageAsked
-from moorage.wire.words import Cause, Expire, OnRetry, Result, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from moorage.wire.words import Cause, Expire, OnRetry, Result, State
+from moorage.wire.enums import Cause, Expire, OnRetry, Result, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick
 from moorage.core.ledger.search import Fleet, candidates
-from moorage.faces.placement.combinations import requests_writer
+from moorage.faces.placement.allocation_requests import requests_writer
 from moorage.faces.placement.request import PIECE_ITEMS, pieces_of
 from tests.core.search import world
 from tests.core.search.builder import Builder, group

@@ -11,8 +11,8 @@ from moorage.core.limits import MAX_INT
 from moorage.faces.placement import schemas
 from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
 from moorage.faces.placement.explain import LENGTH_MAX, explanation
+from moorage.faces.placement.json_schemas import QUOTED
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.quoted import QUOTED
 from tests.faces.placement.spoiling import VALUES, spoilt
 
 SECONDS_MAX = 0.5

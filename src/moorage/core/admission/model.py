@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.wire import words
+from moorage.wire import enums
 
 FREE = "free"
 """The state of a slot that anybody may be granted."""
@@ -18,9 +18,9 @@ SECOND = 1_000_000
 RENEWALS = 3
 """How often a holder renews its lease within a TTL."""
 
-State = words.State
-Cause = words.Cause
-Result = words.Result
+State = enums.State
+Cause = enums.Cause
+Result = enums.Result
 
 
 class Timeline(Struct, frozen=True):
@@ -90,8 +90,8 @@ class PoolSpec(Struct, frozen=True):
     """Units that one owner may hold."""
     queue_max: int = 10_000
     labels: dict[str, str] = {}
-    on_retry: words.OnRetry = "keep"
-    expire: words.Expire = "free"
+    on_retry: enums.OnRetry = "keep"
+    expire: enums.Expire = "free"
 
 
 class Rest(Struct, frozen=True):

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from moorage.faces.placement.explain import explanation
+from moorage.faces.placement.json_schemas import QUOTED
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.quoted import QUOTED
 from moorage.faces.web import RefusalError, json_decode
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search.steps import Steps
-from moorage.faces.placement.combinations import requests_writer
+from moorage.faces.placement.allocation_requests import requests_writer
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
 from moorage.faces.placement.queries import candidate_query
 from moorage.faces.placement.request import Answer, Request, pieces_of

@@ -1,6 +1,6 @@
-"""A third opinion on candidates, where the two differ: the plain search of the tests of the core.
+"""The oracle for candidates where the two sides differ: the naive search of the core's tests.
 
-It is asked about the original's own state, so that no difference is tolerated by its shape alone.
+It searches the original's own state, so that no difference is tolerated by its shape alone.
 """
 
 from collections import Counter
@@ -11,8 +11,8 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import Inventory, Provider, ProviderRecord, Tags
 from moorage.faces.placement.queries import candidate_query
 from moorage.faces.web import Limits
-from tests.compare.asks import Ask, Generations, plain
 from tests.compare.candidates import REQUESTS, limit_of
+from tests.compare.requests import Ask, Generations, plain
 from tests.compare.sides import Side
 from tests.core.search.naive import Plain, Records, naive_candidates
 

@@ -1,4 +1,4 @@
-"""Words of pools and leases that stand for one of a few things."""
+"""Values of pools and leases that are one of a few names."""
 
 from typing import Literal
 

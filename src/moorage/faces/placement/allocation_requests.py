@@ -1,4 +1,4 @@
-"""How candidates are written: each with its amounts and mappings in the original's order.
+"""Candidates as the members of `allocation_requests`, in the order of the original.
 
 Groups stand in the order of the query. A provider stands where the first thing it gives does; so
 do its classes. Within a suffixed group that is the order of the query; in the unsuffixed one it is

@@ -1,6 +1,6 @@
-"""The questions that together tell the whole state of a side."""
+"""Requests that together read the whole state of a side."""
 
-from tests.compare.asks import Ask, Generations, plain
+from tests.compare.requests import Ask, Generations, plain
 from tests.e2e.fuzzer import CONSUMERS
 
 PROVIDER_PARTS = ("", "/inventories", "/usages", "/allocations", "/traits", "/aggregates")
