@@ -1,4 +1,4 @@
-"""The environment variables that Moorage knows, all of them: any other is misspelt."""
+"""All environment variables that Moorage knows: any other with its prefix is misspelt."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ SERVICE_LINK = re.compile(
 
 
 def misspelt(environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable with our prefix that nobody reads, in their order."""
+    """Return a line for each variable that has our prefix but is unknown, sorted by name."""
     known = [name.removeprefix(PREFIX) for name in sorted(KNOWN)]
     return [
         unknown(name, [PREFIX + it for it in get_close_matches(name[len(PREFIX) :], known, 1)])

@@ -1,4 +1,4 @@
-"""Counted words, and the verb that goes with them."""
+"""Nouns with a number, and the verb that agrees with them."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -7,5 +7,5 @@ def counted(count: int, noun: str) -> str:
 
 
 def are(count: int) -> str:
-    """Return the verb after a number of things."""
+    """Return `is` or `are`, whichever agrees with the number."""
     return "is" if count == 1 else "are"

@@ -1,9 +1,9 @@
-"""What signals do to the process: TERM and INT stop it in good order, HUP reads certificates again.
+"""What signals do to the process: TERM and INT stop it cleanly, HUP reads certificates again.
 
-HUP comes for two reasons. By `systemctl reload` or `kill`: then the certificate is read again, and
-nothing else happens. Or because the terminal was closed that the process was started from: then it
-stops in good order, as nobody could stop or see it any more. Whoever starts it under `nohup` has
-HUP ignored, and so it stays.
+HUP comes for two reasons. `systemctl reload` or `kill` sends it to have the certificate read again;
+nothing else happens then. Or the terminal from which the process was started has been closed; then
+the process stops cleanly, because nobody could see or stop it any more. Under `nohup` HUP is
+ignored, and stays so.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = logging.getLogger("moorage.serve")
 class Signals:
     """Remembers that a signal asked to stop, and passes it on to the servers once there are any.
 
-    `tell` is called then, too: whoever waits for something to happen need not wait any more.
+    It also calls `tell`, which ends waits that a stop makes pointless.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -1,6 +1,6 @@
-"""Copies of the fleet that are made beside the one that answers: a snapshot, then the change rows.
+"""Copies of the fleet, built beside the index: a snapshot, then the change rows.
 
-Nothing here holds the event loop: a snapshot is read in a thread, large batches come in parts.
+Nothing here holds the event loop: a snapshot is read in a thread, a large batch applied in chunks.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 class Driver(Protocol):
-    """Carries out long work piece by piece: `Turns` for who waits, `Pieces` for who can wait."""
+    """Runs long work piece by piece: `Turns` if a client is waiting, `Pieces` if it can wait."""
 
     async def driven(self, work: Steps[T]) -> T:
-        """Return what the work returns."""
+        """Run the work to its end; return its answer."""
         ...
 
 
 class ChangesGone(Exception):
-    """The change rows do not go on from where somebody stands: a new snapshot is needed."""
+    """The change rows do not continue from this revision: a new snapshot is needed."""
 
 
 class Copy:
@@ -43,7 +43,7 @@ class Copy:
         self.at: Instant | None = None
 
     async def read(self, engine: Engine) -> None:
-        """Read everything into the fleet, which must be empty and which nobody else has, aside."""
+        """Read everything into the fleet, beside other work. It must be empty and not in use."""
         snapshot = await engine.read_aside(self._read(), slow=True)
         self.epoch, self.revision, self.at = snapshot[:3]
 
@@ -54,7 +54,7 @@ class Copy:
         return snapshot
 
     async def follow(self, engine: Engine, driver: Driver, upto: Callable[[], int]) -> None:
-        """Follow the change rows up to a revision that may rise meanwhile. Raises ChangesGone."""
+        """Apply the change rows up to a revision that may still rise. Raises ChangesGone."""
         while self.revision < upto():
             async with aclosing(tails(engine, self.revision)) as found:
                 async for tail in found:
@@ -70,7 +70,7 @@ class Copy:
 
 
 async def apply(fleet: Fleet, changes: Changes, driver: Driver) -> None:
-    """Let a fleet follow a batch: at once if that is a few milliseconds, otherwise in parts."""
+    """Apply a batch to a fleet: at once if that takes a few milliseconds, otherwise in chunks."""
     if is_large(changes):
         await driver.driven(applying(fleet, changes))
     else:
@@ -78,10 +78,10 @@ async def apply(fleet: Fleet, changes: Changes, driver: Driver) -> None:
 
 
 async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
-    """Yield what has changed in the fleet after a revision, some rows at a time, oldest first.
+    """Yield the changes of the fleet after a revision, some rows at a time, oldest first.
 
-    Every batch is whole: what a window of rows cuts is told with the next one. At least one is
-    yielded.
+    Every batch is whole: one that a window of rows cuts comes with the next window. Yields at
+    least once.
     """
     place: tuple[int, int] | None = (revision, WHOLE)
     cut: list[ledger_store.Batch] = []

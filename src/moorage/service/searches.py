@@ -1,7 +1,7 @@
-"""Searches for candidates: where each begins, how they take turns, and what operators are told.
+"""Searches for candidates: where each begins, how they take turns, and what the log says of them.
 
-A search is a generator that the event loop carries out piece by piece. One that takes long waits
-until it is the only such search, so that the memory of all of them together is bounded.
+A search is a generator that the event loop runs piece by piece. Only one long search runs at a
+time, so that the memory of all of them together is bounded.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from moorage.service.turns import Turns, advanced
 T = TypeVar("T")
 
 QUICK_TURNS = 4
-"""Turns that a search may take beside all others; after them it is long."""
+"""Turns that a search may take beside others; a search that needs more is a long one."""
 
 LONG_MAX = 32
 """Long searches that may wait for one another."""
 
 STARTS_MAX = 4_096
-"""Questions whose next start is remembered."""
+"""Queries whose next start is remembered."""
 
 ASKED_SHOWN = 200
-"""Bytes of a question that are logged."""
+"""Bytes of a query that are logged."""
 
 TELL_SECONDS = 60.0
-"""Time between two lines of log about the same."""
+"""Least time between two log lines of the same kind."""
 
 log = logging.getLogger("moorage.searches")
 
@@ -58,12 +58,12 @@ async def always_whole() -> bool:
 
 @dataclass(slots=True)
 class Counters:
-    """What has become of searches since the start; for metrics."""
+    """How searches have ended since the start, for metrics."""
 
     cut: int = 0
-    """Answers that may lack candidates because the search took all of its steps."""
+    """Answers that may lack candidates because the search ran out of steps."""
     given_up: int = 0
-    """Searches, of claims as well, that were refused because they found nothing within theirs."""
+    """Searches that ran out of steps before they found anything, including those of claims."""
     capped: int = 0
     """Answers that were cut at `candidates_max`."""
 
@@ -75,8 +75,8 @@ class Searches:
         turns: Of the event loop.
         candidates_max: Candidates that an answer has at most; the setting of this name.
         steps_max: Steps that one search may take.
-        chance: Returns a random number of so many bits: where the first search begins.
-        whole: Of the fleet that is searched.
+        chance: Returns a random number of a number of bits: where the first search begins.
+        whole: Waits until the fleet is not in the middle of a batch; returns whether it had to.
     """
 
     def __init__(
@@ -97,24 +97,24 @@ class Searches:
         self._long = asyncio.Lock()
         self._told: dict[str, tuple[float, int]] = {}
         self.waiting = 0
-        """Long searches, the one that is carried out included."""
+        """Long searches, including the one that is running."""
         self.counters = Counters()
 
     def candidates(
         self, fleet: Fleet, query: CandidateQuery, asked: bytes
     ) -> Steps[CandidateAnswer]:
-        """Search; the next search for the same begins where this one ends.
+        """Search; the next search for the same query begins where this one ends.
 
         Args:
             fleet: The providers as they are now.
             query: What is asked for.
-            asked: The same in the words of the client.
+            asked: The query as the client wrote it.
 
         Raises:
-            Error: SEARCH_INCOMPLETE, nothing was found, though there may be something.
+            Error: SEARCH_INCOMPLETE, the search ran out of steps before it found anything.
         """
         question = hash(asked)
-        # Whoever asks the same while this one searches begins somewhere else.
+        # An equal query that comes during this search begins somewhere else.
         start = self._starts.pop(question, None)
         if start is None:
             start = Start(self._chance(32), 0, self._chance(32))
@@ -127,7 +127,7 @@ class Searches:
         return answer
 
     def _judge(self, answer: CandidateAnswer, asked: bytes) -> None:
-        """Count and tell what is left out of an answer. Raises Error: SEARCH_INCOMPLETE."""
+        """Count and log what an answer leaves out. Raises Error: SEARCH_INCOMPLETE."""
         if answer.capped:
             self.counters.capped += 1
             self._tell(f"found {len(answer.candidates)} candidates, candidates_max,", asked)
@@ -137,19 +137,19 @@ class Searches:
             self.given_up(asked)
             raise Error(
                 Code.SEARCH_INCOMPLETE,
-                "Nothing was found within the steps that a search may take, though there may be "
-                "something. Ask more precisely, or again: the next search begins where this ended.",
+                "The search ran out of steps before it found anything. Try again: the next search "
+                "begins where this one ended. Or make the query more specific.",
             )
         self.counters.cut += 1
         self._tell("left out trees that take too many steps", asked)
 
     def given_up(self, asked: bytes) -> None:
-        """Count and tell of a search that found nothing within its steps."""
+        """Count and log a search that ran out of steps before it found anything."""
         self.counters.given_up += 1
         self._tell("found nothing within its steps", asked)
 
     def _tell(self, what: str, asked: bytes) -> None:
-        """Log one line, at most every `TELL_SECONDS` about the same."""
+        """Log one line of a kind at most every `TELL_SECONDS`."""
         now = perf_counter()
         said, unsaid = self._told.get(what, (0.0, 0))
         if said and now - said < TELL_SECONDS:
@@ -160,10 +160,10 @@ class Searches:
         log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
 
     async def driven(self, work: Steps[T], gone: Gone) -> T:
-        """Carry out a search, and whatever is made of its answer.
+        """Run a search and the work that follows it, piece by piece.
 
         Raises:
-            Error: OVERLOADED, too many long searches wait already.
+            Error: OVERLOADED, too many long searches are waiting already.
             ClientGoneError: the client has gone away before the answer was ready.
         """
         try:

@@ -42,7 +42,7 @@ def test_nothing_found_in_the_steps_is_no_empty_answer(ported: Client, version: 
     reply = ported.ask("GET", question, version=version)
     assert reply.status == 503
     assert reply.headers["retry-after"] == "1"
-    assert "Nothing was found within the steps" in reply.detail
+    assert "ran out of steps before it found anything" in reply.detail
     (error,) = reply.json["errors"]
     assert error["title"] == "Service Unavailable" and error["status"] == 503
     searches.steps_max = enough

@@ -32,9 +32,9 @@ CLOSE = 0.85
 
 
 def nearly(environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that looks like one of `READ` and is none.
+    """Return a line for each variable that resembles one of `READ` but is not one.
 
-    Other names may be settings of the server, of which nothing is known here.
+    Other names may be settings of the server, which this module does not know.
     """
     lines = []
     for name in sorted(environ):
@@ -45,6 +45,6 @@ def nearly(environ: Mapping[str, str]) -> list[str]:
 
 
 def unknown(name: str, near: Iterable[str]) -> str:
-    """Say of a variable that nobody reads it, and which one may be meant."""
+    """Return a line that says that a variable is unknown, and which one may be meant."""
     hint = "".join(f"; did you mean {one}?" for one in near)
     return f"{name} is not a variable that Moorage knows{hint or '; remove or rename it'}"

@@ -1,12 +1,11 @@
 """How long a ticket may still wait: its pool's line, played through once quickly and once slowly.
 
 Holders free their units, tickets are granted in order as units and pacing permit, hold, and free
-theirs. A timed hold ends on time at the latest. All else is drawn from how long past leases of the
-pool were held: in the quick play as long as the quickest tenth, in the slow one as long as the
-slowest tenth, counted from each grant. So what a holder has already held counts, and while nothing
-changes an estimate only counts down. A holder that passes the slowest tenth holds longer than
-usual: nobody can tell when it ends. New tickets of higher priority, and changes of the pool, are
-not foreseen; who is passed over is counted all the same.
+theirs. A timed hold ends on time at the latest. Otherwise leases are assumed to last as long as
+past leases of the pool: the quickest tenth of them in the quick play, the slowest tenth in the slow
+one, counted from each grant. So an estimate only counts down while nothing changes. A lease that
+outlasts the slowest tenth is held longer than usual, and has no predicted end. New tickets of
+higher priority and changes of the pool are not foreseen; tickets that may be passed over count.
 """
 
 from bisect import bisect_left
@@ -21,13 +20,13 @@ from moorage.core.admission.model import SECOND, Pool
 from moorage.core.clock import Instant
 
 QUICK, SLOW = 0.1, 0.9
-"""Shares of past leases that were held for less than what is told."""
+"""Quantiles of how long past leases were held."""
 
 NEVER = Instant(1 << 62)
-"""Later than any time: there is no telling."""
+"""Later than any time: unknown."""
 
 PLAYED_MAX = 1_000
-"""Tickets that are played; those behind them are told by a steady pace."""
+"""Tickets that are played; behind them a steady pace is assumed."""
 
 Range = tuple[float, float]
 """Earliest and latest, in seconds from now."""
@@ -57,7 +56,7 @@ class Holder(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """When a ticket may be granted; neither member is set where there is nothing to tell from."""
+    """When a ticket may be granted; neither member is set if there is nothing to estimate from."""
 
     seconds: Range | None = None
     overdue: bool = False
@@ -82,9 +81,9 @@ class Outlook:
             limit: units that the pool has.
             line: units of each ticket, in order.
             held: seconds for which past leases of the pool were held, rising. Without any, the
-                pool's hold is the most; without a hold there is nothing to tell from.
-            holders: of its units, those granted first before others. If units are held that none
-                of these holds, they count as granted with the last.
+                pool's hold is the latest; without a hold there is no estimate.
+            holders: of its units, in the order of their grants. Units that are held by none of
+                these count as granted with the last.
         """
         self._pool = pool
         self._limit = limit
@@ -138,7 +137,7 @@ class Outlook:
         )
 
     def _early_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
-        """Yield when units come back that are held, at the earliest, and how many; in order."""
+        """Yield the earliest times at which held units come back, and how many; in order."""
         quick, rest = self._quick, self._pool.spec.cooldown
         if quick is None:
             unknown = NEVER if self._pool.spec.hold is None else at
@@ -152,9 +151,9 @@ class Outlook:
         return merge(sorted(timed), usual)
 
     def _late_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
-        """Yield when they come back at the latest; those of whom there is no telling are left out.
+        """Yield the latest times at which held units come back, where they are known.
 
-        Whoever holds for longer than usual is one of them.
+        Units that have been held for longer than usual are left out.
         """
         slow, rest = self._slow, self._pool.spec.cooldown
         if slow is None:
@@ -166,7 +165,7 @@ class Outlook:
         return merge(timed, ((since + slow + rest, units) for since, units in untimed[late:]))
 
     def _lasts(self) -> tuple[int | None, int | None]:
-        """Return how long those will hold who are granted from now on; None: no telling."""
+        """Return how long leases granted from now on will last; None if that is unknown."""
         hold = self._pool.spec.hold
         if hold is None or self._quick is None or self._slow is None:
             return (hold, hold) if self._quick is None else (self._quick, self._slow)
@@ -193,10 +192,10 @@ class _Play:
         self._free = free
         self._coming = ends
         self._ends: list[End] = []
-        """When units become free that are held or rest now, as far as was asked; see `_end`."""
+        """Ends of what is held or rests now, as far as they were needed; see `_end`."""
         self._next_end = 0
         self._later: list[End] = []
-        """The same of those who are granted in the play; in order, as grants are."""
+        """Ends of what is granted in the play; in order, as grants are."""
         self._next_later = 0
         self._lasts = None if lasts is None else lasts + pool.spec.cooldown
         self._pacing = pool.spec.pacing
@@ -205,10 +204,10 @@ class _Play:
         self._jitter = jitter
         self._grants: list[int] = []
         self._ahead = 0
-        """Units of those that `_grants` is of."""
+        """Units of the tickets in `_grants`."""
 
     def granted(self, place: Place, own: int) -> int:
-        """Return when the ticket at a place is granted, which needs so many units itself."""
+        """Return when the ticket at a place is granted; `own`: units that it needs itself."""
         played = min(len(self._line), PLAYED_MAX)
         while len(self._grants) < min(place.rank, played):
             units = self._line[len(self._grants)]
@@ -219,7 +218,7 @@ class _Play:
         return self._find(own)[0] if played < PLAYED_MAX else self._beyond(place.units)
 
     def _beyond(self, units: int) -> int:
-        """Return when a ticket is granted that so many units end with: at a steady pace."""
+        """Return when the last of a number of units is granted, at a steady pace."""
         if self._at >= NEVER or self._lasts is None:
             return NEVER
         step = 0 if self._pacing is None else self._pacing.interval + self._jitter
@@ -227,9 +226,9 @@ class _Play:
         return self._at + max(more * step, more * self._lasts // self._limit)
 
     def _find(self, units: int) -> tuple[int, int, int, int]:
-        """Return when so many units are free and may be granted.
+        """Return when a number of units are free and may be granted.
 
-        And how many are free then, and how many ends and later ends have passed.
+        Also how many are free then, and how many ends and later ends have passed.
         """
         at, free, end, later = self._at, self._free, self._next_end, self._next_later
         laters = self._later
@@ -249,7 +248,7 @@ class _Play:
         return max(at, self._opens), free, end, later
 
     def _end(self, n: int) -> End | None:
-        """Return the n-th end of what is held or rests now; None: there are not so many."""
+        """Return the n-th end of what is held or rests now; None if there are fewer."""
         while len(self._ends) <= n:
             one = next(self._coming, None)
             if one is None:

@@ -91,8 +91,8 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
     return Offer(
         refusal=Error(
             Code.SEARCH_INCOMPLETE,
-            f"Nothing was found in {CLAIM_STEPS_MAX} steps, though there may be something. Ask "
-            "more precisely, or again.",
+            f"The search took {CLAIM_STEPS_MAX} steps and found nothing. Try again, or make the "
+            "query more specific.",
         )
     )
 

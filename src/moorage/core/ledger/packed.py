@@ -1,7 +1,7 @@
-"""Inventories in little memory: what many providers have in common is stored once.
+"""Inventories in little memory: figures that many providers have in common are stored once.
 
-Hosts of one kind offer the same totals, unit sizes and ratios. They differ in what is used and when
-it changed, and those figures need no object each.
+Hosts of one kind offer the same totals, unit sizes and ratios. They differ in what is used and in
+two times, and these figures are packed into bytes instead of objects.
 """
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
@@ -18,7 +18,7 @@ Common = tuple[int, int, int, int, int, float]
 
 
 class Offer(NamedTuple):
-    """What an inventory offers, and what follows from it: it changes rarely, and many share it."""
+    """What an inventory offers, and what follows from it. It rarely changes and is often shared."""
 
     name: str
     total: int
@@ -31,7 +31,7 @@ class Offer(NamedTuple):
     units: int
     """The capacity in whole units."""
     divisor: float
-    """What the used units are divided by to tell how full it is."""
+    """Used units divided by this are the fullness."""
     common: "Common"
     """The figures of the model, for comparison."""
 
@@ -44,16 +44,16 @@ class Offer(NamedTuple):
 
 
 SHARED_MAX = 100_000
-"""Offers and combinations of them that are remembered, to be used again by other providers."""
+"""Offers and combinations of offers that are cached so that providers can share them."""
 
 OWN = 3
-"""Figures of each inventory that are its own: used, created_at, updated_at."""
+"""Figures that each inventory has to itself: used, created_at, updated_at."""
 
 _PACKERS = [Struct(f"={OWN * count}q") for count in range(64)]
 
 
 def _packer(count: int) -> Struct:
-    """Return what packs the own figures of so many inventories."""
+    """Return the packer of the own figures of a number of inventories."""
     return _PACKERS[count] if count < len(_PACKERS) else Struct(f"={OWN * count}q")
 
 

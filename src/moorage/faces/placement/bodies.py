@@ -17,14 +17,14 @@ from moorage.faces.web import RefusalError, json_decode
 T = TypeVar("T")
 
 EXPLAINED_BYTES_MAX = 8_192
-"""The longest body that is explained in the API's own words; of longer ones msgspec tells what is
-wrong and where, which costs no more than refusing them."""
+"""The longest body whose errors are explained in the API's own words. For longer ones the message
+is msgspec's, which says what is wrong and where at no extra cost."""
 
 MEMBERS = 1_000
-"""Members of a long object that are checked in one go: a few milliseconds."""
+"""Members of a long object that are checked at once, in a few milliseconds."""
 
 EXPLAINED_DEPTH_MAX = 16
-"""How deep a body is nested that is explained so. Good ones are less deep, and to lay out lists of
+"""The deepest body that is explained like this. Valid bodies are less deep, and formatting nested
 lists takes time that grows with the square of their depth."""
 
 

@@ -45,7 +45,7 @@ def _numbers(text: str) -> tuple[int, int]:
     """Return major and minor; a number that Python cannot read is refused in Python's words."""
     try:
         numbers = [int(part) for part in text.split(".", 1)]
-        fault = f"it is not written as {LATEST_TEXT} is"
+        fault = f"expected two numbers and a dot, such as {LATEST_TEXT}"
     except ValueError as error:
         fault = str(error)
     else:

@@ -1,7 +1,7 @@
 """The choice for a claim: a few candidates, those of the preferred trees first.
 
-Few blocks are looked into, however many there are: by chance as many as it takes, otherwise those
-first whose bounds promise most.
+It opens few blocks, however many there are: with `random` the blocks of the rows that it draws,
+otherwise those with the best bounds.
 """
 
 from collections.abc import Iterator
@@ -23,21 +23,21 @@ TREE_CANDIDATES_MAX = 4
 """Candidates of one tree among those that a claim may choose from."""
 
 BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 4
-"""So many blocks candidates by chance are spread over, or as many that each gives so many."""
+"""Blocks that random candidates come from: enough that each gives four, but at most eight."""
 
 WHOLE_MAX = 16
-"""Blocks of a fleet up to which all of them may be looked into for one question."""
+"""Blocks of a fleet up to which one query may open all of them."""
 
 BLOCKS_MAX = 4
-"""Blocks of a larger fleet that are looked into to pack or to spread if there are anchors enough in
-them, otherwise one more for each candidate wanted. Even more only as long as nothing is found."""
+"""Blocks of a larger fleet that one query opens to pack or to spread if they have enough anchors,
+otherwise one more for each candidate wanted. Still more only as long as nothing is found."""
 
 TIGHTENED_MAX = 64
-"""Blocks whose bounds are worked out anew for one question, so that it does not pay for all that
-has changed; the next question goes on. Of others their wider bounds are believed."""
+"""Blocks whose bounds one query tightens, so that it does not pay for all changes before it; the
+next query tightens more. For the others their wider bounds are used."""
 
 DRAWS_MAX = 16
-"""Draws by chance for each candidate wanted, before the remaining are taken as they come."""
+"""Random draws for each candidate wanted, before the search takes rows as they come."""
 
 Anchor = tuple[Block, int]
 
@@ -51,15 +51,15 @@ def preferred(
 ) -> CandidateAnswer:
     """Find up to `wanted` candidates, the preferred trees first, without summaries.
 
-    Of one tree at most `TREE_CANDIDATES_MAX` are given, because whoever takes one of them often
-    takes from the others as well. The answer is empty only if there is no candidate at all, or
-    not `exhausted`; it may have fewer than wanted if there are more in blocks beyond `BLOCKS_MAX`.
-    The query's own limit has no influence.
+    A tree gives at most `TREE_CANDIDATES_MAX`, because taking one of them often takes from the
+    others as well. The answer is empty only if there is no candidate at all, or if it is not
+    `exhausted`; it may have fewer than wanted if the others are in blocks beyond `BLOCKS_MAX`. The
+    query's own limit is ignored.
 
-    By chance every anchor is the first with the same likelihood, unless nearly all rows that the
-    summaries allow for turn out not to fit. Otherwise the order is exact in fleets of up to
-    `WHOLE_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
-    elsewhere it is that of the blocks with the best bounds.
+    With `random`, every anchor is equally likely to be the first, unless nearly all rows that the
+    summaries allow turn out not to fit. With `pack` and `spread` the order is exact in fleets of up
+    to `WHOLE_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
+    otherwise it is exact within the blocks with the best bounds.
     """
     search = Search(fleet, query, Budget(steps_max))
     found = _Choice(fleet, search, order, wanted).run() if search.begin() else []

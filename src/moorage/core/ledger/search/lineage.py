@@ -1,4 +1,4 @@
-"""Who is above whom, for a whole block at once."""
+"""Parents and ancestors, for a whole block at once."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from moorage.core.ledger.search.columns import Mask
 def parent_rows(block: Block) -> NDArray[np.intp]:
     """Return the row of each row's parent; roots and empty rows stand for themselves.
 
-    It is kept until a tree of the block changes. Do not change the answer.
+    The result is cached until a tree of the block changes. Do not modify it.
     """
     known = block.trees.parents
     if known is None:

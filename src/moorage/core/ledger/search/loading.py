@@ -5,15 +5,15 @@ from moorage.core.ledger.search.fleet import Fleet
 
 
 class Loader:
-    """Fills an empty fleet; nobody may look at it before `finish`."""
+    """Fills an empty fleet. Do not read the fleet before `finish`."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._early: list[Described] = []
-        """Providers that have come before the root of their tree."""
+        """Providers that came before the root of their tree."""
 
     def take(self, providers: list[Described]) -> None:
-        """Take some more providers."""
+        """Add some providers."""
         known = self._fleet.places
         here = {provider.uuid for provider, _, _ in providers}
         ready: list[Described] = []
@@ -23,7 +23,7 @@ class Loader:
         self._fleet.fill(ready)
 
     def finish(self, classes: dict[str, Vocable], traits: dict[str, Vocable]) -> None:
-        """Add who has come too early, and the custom classes and traits.
+        """Add the providers that came too early, and the custom classes and traits.
 
         Raises LookupError when a provider's root is unknown: the rows are corrupt.
         """

@@ -1,7 +1,7 @@
-"""Candidates in little memory: a tuple of who serves each term, spelled out for whoever reads it.
+"""Candidates in little memory: tuples of the providers that serve each term (picks).
 
-An answer may have a hundred thousand. As dicts they take five times as much, and the garbage
-collector walks all of them.
+An answer may have a hundred thousand candidates. Dicts would take five times as much memory, and
+the garbage collector would visit all of them; so dicts are made from picks when they are read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,14 +13,14 @@ from moorage.core.ledger.requests import Candidate, Pick
 from moorage.core.ledger.search.groups import Term
 
 SUMS_MAX = 4_096
-"""Sums of terms that are kept to be used again."""
+"""Sums of terms that are cached."""
 
 
 class Spelling:
-    """Makes the candidates of one query from picks. Candidates share their amounts: only read them.
+    """Makes the candidates of one query from picks. They share their amounts: do not modify them.
 
     Args:
-        terms: Of the query, the terms of a group next to one another.
+        terms: The terms of the query; those of a group are adjacent.
     """
 
     def __init__(self, terms: list[Term]) -> None:
@@ -58,7 +58,7 @@ class Spelling:
         return Candidate(allocations, mappings)
 
     def _shared_out(self, pick: Pick) -> dict[ProviderId, dict[str, int]]:
-        """Return what each gives, where one may serve several terms, or one without resources."""
+        """Return what each provider gives if one serves several terms, or one without resources."""
         given: dict[ProviderId, int] = {}
         for uuid, bit in zip(pick, self._bits, strict=True):
             if bit:
@@ -67,7 +67,7 @@ class Spelling:
         return {uuid: sums.get(bits) or self._sum(bits) for uuid, bits in given.items()}
 
     def _sum(self, bits: int) -> dict[str, int]:
-        """Return what some terms ask for together."""
+        """Return the sum of some terms."""
         total: dict[str, int] = {}
         for bit, term in zip(self._bits, self._terms, strict=True):
             if bit & bits:
@@ -79,7 +79,7 @@ class Spelling:
 
 
 class Picks(Sequence[Candidate]):
-    """Candidates that are made from their picks, anew whenever they are looked at."""
+    """Candidates that are made from their picks each time they are read."""
 
     def __init__(self, terms: list[Term], picks: list[Pick]) -> None:
         self._terms = terms

@@ -1,7 +1,7 @@
 """Which trees a claim prefers, and which blocks may hold them.
 
-Fullness is what a preference goes by. It is worked out for the anchors of a block that is looked
-into; of all other blocks the summaries know between which bounds it lies.
+Trees are preferred by their fullness. It is computed for the anchors of an opened block; for all
+other blocks the summaries give bounds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Scores = NDArray[np.float64]
 
 
 FEW_BEST = 16
-"""Scores that are put in order before all the others are."""
+"""Scores that are sorted first; the others follow only if they are needed."""
 
 
 class Scorer:
@@ -35,8 +35,8 @@ class Scorer:
         """
         self._packs = order.preference == "pack"
         self._summaries = summaries
-        # A tree reaches the largest amount that is asked of a class in one piece, unless somebody
-        # else may serve it. Sums of floats depend on their order: it is the same everywhere.
+        # A tree must be able to give the largest amount of a class in one piece, unless a sharing
+        # provider may give it. The order is fixed, because sums of floats depend on it.
         reached: dict[str, int] = {}
         for term in terms:
             for name, amount in term.resources.items():
@@ -50,7 +50,7 @@ class Scorer:
         for name in self._reached:
             column = block.columns.get(name)
             if column is not None:
-                # For all rows: to pick some of each column would take longer.
+                # For all rows: picking some of each column would take longer.
                 full = column.fullness() if full is None else full + column.fullness()
         if full is None:
             return np.zeros(len(anchors))

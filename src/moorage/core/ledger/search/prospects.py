@@ -1,4 +1,4 @@
-"""Which blocks may serve a query at all, by the summaries: no block is looked into."""
+"""Which blocks may serve a query, by the summaries alone, without looking into any block."""
 
 from collections.abc import Collection, Sequence
 
@@ -20,9 +20,9 @@ def prospects(
 ) -> Counts:
     """Return how many anchors each block may have: never too few.
 
-    An anchor has a row of its own tree for every term that nobody serves from abroad, and one for
-    every set of traits that the unsuffixed group requires. So whatever has the fewest such rows in
-    a block bounds the block's anchors.
+    An anchor needs a row of its own tree for every term that no sharing provider can serve, and one
+    for every set of traits that the unsuffixed group requires. So the smallest count of such rows
+    bounds the anchors of a block.
 
     Args:
         summaries: What the blocks hold.

@@ -1,8 +1,8 @@
 """Which anchor gives the next candidate: one of each, then the second of each, and so on.
 
-The search can be interrupted, and the fleet may change meanwhile. The candidates of an anchor are
-those at the time when it was opened. A tree that others rearrange during a search may be missing
-from the answer, but no candidate comes twice.
+The search can be interrupted, and the fleet may change in between. The candidates of an anchor
+are as of the time when it was opened. A tree that is rearranged during a search may be missing from
+the answer, but no candidate comes twice.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ PIECE_STEPS = 400
 """Steps after which a search may be interrupted: well below a millisecond."""
 
 OPENING_STEPS_MAX = 200_000
-"""What opening the anchors that are open at the same time may have taken: about 50 MB.
+"""Steps that opening all currently open anchors may have taken; they hold about 50 MB.
 
-Beyond it an anchor is closed after its first candidate, and opened again when others are through.
+Further anchors are closed after their first candidate, and opened again when others are done.
 """
 
 
@@ -33,10 +33,10 @@ class _Anchor(NamedTuple):
 
     left: Iterator[Pick]
     steps: int
-    """What opening it took."""
+    """Steps that opening it took."""
     place: Start
     wrapped: bool
-    """It stands before the place where the search began."""
+    """Whether it comes before the place where the search began."""
 
 
 class _Closed(NamedTuple):

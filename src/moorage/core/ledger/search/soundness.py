@@ -1,4 +1,4 @@
-"""Do the summaries say what the blocks hold? Everything is worked out again from the rows."""
+"""Check the summaries against the blocks: every figure is computed again from the rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from moorage.core.ledger.search.summaries import BUCKETS, Gauge, Register, Summa
 
 
 def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]]:
-    """Say, one line each, where a summary is wrong: not exact, or not a bound. Block by block."""
+    """Yield, block by block, a line for each summary that is not exact or not a bound."""
     held = sum(len(block.columns) for block in blocks)
     if held != sum(gauge.held for gauge in summaries.classes.values()):
         yield ["summaries: a class is noted for a block that has none of it"]

@@ -1,4 +1,4 @@
-"""Long work that may be interrupted: a generator that yields wherever others may go first."""
+"""Long work that may be interrupted: a generator that yields where other work may run."""
 
 from collections.abc import Generator
 from typing import TypeVar
@@ -6,14 +6,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Steps = Generator[None, None, T]
-"""Long work; what it returns is the answer.
-
-Between two yields it does a number of things that is bounded, whatever it is asked for.
-"""
+"""Long work that returns its answer. The work between two yields is bounded for any input."""
 
 
 def to_end(work: Steps[T]) -> T:
-    """Carry out all of it at once; return its answer."""
+    """Run the work to its end without a pause; return its answer."""
     while True:
         try:
             next(work)

@@ -1,8 +1,8 @@
-"""What each block may hold, for the whole fleet at once: one number per block and condition.
+"""Summaries of all blocks: one number per block and condition.
 
-A question compares these before it looks into any block, so that blocks in which nothing can be
-found cost next to nothing. Everything here is an upper bound (or exact) at every moment: `apply`
-raises a bound at once, and it is lowered later, when it matters.
+A query compares these before it looks into any block, so that blocks in which nothing can be found
+cost next to nothing. Every number is exact or an upper bound at any time: `apply` raises a bound at
+once, and lowers it later, when a query depends on it.
 """
 
 from bisect import bisect_right
@@ -19,22 +19,22 @@ Counts = NDArray[np.int64]
 """One count per block."""
 
 FLOORS = [0, 1, 2, 3] + [(4 + part) << step for step in range(29) for part in range(4)]
-"""The smallest amount of each bucket, and what is beyond the last."""
+"""The smallest amount of each bucket, and the first amount beyond the last one."""
 BUCKETS = len(FLOORS)
 FLOORS.append(8 << 29)
 _FLOORS_COLUMN = np.array(FLOORS, dtype=np.int64)
-"""Amounts up to MAX_INT are sorted into so many buckets, four for each doubling."""
+"""`FLOORS`, to look many amounts up. There are four buckets for each doubling up to MAX_INT."""
 
 NONE = -1
 """The bucket of a row without inventory."""
 
 Reading = tuple[int, int, float]
-"""A row as the summaries see it: the largest amount it gives, the bucket of that, its fullness."""
+"""The largest amount that a row can give, the bucket of this amount, and the row's fullness."""
 
 ABSENT_READING: Reading = (-1, NONE, 0.0)
 
 _FEW = 8
-"""Up to so many numbers are changed one by one, more of them by numpy."""
+"""Up to this many numbers are changed one by one, more of them with numpy."""
 
 
 def bucket(amount: int) -> int:
@@ -48,7 +48,7 @@ def buckets(amounts: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 class Tightened(Protocol):
-    """A column, which can say what is exact for its block."""
+    """A column, which can compute the exact figures of its block."""
 
     def largest_piece(self) -> int:
         """Return the largest amount that any row gives in one piece."""
@@ -60,7 +60,7 @@ class Tightened(Protocol):
 
 
 class Register:
-    """Which blocks have something: a slot for each, so that what is rare needs little room."""
+    """Slots for the blocks that have something, so that rare things need little memory."""
 
     __slots__ = ("_aligned", "_free", "blocks", "held")
 
@@ -71,7 +71,7 @@ class Register:
         """Slots that are not free."""
         self._free = [0]
         self._aligned = 0
-        """Blocks whose slot has their own number."""
+        """Blocks whose slot has the number of the block."""
 
     def take(self, block: int) -> int:
         """Return a slot for a block that has none."""
@@ -103,7 +103,7 @@ class Register:
 
         `size`: how many blocks there are.
         """
-        if self._aligned == size:  # what every block has is usually in order
+        if self._aligned == size:  # usual for what every block has
             return numbers[:size]
         found: NDArray[Number] = np.zeros(size + 1, dtype=numbers.dtype)
         found[self.blocks] = numbers
