@@ -34,6 +34,10 @@ ABORT = "moorage.abort"
 
 WAITED = "moorage.waited"
 """Set in the scope of a request once it waits on purpose: for units, or for changes."""
+
+RETRY_AFTER = (b"retry-after", b"1")
+"""The header of a 503: the seconds that a client should wait before it tries again."""
+
 T = TypeVar("T")
 
 log = logging.getLogger("moorage.http")

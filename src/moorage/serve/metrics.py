@@ -129,12 +129,12 @@ class Metrics(Collector):
             ),
             (
                 "moorage_searches_cut",
-                "Candidate answers that left out trees which take too many steps.",
+                "Candidate answers that may lack candidates because a search ran out of steps.",
                 searches.counters.cut,
             ),
             (
                 "moorage_searches_given_up",
-                "Searches refused because they found nothing within their steps.",
+                "Searches that ran out of steps before they found anything.",
                 searches.counters.given_up,
             ),
             (

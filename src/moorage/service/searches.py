@@ -130,7 +130,7 @@ class Searches:
         """Count and log what an answer leaves out. Raises Error: SEARCH_INCOMPLETE."""
         if answer.capped:
             self.counters.capped += 1
-            self._tell(f"found {len(answer.candidates)} candidates, candidates_max,", asked)
+            self._tell(f"was cut at {len(answer.candidates)} candidates (candidates_max)", asked)
         if answer.exhausted:
             return
         if not answer.candidates:
@@ -141,12 +141,12 @@ class Searches:
                 "begins where this one ended. Or make the query more specific.",
             )
         self.counters.cut += 1
-        self._tell("left out trees that take too many steps", asked)
+        self._tell("left out trees because it ran out of steps", asked)
 
     def given_up(self, asked: bytes) -> None:
         """Count and log a search that ran out of steps before it found anything."""
         self.counters.given_up += 1
-        self._tell("found nothing within its steps", asked)
+        self._tell("ran out of steps before it found anything", asked)
 
     def _tell(self, what: str, asked: bytes) -> None:
         """Log one line of a kind at most every `TELL_SECONDS`."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.core.errors import Code, Error
+from moorage.faces.web import RETRY_AFTER
 
 UNDEFINED = "placement.undefined_code"
 CONCURRENT_UPDATE = "placement.concurrent_update"
@@ -132,9 +133,6 @@ _TAG = re.compile(r"<.*?>", re.DOTALL)
 DETAIL_LENGTH_MAX = 131_072
 """Characters of a detail that are shown: it may quote a key of a body of many megabytes."""
 
-RETRY_SECONDS = "1"
-"""What a 503 advises to wait."""
-
 
 class ProblemError(Exception):
     """A refusal that this dialect words itself.
@@ -173,7 +171,7 @@ def problem_of(
         path: the variable parts of the address, or what else the words of a route name.
     """
     outcome = exceptions.get(error.code) or OUTCOMES[error.code]
-    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if outcome.status == 503 else ()
+    headers = (RETRY_AFTER,) if outcome.status == 503 else ()
     message = outcome.message.format(*path) if outcome.message else error.message
     message = outcome.prefix.format(*path) + message
     return ProblemError(outcome.status, message, outcome.code, headers=headers)

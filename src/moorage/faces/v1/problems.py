@@ -9,6 +9,7 @@ from http import HTTPStatus
 import msgspec
 
 from moorage.core.errors import Code, Error
+from moorage.faces.web import RETRY_AFTER
 from moorage.wire.problems import Problem
 
 STATUSES: dict[Code, int] = {
@@ -66,9 +67,6 @@ STATUSES: dict[Code, int] = {
 }
 """The one table: what each code of the core becomes in this dialect."""
 
-RETRY_SECONDS = "1"
-"""What a 503 advises to wait."""
-
 MEDIA_TYPE = "application/problem+json"
 
 UNROUTED = "unrouted"
@@ -107,7 +105,7 @@ class ProblemError(Exception):
 def problem_of(error: Error) -> ProblemError:
     """Return what a refusal of the core becomes."""
     status = STATUSES[error.code]
-    headers = ((b"retry-after", RETRY_SECONDS.encode()),) if status in (429, 503) else ()
+    headers = (RETRY_AFTER,) if status in (429, 503) else ()
     return ProblemError(status, error.code, error.message, headers=headers)
 
 
