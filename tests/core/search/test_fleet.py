@@ -10,6 +10,8 @@ from moorage.core.ledger.model import Inventory, Provider, Tags, Vocable
 from moorage.core.ledger.requests import CandidateQuery, Group, Start
 from moorage.core.ledger.search import Fleet, candidates
 from moorage.core.ledger.search.budget import Budget
+from moorage.core.ledger.search.parts import applying
+from moorage.core.ledger.search.steps import to_end
 from tests.core.search import world
 from tests.core.search.builder import Builder, group
 
@@ -116,6 +118,29 @@ def test_deleted_and_created_again_in_one_batch() -> None:
     assert record.inventories == {}
     assert not fleet.trait_in_use("CUSTOM_A")
     assert (fleet.named("again"), fleet.named("name-0")) == (uuid, None)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_root_created_again_has_its_children_back(in_parts: bool) -> None:
+    """A batch lets a child go, deletes its root, creates it anew and puts the child below it."""
+
+    def family(root_made: int, *, anew: int) -> Changes:
+        root, child, now = world.uuid_of(0), world.uuid_of(1), Instant(root_made)
+        changes = created(range(2, 2 + anew))
+        changes.providers[root] = Provider(root, "root", 0, None, root, now, now)
+        changes.providers[child] = Provider(child, "child", 0, root, root, Instant(1), now)
+        changes.inventories[child, "VCPU"] = Inventory(8)
+        return changes
+
+    fleet, other = (Fleet(frozenset(), frozenset(), 4) for _ in range(2))
+    fleet.apply(family(0, anew=0))
+    again = family(99, anew=9)
+    if in_parts:
+        to_end(applying(fleet, again, 1))
+    else:
+        fleet.apply(again)
+    other.apply(again)
+    assert fleet.differences(other) == []
 
 
 def test_unknown_root_is_refused() -> None:

@@ -28,6 +28,9 @@ def applying(fleet: Fleet, changes: Changes, size: int = CHUNK_PROVIDERS) -> Ste
         for uuid, provider in changes.providers.items()
         if provider is None or not fleet.keeps_place(provider)
     }
+    for uuid, provider in changes.providers.items():
+        if provider is not None and provider.root in placed:
+            placed.setdefault(uuid, provider)
     rest = _by_provider(changes)
     head = Changes(classes=changes.classes, traits=changes.traits)
     for uuid in placed:

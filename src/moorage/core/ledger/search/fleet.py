@@ -223,6 +223,7 @@ class Fleet:
         arriving: dict[ProviderId, list[Provider]] = defaultdict(list)
         kept: dict[ProviderId, Provider] = {}
         moving: dict[ProviderId, ProviderRecord] = {}
+        renewed: set[ProviderId] = set()
         for uuid, provider in images.items():
             old = self.record(uuid)
             if old is not None:
@@ -232,6 +233,7 @@ class Fleet:
                 self._unlink(old.provider)
             if provider is None or (old is not None and _is_another(old.provider, provider)):
                 self._remove(uuid)
+                renewed.add(uuid)
             elif old is not None and old.provider.root != provider.root:
                 moving[uuid] = old
                 self._remove(uuid)
@@ -242,6 +244,11 @@ class Fleet:
                 arriving[provider.root].append(provider)
             else:
                 kept[uuid] = provider
+        # Who has left a root and come back to another of the same name still sits with the first.
+        for uuid in [uuid for uuid in kept if kept[uuid].root in renewed] if renewed else ():
+            moving[uuid] = self.places[uuid][0].record(self.places[uuid][1])
+            self._remove(uuid)
+            arriving[kept[uuid].root].append(kept.pop(uuid))
         for root, members in arriving.items():
             self._seat(root, members)
         for uuid, record in moving.items():
