@@ -16,6 +16,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.service import ledger as do
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
+from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests import cluster
 from tests.service.running import TESTER
@@ -63,6 +64,36 @@ class Pair:
         if specs:
             await self.one(do.InventoriesReplace(uuid, 0, specs))
         return uuid
+
+
+class Held:
+    """An engine that keeps what it has read to itself until it is told to go on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._calls: dict[str, int] = {}
+        self.reached: dict[str, asyncio.Event] = {}
+        self.go: dict[str, asyncio.Event] = {}
+
+    def hold(self, name: str, after: int = 1) -> None:
+        """Hold back what the call of this name reads that comes as so many-th from now on."""
+        self._calls[name], self.reached[name] = after, asyncio.Event()
+        self.go[name] = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        if name not in self._calls:
+            return found
+
+        async def held(*args: Any, **more: Any) -> Any:
+            answer = await found(*args, **more)
+            self._calls[name] -= 1
+            if not self._calls[name]:
+                self.reached[name].set()
+                await self.go[name].wait()
+            return answer
+
+        return held
 
 
 def _outcome(answer: Any) -> Outcome:
@@ -254,6 +285,32 @@ def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
         fleet = await other.index.current()
         assert fleet.record(before) is None
         assert fleet.record(after) is not None
+
+    play(scene)
+
+
+def test_nothing_is_missed_when_the_index_is_read_anew_beside_a_look() -> None:
+    """The snapshot may be older than what the look has begun from: it begins again from there."""
+
+    async def scene(pair: Pair) -> None:
+        index = pair.services[1].index
+        await index.stop()
+        engine = Held(index._engine)
+        index._engine = engine
+        engine.hold("read_aside", after=2)
+        loading = asyncio.create_task(index.load())
+        await engine.reached["read_aside"].wait()
+        first = await pair.provider()
+        await index.current()
+        engine.hold("look")
+        second = await pair.provider()
+        looking = asyncio.create_task(index.current())
+        await engine.reached["look"].wait()
+        engine.go["read_aside"].set()
+        await loading
+        engine.go["look"].set()
+        fleet = await looking
+        assert first in fleet.places and second in fleet.places
 
     play(scene)
 

@@ -176,14 +176,18 @@ class Index:
         weakref.finalize(fleet, gone).atexit = False
 
     async def _sync(self) -> None:
-        known, at = self.revision, self._at
+        known, at, fleet = self.revision, self._at, self.fleet
         async with aclosing(copies.tails(self._engine, known)) as found:
             async for tail in found:
                 if not await self._goes_on(tail, known, at):
                     newest = None
                     break
                 async with self._following:
-                    await self._follow(tail.batches)
+                    followed = self.fleet is fleet
+                    if followed:
+                        await self._follow(tail.batches)
+                if not followed:  # it was read anew meanwhile, maybe as of before
+                    return await self._sync()
                 known, at, newest = self.revision, self._at, tail.revision
         if newest is None or known < newest:
             log.warning("reading the whole ledger anew: the change rows do not go on from here")
