@@ -14,13 +14,13 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, TraitFilter
-from moorage.core.ledger.search import candidates, hopeless, preferred
+from moorage.core.ledger.search import candidates, preferred
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.lineage import with_ancestors
 from moorage.core.ledger.search.matching import Matching
-from moorage.core.ledger.search.words import check_sense
+from moorage.core.ledger.search.validation import check_sense
 from moorage.core.limits import CLAIM_STEPS_MAX, QUERY_TERMS_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
@@ -245,7 +245,7 @@ def test_ancestors_are_looked_up_once_for_each_group(monkeypatch: pytest.MonkeyP
         carried += 1
         return with_ancestors(mask, parents)
 
-    monkeypatch.setattr(hopeless, "with_ancestors", counted)
+    monkeypatch.setattr(pruning, "with_ancestors", counted)
     builder = Builder()
     ports(builder, "a", "A" * 6)
     subtrees = tuple(frozenset(pair) for pair in combinations([f"_{n}" for n in range(6)], 2))

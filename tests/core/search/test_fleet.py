@@ -10,7 +10,7 @@ from moorage.core.ledger.model import Inventory, Provider, Tags, Vocable
 from moorage.core.ledger.requests import CandidateQuery, Group, Start
 from moorage.core.ledger.search import Fleet, candidates
 from moorage.core.ledger.search.budget import Budget
-from moorage.core.ledger.search.parts import applying
+from moorage.core.ledger.search.chunks import applying
 from moorage.core.ledger.search.steps import to_end
 from tests.core.search import world
 from tests.core.search.builder import Builder, group

@@ -12,7 +12,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import CandidateQuery, Group, ProviderQuery, TraitFilter
 from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search.words import check_related
+from moorage.core.ledger.search.validation import check_related
 from moorage.core.limits import GROUPS_MAX
 from moorage.faces.placement import parameters
 from moorage.faces.placement.grammar import (
