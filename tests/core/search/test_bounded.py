@@ -14,7 +14,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, TraitFilter
-from moorage.core.ledger.search import candidates, preferred
+from moorage.core.ledger.search import candidates, preferred, pruning
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.columns import Mask
