@@ -47,7 +47,8 @@ def test_ids_and_pools_are_whole_on_a_narrow_terminal(cli: Cli) -> None:
     """80 columns: what `lease revoke` and `pool show` need can be copied as it stands there."""
     pools = ("install/azure-eastus-4", "narrow/other")
     for pool in pools:
-        cli.admission.pool_put(pool, PoolWanted(limit=1))
+        # A dozen commands on a busy machine outlast the usual minute.
+        cli.admission.pool_put(pool, PoolWanted(limit=1, ttl=3_600))
     holder, ticket = cli.ask(*pools), cli.ask(*pools)
     for columns in (60, 80, 120, 200):
         listed = shown(cli.folder, "lease", "list", "--pool", pools[0], columns=columns)
