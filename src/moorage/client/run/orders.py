@@ -164,7 +164,7 @@ def is_required() -> bool:
     """Must a server be named, as the environment has it? Raises UsageError."""
     text = os.environ.get(REQUIRE_VARIABLE, "").strip().lower()
     if text not in YES + NO:
-        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is neither 1 nor 0")
+        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is neither yes nor no: set 1 or 0")
     return text in YES
 
 

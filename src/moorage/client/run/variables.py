@@ -10,7 +10,7 @@ PREFIX = "MOORAGE_"
 READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
     "MOORAGE_TOKEN": "the token to ask it with",
-    "MOORAGE_REQUIRE": "1: fail if no server is named, instead of running without a lease",
+    "MOORAGE_REQUIRE": "1 or yes: fail if no server is named, instead of running without a lease",
 }
 """Variables that are read, and what they mean."""
 

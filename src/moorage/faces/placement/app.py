@@ -42,8 +42,6 @@ Body = bytes | list[bytes]
 
 WRONG_TOKEN = "The token that was shown is not valid here."
 
-WRONG_TOKEN = "The token that was shown is not valid here."
-
 log = logging.getLogger("moorage.placement")
 
 

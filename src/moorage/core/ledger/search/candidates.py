@@ -40,7 +40,8 @@ def searched(
 
     Between two pieces the fleet may change: each candidate was right at some time in between. Every
     tree gives one candidate before any gives a second one, and so on. The same start on the same
-    fleet gives the same answer; if nothing is cut, every start gives the same.
+    fleet gives the same answer. If nothing is cut, every start gives the same candidates; their
+    order is the same, too, unless a sharing provider serves any of them.
 
     Args:
         fleet: The providers as they are now.
