@@ -1,7 +1,5 @@
 """One question for allocation candidates, from beginning to end."""
 
-from collections.abc import Generator
-
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick, Start
@@ -10,6 +8,7 @@ from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.picks import Picks
 from moorage.core.ledger.search.rounds import Rounds
+from moorage.core.ledger.search.steps import Steps, to_end
 from moorage.core.limits import CANDIDATES_MAX
 
 PIECE_CANDIDATES = 1_000
@@ -24,18 +23,12 @@ def candidates(
     budget: Budget | None = None,
 ) -> CandidateAnswer:
     """Find where all groups of a query can be served together; as `searched`, all at once."""
-    search = searched(fleet, query, start, most, budget)
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            answer: CandidateAnswer = end.value
-            return answer
+    return to_end(searched(fleet, query, start, most, budget))
 
 
 def searched(
     fleet: Fleet, query: CandidateQuery, start: Start, most: int, budget: Budget | None = None
-) -> Generator[None, None, CandidateAnswer]:
+) -> Steps[CandidateAnswer]:
     """Find where all groups of a query can be served together, in pieces.
 
     Between two pieces the fleet may change: each candidate was right at some time in between. Every
@@ -75,9 +68,7 @@ def _from_the_first(rounds: Rounds) -> list[Pick]:
     return found
 
 
-def _in_order(
-    found: list[Pick], rounds: Rounds, nested: bool
-) -> Generator[None, None, list[ProviderRecord]]:
+def _in_order(found: list[Pick], rounds: Rounds, nested: bool) -> Steps[list[ProviderRecord]]:
     """Return what is shown of providers in the order in which candidates need it."""
     shown = rounds.shown
     trees: dict[ProviderId, list[ProviderRecord]] = {}
