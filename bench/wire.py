@@ -15,6 +15,9 @@ from typing import NamedTuple, cast
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
+CHUNKED = b"transfer-encoding: chunked"
+CHUNKS_END = b"\r\n0\r\n\r\n"
+"""How an answer in chunks ends. No JSON that is measured here has a line break in it."""
 BROKEN = 599
 """The status under which an answer is counted that never came, or could not be read."""
 REFUSED_KEPT_MAX = 10_000
@@ -92,6 +95,7 @@ class _Loop(asyncio.Protocol):
         self.request = b""
         self.talk: Conversation | None = None
         self.worst = 0
+        self.chunked = False
         self.spent = 0.0
         self.sent = 0.0
 
@@ -143,13 +147,21 @@ class _Loop(asyncio.Protocol):
             end = buffer.find(HEAD_END)
             if end < 0:
                 return
-            self.expected = end + len(HEAD_END) + _length(bytes(buffer[: end + 2]))
+            length = _length(bytes(buffer[: end + 2]))
+            if length is None and not buffer.endswith(CHUNKS_END):
+                return
+            whole = len(buffer) if length is None else end + len(HEAD_END) + length
+            self.chunked, self.expected = length is None, whole
         if len(buffer) < self.expected:
             return
         if not self.drive.keeps:
             self.drop()
         self.drive.outcome.received += self.expected
-        self.answered(int(buffer[9:12]), b"" if self.talk is None else bytes(buffer))
+        answer = b"" if self.talk is None else bytes(buffer)
+        if answer and self.chunked:
+            head, _, chunks = answer.partition(HEAD_END)
+            answer = head + HEAD_END + b"".join(chunks.split(b"\r\n")[1:-2:2])
+        self.answered(int(buffer[9:12]), answer)
 
     def answered(self, status: int, answer: bytes) -> None:
         """Count an answer; go on with the conversation or to the next operation."""
@@ -185,7 +197,10 @@ class _Loop(asyncio.Protocol):
             )
 
 
-def _length(head: bytes) -> int:
+def _length(head: bytes) -> int | None:
+    """Return how long the body is; None: it comes in chunks."""
+    if CHUNKED in head.lower():
+        return None
     at = head.lower().find(LENGTH)
     if at < 0:
         if head[9:12] in (b"204", b"304"):

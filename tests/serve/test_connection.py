@@ -7,6 +7,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from moorage.faces.web import ABORT
 from moorage.serve.hosts import Hosts
 from moorage.serve.protocol import Bounds, protocol_for
 
@@ -19,6 +20,7 @@ ANSWERS: dict[str, list[tuple[list[tuple[bytes, bytes]], list[bytes]]]] = {
     "/whole": [([LENGTH], [b"body"])],
     "/parts": [([LENGTH], [b"bo", b"dy"])],
     "/chunks": [([], [b"bo", b"dy"])],
+    "/cut": [([], [b"bo", b"cut"])],
     "/closing": [([LENGTH, (b"connection", b"close")], [b"body"])],
     "/longer": [([LENGTH], [b"body and more"])],
     "/injected": [([LENGTH, (b"location", b"/\r\nset-cookie: a=b")], [b"body"])],
@@ -32,6 +34,9 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     for number, part in enumerate(parts, 1):
         more = number < len(parts)
+        if part == b"cut":
+            scope[ABORT]()
+            return
         await send({"type": "http.response.body", "body": part, "more_body": more})
 
 
@@ -53,14 +58,15 @@ async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asy
     return server, reader, writer
 
 
-async def answered(*paths: bytes) -> bytes:
+async def answered(*paths: bytes, form: bytes = REQUEST) -> bytes:
     """Send requests one after the other at once; return all that comes until the end."""
     server, reader, writer = await connected()
-    writer.write(b"".join(REQUEST % path for path in paths))
-    received = await asyncio.wait_for(reader.read(), 10)
-    writer.close()
-    server.close()
-    return received
+    writer.write(b"".join(form % path for path in paths))
+    try:
+        return await asyncio.wait_for(reader.read(), 10)
+    finally:
+        writer.close()
+        server.close()
 
 
 @pytest.mark.parametrize("path", ["whole", "parts", "closing"])
@@ -80,6 +86,24 @@ def test_answers_follow_each_other() -> None:
     assert received.count(b"body") == 3
     assert received.count(b"2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n") == 1
     assert received.count(b"connection: close") == 1
+
+
+OLD_REQUEST = b"GET /%s HTTP/1.0\r\n\r\n"
+
+
+def test_old_clients_get_no_chunks() -> None:
+    """To HTTP/1.0 an answer of unknown length is sent plainly, up to the end of the connection."""
+    received = asyncio.run(answered(b"chunks", form=OLD_REQUEST))
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head and b"connection: close" in head
+    assert body == b"body"
+
+
+@pytest.mark.parametrize("form", [REQUEST, OLD_REQUEST])
+def test_an_answer_that_is_cut_is_an_error(form: bytes) -> None:
+    """A client sees that the connection broke, also where the end of it is that of the answer."""
+    with pytest.raises(ConnectionResetError):
+        asyncio.run(answered(b"cut", form=form))
 
 
 @pytest.mark.parametrize("path", ["injected", "injected-name"])

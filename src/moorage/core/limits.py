@@ -24,6 +24,9 @@ CANDIDATES_MAX = 100_000
 CANDIDATE_STEPS_MAX = 10_000_000
 """Steps that one candidate search may take before it stops with what it has."""
 
+UNSENT_BYTES_MAX = 256 << 20
+"""Bytes of memory that long answers of a process may take together until they have been sent."""
+
 ANCHOR_STEPS_MAX = 10_000
 """Steps that a search may take at one anchor without finding a candidate before it goes on."""
 

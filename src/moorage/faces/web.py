@@ -7,7 +7,6 @@ strings that are too long or not UTF-8.
 
 import asyncio
 import json
-import logging
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -24,10 +23,7 @@ LENGTH_DIGITS_MAX = 18
 """Digits of a content-length that are looked at: far above any limit."""
 
 SEND_SECONDS_MAX = 20.0
-"""How long a caller may leave a piece of a long answer unread."""
-
-WHOLE_BYTES_MAX = 1 << 20
-"""Bytes of an answer up to which it is sent in one go."""
+"""How long a caller may leave what it was sent of a long answer unread."""
 
 ABORT = "moorage.abort"
 """In the scope of a request: what ends its connection at once, with all that is unsent."""
@@ -39,8 +35,6 @@ RETRY_AFTER = (b"retry-after", b"1")
 """The header of a 503: the seconds that a client should wait before it tries again."""
 
 T = TypeVar("T")
-
-log = logging.getLogger("moorage.http")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -112,27 +106,6 @@ class Limits(Struct, frozen=True):
     """Bytes in a query string; setting `query_bytes_max`."""
     query_parameters_max: int = 1_000
     """Parameters in a query string; setting `query_parameters_max`."""
-
-
-async def body_send(body: bytes | list[bytes], scope: Scope, send: Send) -> None:
-    """Send the body of an answer that has begun, a long one in pieces as the caller reads them.
-
-    Whoever leaves a piece unread for `SEND_SECONDS_MAX` is cut off.
-    """
-    if isinstance(body, bytes):
-        await send({"type": "http.response.body", "body": body})
-        return
-    if sum(map(len, body)) <= WHOLE_BYTES_MAX:
-        await send({"type": "http.response.body", "body": b"".join(body)})
-        return
-    try:
-        for piece in body:
-            async with asyncio.timeout(SEND_SECONDS_MAX):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-    except TimeoutError:
-        log.info("cut off a reader of %s: it does not read", scope["path"])
-        scope[ABORT]()
 
 
 def request_id_new() -> str:

@@ -26,9 +26,14 @@ class Cycle(RequestResponseCycle):
     _held: dict[str, Any] | None = None
     """The beginning of an answer that says how long it is: it waits for the body."""
 
+    _to_end = False
+    """The answer ends where the connection does: HTTP/1.0 knows no chunks."""
+
     async def send(self, message: ASGISendEvent) -> None:
         """Send a part of the answer."""
         part = cast(dict[str, Any], message)
+        if self._to_end:
+            self.expected_content_length = len(part.get("body", b""))
         held = self._held
         if held is not None:
             self._held = None
@@ -40,6 +45,8 @@ class Cycle(RequestResponseCycle):
             self._held = part
             self.response_started = True
             return
+        elif self._is_unmeasured(part):
+            self._to_end, self.chunked_encoding = True, False
         await super().send(message)
 
     def _may_wait(self, part: dict[str, Any]) -> bool:
@@ -47,6 +54,13 @@ class Cycle(RequestResponseCycle):
             not self.response_started
             and part["type"] == "http.response.start"
             and any(name == b"content-length" for name, _ in part["headers"])
+        )
+
+    def _is_unmeasured(self, part: dict[str, Any]) -> bool:
+        return (
+            not self.response_started
+            and part["type"] == "http.response.start"
+            and self.scope["http_version"] == "1.0"
         )
 
     def _answer(self, start: dict[str, Any], part: dict[str, Any]) -> bool:

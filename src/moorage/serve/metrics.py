@@ -142,11 +142,21 @@ class Metrics(Collector):
                 "Candidate answers cut at candidates_max.",
                 searches.counters.capped,
             ),
+            (
+                "moorage_answers_refused",
+                "Long answers refused because too many were still being read.",
+                self._service.unsent.refused,
+            ),
         ):
             yield CounterMetricFamily(name, help_text, value=value)
         for name, help_text, value in (
             ("moorage_changes_waiting", "Change requests in the queue.", transactor.waiting),
             ("moorage_searches_waiting", "Long searches not answered yet.", searches.waiting),
+            (
+                "moorage_answers_unsent_bytes",
+                "Memory of long answers being read.",
+                self._service.unsent.bytes,
+            ),
             ("moorage_http_connections", "Connections open.", self.connections()),
             ("moorage_revision", "The logical clock.", index.revision),
             ("moorage_epoch", "Restores from a backup so far.", index.epoch),

@@ -12,6 +12,8 @@
 import asyncio
 import logging
 import re
+import socket
+import struct
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -31,6 +33,7 @@ LENGTH_UNREADABLE = "moorage.length_unreadable"
 
 _LETTERS = re.compile(rb"[A-Za-z]+(?: [A-Za-z]+)*")
 _CONTENT_LENGTH = b"content-length"
+_NO_LINGER = struct.pack("ii", 1, 0)
 _GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
 
 logger = logging.getLogger("moorage.http")
@@ -187,10 +190,20 @@ class GuardedProtocol(LeanProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
         super().on_headers_complete()
-        cast(dict[str, Any], self.scope)[ABORT] = self.transport.abort
+        cast(dict[str, Any], self.scope)[ABORT] = self._reset
         self._in_head = False
         self._in_body = self._progress = True
         self._head = b""
+
+    def _reset(self) -> None:
+        """End the connection at once, so that the client sees an error rather than an end.
+
+        What HTTP/1.0 clients are sent may end where the connection does.
+        """
+        connection = self.transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
 
     def _guard_target(self) -> None:
         """An absolute target overrides the Host header (RFC 9112, 3.2.2); `*` names no host."""

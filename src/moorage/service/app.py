@@ -17,6 +17,7 @@ from moorage.service.searches import Searches
 from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Turns
+from moorage.service.unsent import Unsent
 from moorage.service.upkeep import Upkeep
 from moorage.service.watch import Watch
 from moorage.store.api import Engine
@@ -39,6 +40,7 @@ class Service:
     chores: Chores
     turns: Turns
     searches: Searches
+    unsent: Unsent
     admission: Admission
 
     @classmethod
@@ -91,6 +93,7 @@ class Service:
             chores=chores,
             turns=turns,
             searches=searches,
+            unsent=Unsent(),
         )
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from moorage.core.clock import Instant
 from moorage.faces.auth.noauth2 import NoAuth2
+from moorage.faces.long_answers import WHOLE_BYTES_MAX
 from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.web import Limits, Message, Scope
@@ -179,7 +180,8 @@ class Client:
             False
         ]
         headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
-        assert headers["content-length"] == str(len(body))
+        if len(body) <= WHOLE_BYTES_MAX:
+            assert headers["content-length"] == str(len(body))
         assert headers["x-openstack-request-id"].startswith("req-")
         return Reply(start["status"], headers, body)
 

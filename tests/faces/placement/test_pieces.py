@@ -18,14 +18,8 @@ FLEETS = 150
 
 def written(fleet: Fleet, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
     """Return the members of `allocation_requests`, and how many pieces they were written in."""
-    writing = pieces_of(b"[", picks, requests_writer(fleet, query, version), b"]")
-    pieces = 0
-    while True:
-        try:
-            next(writing)
-        except StopIteration as end:
-            return msgspec.json.decode(b"".join(end.value)), pieces
-        pieces += 1
+    pieces = list(pieces_of(b"[", picks, requests_writer(fleet, query, version), b"]"))
+    return msgspec.json.decode(b"".join(pieces)), len(pieces) - 2
 
 
 def shown(answer: CandidateAnswer, version: int) -> list[Any]:

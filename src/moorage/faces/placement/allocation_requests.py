@@ -17,6 +17,9 @@ from moorage.faces.placement.order import classes_in_order
 BY_PROVIDER_SINCE = 12
 MAPPINGS_SINCE = 34
 
+SUMS_MAX = 1_024
+"""Sums that are kept as text: a long answer is written for as long as its client reads it."""
+
 
 def requests_writer(
     fleet: Fleet, query: CandidateQuery, version: int
@@ -122,5 +125,7 @@ class _Layout:
                 if bits >> number & 1:
                     for name, amount in resources.items():
                         total[name] = total.get(name, 0) + amount
-            text = self._texts[bits] = msgspec.json.encode(total).decode()
+            text = msgspec.json.encode(total).decode()
+            if len(self._texts) < SUMS_MAX:
+                self._texts[bits] = text
         return text

@@ -20,6 +20,9 @@ from moorage.service.reads import ProviderAllocation
 SORTED_AT_ONCE = 1_000
 """Consumers on one provider that are put in order at once: a few milliseconds."""
 
+HOLDER_BYTES = 512
+"""Memory of what one consumer holds on a provider, until it is written."""
+
 OWNER_SINCE = 12
 GENERATION_SINCE = 28
 TYPE_SINCE = 38
@@ -86,7 +89,8 @@ async def provider_index(request: Request) -> Answer:
         return members_json(held)
 
     end = b'},"resource_provider_generation":%d}' % record.provider.generation
-    work = pieces_of(b'{"allocations":{', ordered, write, end)
+    pieces = pieces_of(b'{"allocations":{', ordered, write, end)
+    work = request.written(pieces, HOLDER_BYTES * len(ordered))
     return Answer(200, await request.service.turns.driven(work), modified)
 
 

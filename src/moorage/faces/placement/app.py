@@ -6,11 +6,13 @@ this order is the dialect's and the path is hot.
 """
 
 import logging
+from contextlib import closing
 from functools import lru_cache
 from http import HTTPStatus
 
 from moorage.core.errors import Error
 from moorage.faces.auth.headers import token_of
+from moorage.faces.long_answers import Body, long_send
 from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
 from moorage.faces.placement.problems import ProblemError, problem_of
@@ -25,7 +27,6 @@ from moorage.faces.web import (
     Scope,
     Send,
     body_read,
-    body_send,
     headers_of,
     query_parse,
     request_id_new,
@@ -38,7 +39,6 @@ OPEN_PATHS = ("", "/")
 """Addresses that need no token."""
 
 Headers = list[tuple[bytes, bytes]]
-Body = bytes | list[bytes]
 
 WRONG_TOKEN = "The token that was shown is not valid here."
 
@@ -110,11 +110,17 @@ class PlacementFace:
             status, headers, body = await self._outcome(exchange, receive)
         except ClientGoneError:
             return
-        length = len(body) if isinstance(body, bytes) else sum(map(len, body))
-        headers.append((b"content-length", str(length).encode()))
+        if isinstance(body, bytes):
+            headers.append((b"content-length", str(len(body)).encode()))
         headers.append((b"x-openstack-request-id", exchange.request_id.encode()))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await body_send(body, scope, send)
+        start = {"type": "http.response.start", "status": status, "headers": headers}
+        if isinstance(body, bytes):
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+            return
+        with closing(body):
+            await send(start)
+            await long_send(body, scope, receive, send, self._service.turns.spared)
 
     async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, Body]:
         if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":

@@ -6,7 +6,7 @@ the provider changes, and joined.
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search.steps import Steps
+from moorage.faces.long_answers import Body
 from moorage.faces.placement.allocation_requests import requests_writer
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
 from moorage.faces.placement.queries import candidate_query
@@ -32,6 +33,13 @@ SPARE_FRAGMENTS = 1_000
 
 SORTED_ITEMS = 512
 """Summaries that are put in order in one go: about a millisecond."""
+
+
+REFERENCE_BYTES = 8
+"""Memory of a reference."""
+
+PICK_BYTES = 64
+"""Memory of a candidate as it was found, beside the references to its providers."""
 
 
 class _Fragment(NamedTuple):
@@ -62,14 +70,15 @@ class Candidates:
         body = await request.service.searches.driven(work, request.disconnected)
         return Answer(200, body, request.now())
 
-    def _written(self, fleet: Fleet, query: CandidateQuery, request: Request) -> Steps[list[bytes]]:
-        """Search, and write the answer."""
+    def _written(self, fleet: Fleet, query: CandidateQuery, request: Request) -> Steps[Body]:
+        """Search, and write the answer or, if it is long, its beginning."""
         version = request.version
         searches = request.service.searches
         found = yield from searches.candidates(fleet, query, request.query_string)
-        pieces = yield from pieces_of(
+        picks = found.picks
+        requests = pieces_of(
             b'{"allocation_requests":[',
-            found.picks,
+            picks,
             requests_writer(fleet, query, version),
             b'],"provider_summaries":{',
         )
@@ -83,8 +92,14 @@ class Candidates:
         else:
             fragments = self._remembered(fleet, found.summaries, version)
         texts = yield from _in_order(fragments)
-        pieces += yield from pieces_of(b"", texts, b",".join, b"}}")
-        return pieces
+        summaries = pieces_of(b"", texts, b",".join, b"}}")
+        # The texts of trees are kept for everybody; those of single providers are of this answer.
+        size = len(texts) * REFERENCE_BYTES
+        if version < TREES_SINCE:
+            size += sum(map(len, texts))
+        if picks:
+            size += len(picks) * (PICK_BYTES + REFERENCE_BYTES * len(picks[0]))
+        return (yield from request.written(chain(requests, summaries), size))
 
     def _remembered(
         self, fleet: Fleet, records: Iterable[ProviderRecord], version: int

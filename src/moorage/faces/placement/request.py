@@ -1,6 +1,6 @@
 """One request and its answer, as handlers see them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -13,6 +13,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search.steps import Steps
+from moorage.faces.long_answers import Body, begun
 from moorage.faces.placement.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.web import Limits, decoded
@@ -34,14 +35,14 @@ NEVER: Final = Instant(0)
 class Answer:
     """What a handler gives back. `body` None is an empty answer without a content type.
 
-    A long body comes in pieces, in order: nothing has to copy the whole of it at once.
+    A long body is written while it is sent.
     `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it. NEVER:
     they do, but this one has nothing to show there.
     `location` is a path below the service's root.
     """
 
     status: int
-    body: bytes | list[bytes] | None = None
+    body: Body | None = None
     modified: Instant | None = None
     location: str | None = None
 
@@ -81,6 +82,18 @@ class Request:
 
         return await self.read(both)
 
+    def written(self, pieces: Iterator[bytes], size: int) -> Steps[Body]:
+        """Write an answer, or the beginning of a long one.
+
+        Args:
+            pieces: What it consists of.
+            size: Bytes that `pieces` holds while it lasts.
+
+        Raises:
+            Error: OVERLOADED, it is long, and too many others are still being read.
+        """
+        return begun(pieces, size, self.service.unsent)
+
     async def fleet(self) -> Fleet:
         """Return every provider as of now."""
         return await self.service.index.current()
@@ -115,14 +128,12 @@ def json_answer(value: Any, modified: Instant | None = None, status: int = 200) 
 
 def pieces_of(
     begin: bytes, items: Sequence[T], write: Callable[[Sequence[T]], bytes], end: bytes
-) -> Steps[list[bytes]]:
+) -> Iterator[bytes]:
     """Write a long list: what goes before it, its entries joined by commas, what goes after it."""
-    pieces = [begin]
+    yield begin
     for first in range(0, len(items), PIECE_ITEMS):
-        pieces.append((b"," if first else b"") + write(items[first : first + PIECE_ITEMS]))
-        yield
-    pieces.append(end)
-    return pieces
+        yield (b"," if first else b"") + write(items[first : first + PIECE_ITEMS])
+    yield end
 
 
 def members_json(value: list[Any] | dict[str, Any]) -> bytes:

@@ -1,0 +1,245 @@
+"""Long answers are written while they are read, in bounded memory; none that is cut looks whole."""
+
+import asyncio
+import gc
+import json
+import tracemalloc
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from moorage.core.errors import Code, Error
+from moorage.faces import long_answers as module
+from moorage.faces.long_answers import WHOLE_BYTES_MAX, LongAnswer, long_send
+from moorage.faces.web import ABORT, Message, Scope
+from moorage.service.unsent import Unsent
+from tests.faces.placement.client import Client
+
+CHILDREN = 24
+QUESTION = "/allocation_candidates?group_policy=isolate&" + "&".join(
+    f"resources{number}=CUSTOM_NIC:1" for number in range(1, 9)
+)
+
+
+def uuid(number: int) -> str:
+    """Return the UUID of a provider."""
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+@pytest.fixture
+def wide(api: Client) -> Client:
+    """Return a client of one tree with more candidates than an answer may have."""
+    api.ask("PUT", "/resource_classes/CUSTOM_NIC")
+    api.provider(uuid(0))
+    for number in range(1, CHILDREN + 1):
+        api.provider(uuid(number), parent=uuid(0), CUSTOM_NIC=1)
+    return api
+
+
+class Reader:
+    """A client that reads as much of an answer as it is told to."""
+
+    def __init__(self, client: Client, target: str) -> None:
+        self.scope: Scope = client._scope(
+            "GET", target, {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+        )
+        self.aborted = False
+        self.scope[ABORT] = self._abort
+        self.sent: list[Message] = []
+        self.reads = asyncio.Semaphore(0)
+        """One for each part of the answer that is read."""
+        self.stalls = asyncio.Event()
+        """Set while the server waits for this client."""
+        self.left = asyncio.Event()
+        self.task = asyncio.create_task(client.face(self.scope, self._receive, self._send))
+
+    def _abort(self) -> None:
+        self.aborted = True
+
+    async def _receive(self) -> Message:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if self.reads.locked():
+            self.stalls.set()
+        await self.reads.acquire()
+        self.sent.append(message)
+
+    async def stalled(self, parts: int) -> None:
+        """Read so many parts; return when the server waits for more to be read."""
+        self.stalls.clear()
+        for _ in range(parts):
+            self.reads.release()
+        await asyncio.wait_for(self.stalls.wait(), 60)
+
+    async def whole(self) -> bytes:
+        """Read everything."""
+        for _ in range(10_000):
+            self.reads.release()
+        await asyncio.wait_for(self.task, 60)
+        start, *parts = self.sent
+        assert start["status"] == 200 and not parts[-1]["more_body"]
+        return b"".join(part["body"] for part in parts)
+
+
+def test_a_slow_reader_does_not_keep_the_whole_answer(wide: Client) -> None:
+    """While a client reads the beginning of 97 MB, the process holds a fifth of that at most."""
+
+    async def scene() -> None:
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            reader = Reader(wide, QUESTION)
+            await reader.stalled(4)
+            held = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        unsent = wide.service.unsent
+        taken = unsent.bytes
+        body = await reader.whole()
+        assert len(json.loads(body)["allocation_requests"]) == 100_000
+        assert held < len(body) / 5, f"{held} bytes held of {len(body)}"
+        assert held / 2 < taken < held * 2, "what is counted is about what is held"
+        assert unsent.bytes == 0
+
+    wide.run(scene())
+
+
+@pytest.mark.parametrize("ending", ["leaves", "is cancelled"])
+def test_room_is_given_back(wide: Client, ending: str) -> None:
+    """However a client ends that has read a part of an answer, nothing of it is kept."""
+
+    async def scene() -> None:
+        reader = Reader(wide, QUESTION)
+        await reader.stalled(3)
+        assert wide.service.unsent.bytes > WHOLE_BYTES_MAX
+        if ending == "leaves":
+            reader.left.set()
+            for _ in range(3):
+                reader.reads.release()
+            await asyncio.wait_for(reader.task, 60)
+        else:
+            reader.task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader.task
+            assert reader.aborted
+        assert wide.service.unsent.bytes == 0
+        assert len(reader.sent) < 10
+
+    wide.run(scene())
+
+
+def test_more_than_there_is_room_for_is_refused_before_it_begins(wide: Client) -> None:
+    """The second of two long answers is a 503 with Retry-After; short ones are answered."""
+
+    async def scene() -> None:
+        unsent = wide.service.unsent = Unsent(2 * WHOLE_BYTES_MAX)
+        first = Reader(wide, QUESTION)
+        await first.stalled(3)
+        second = await wide.asked("GET", QUESTION)
+        assert second.status == 503 and second.headers["retry-after"] == "1"
+        assert "still being read" in second.detail
+        assert unsent.refused == 1
+        short = await wide.asked("GET", QUESTION + "&limit=10")
+        assert short.status == 200 and len(short.json["allocation_requests"]) == 10
+        await first.whole()
+        again = await wide.asked("GET", QUESTION)
+        assert again.status == 200 and unsent.bytes == 0
+
+    wide.run(scene())
+
+
+def test_room_for_one_there_is_always() -> None:
+    """An answer that needs more than all room is sent, but by itself."""
+    unsent = Unsent(10)
+    unsent.take(11)
+    with pytest.raises(Error) as refusal:
+        unsent.take(1)
+    assert refusal.value.code is Code.OVERLOADED
+    unsent.give_back(11)
+    unsent.take(5)
+    unsent.take(5)
+
+
+class Sending:
+    """One answer of ten pieces of 64 KiB on its way to a client."""
+
+    def __init__(self, pieces: Iterator[bytes] | None = None) -> None:
+        self.aborts = 0
+        self.sent: list[Message] = []
+        rest = iter([bytes(module.SENT_BYTES)] * 10) if pieces is None else pieces
+        self.answer = LongAnswer(deque(), rest, 1, Unsent())
+
+    def run(self, read: Callable[[], Awaitable[None]]) -> None:
+        """Send it to a client that reads a piece as `read` does."""
+
+        async def send(message: Message) -> None:
+            await read()
+            self.sent.append(message)
+
+        async def receive() -> Message:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def turn() -> None:
+            pass
+
+        def abort() -> None:
+            self.aborts += 1
+
+        scope: Scope = {"path": "/", ABORT: abort}
+        asyncio.run(long_send(self.answer, scope, receive, send, turn))
+
+
+async def briefly() -> None:
+    """Take twenty milliseconds."""
+    passed = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(0.02, passed.set_result, None)
+    await passed
+
+
+def test_who_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece in good time is not enough: they add up. Who reads at the rate is served."""
+    monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 40)
+    slow = Sending()
+    slow.run(briefly)
+    assert slow.aborts == 1 and 0 < len(slow.sent) < 10
+    monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 16)
+    steady = Sending()
+    steady.run(briefly)
+    assert steady.aborts == 0 and [each["more_body"] for each in steady.sent] == [True] * 10 + [
+        False
+    ]
+
+
+def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time for one piece, with nothing sent."""
+    monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
+    silent = Sending()
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    silent.run(never)
+    assert silent.aborts == 1 and not silent.sent
+
+
+def test_an_answer_that_cannot_be_written_is_cut() -> None:
+    """A fault in the middle ends the connection; the answer is never ended as if it were whole."""
+
+    def faulty() -> Iterator[bytes]:
+        yield bytes(module.SENT_BYTES)
+        raise ZeroDivisionError
+
+    async def at_once() -> None:
+        pass
+
+    sending = Sending(faulty())
+    with pytest.raises(ZeroDivisionError):
+        sending.run(at_once)
+    assert sending.aborts == 1
+    assert [each["more_body"] for each in sending.sent] == [True]
