@@ -21,8 +21,8 @@ TREE_SIZE_MAX = 10_000
 CANDIDATES_MAX = 100_000
 """Candidates in one answer, unless the setting `candidates_max` says otherwise."""
 
-CANDIDATE_STEPS_MAX = 10_000_000
-"""Steps that one candidate search may take before it stops with what it has."""
+CANDIDATE_STEPS_MAX = 3_000_000
+"""Steps that one candidate search may take before it stops with what it has: a few seconds."""
 
 UNSENT_BYTES_MAX = 256 << 20
 """Bytes of memory that long answers of a process may take together until they have been sent."""

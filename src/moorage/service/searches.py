@@ -1,7 +1,7 @@
 """Searches for candidates: where each begins, how they take turns, and what the log says of them.
 
-A search is a generator that the event loop runs piece by piece. Only one long search runs at a
-time, so that the memory of all of them together is bounded.
+A search is a generator that the event loop runs piece by piece. A few long searches take turns, so
+that none has to wait until another ends; only a few, so that their memory together is bounded.
 """
 
 import asyncio
@@ -26,8 +26,11 @@ T = TypeVar("T")
 QUICK_TURNS = 4
 """Turns that a search may take beside others; a search that needs more is a long one."""
 
+ABREAST_MAX = 4
+"""Long searches that take turns; each may hold about 75 MB."""
+
 LONG_MAX = 32
-"""Long searches that may wait for one another."""
+"""Long searches that are in progress or wait for others to end."""
 
 STARTS_MAX = 4_096
 """Queries whose next start is remembered."""
@@ -94,10 +97,10 @@ class Searches:
         """Steps that one search may take from now on."""
         self._chance = chance
         self._starts: OrderedDict[int, Start] = OrderedDict()
-        self._long = asyncio.Lock()
+        self._long = asyncio.Semaphore(ABREAST_MAX)
         self._told: dict[str, tuple[float, int]] = {}
         self.waiting = 0
-        """Long searches, including the one that is running."""
+        """Long searches, including those in progress."""
         self.counters = Counters()
 
     def candidates(
