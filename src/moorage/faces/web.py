@@ -186,6 +186,13 @@ LONG_BYTES = 32_768
 PIECE_BYTES = 1 << 20
 """Bytes of JSON that are decoded in one go, while no other thread can run: five milliseconds."""
 
+VALUES_MAX = 2_000_000
+"""Values in one body: each takes 100 bytes of memory or more, however short it is. A consumer in a
+reshape has nine; as short as they get, `bulk_bytes_max` has room for 150,000 consumers."""
+
+RUN_BYTES, RUN_VALUES = PIECE_BYTES // 4, 10_000
+"""Bytes and number of short members of an object or a list that are decoded in one go."""
+
 _decoding = ThreadPoolExecutor(2, "moorage-decode")
 
 
@@ -203,8 +210,10 @@ def json_decode(body: bytes) -> Any:
     """Decode JSON strictly: UTF-8, bounded depth, no NaN, no NUL, no key named twice.
 
     Raises:
-        RefusalError: 400, `Malformed JSON: ` and the reason.
+        RefusalError: 400, `Malformed JSON: ` and the reason; 413 for more values than
+            `VALUES_MAX`.
     """
+    _count_values(body)
     try:
         # Without escapes every colon of the text survives decoding, unless a key came twice.
         value, colons = _loose(body)
@@ -222,6 +231,22 @@ def json_decode(body: bytes) -> Any:
     raise RefusalError(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {reason}")
 
 
+def _count_values(body: bytes) -> None:
+    """Refuse a body of very many values before any is decoded. Raises RefusalError: 413.
+
+    Each value but the first comes after a comma or an opening bracket.
+    """
+    count = 0
+    for begin in range(0, len(body), PIECE_BYTES) if len(body) > VALUES_MAX else ():
+        for mark in (b",", b"{", b"["):
+            count += body.count(mark, begin, begin + PIECE_BYTES)
+        if count >= VALUES_MAX:
+            raise RefusalError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The request body has more than {VALUES_MAX} values.",
+            )
+
+
 def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
     """Decode JSON, of a key that came twice the last; return it and how many colons are in it.
 
@@ -231,20 +256,42 @@ def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
     first = body[:PIECE_BYTES].lstrip()[:1] if levels and len(body) > PIECE_BYTES else b""
     total = 0
     if first == b"{":
-        members: dict[str, Any] = {}
-        for name, raw in msgspec.json.decode(body, type=dict[str, msgspec.Raw]).items():
-            members[name], colons = _loose(bytes(raw), levels - 1)
-            total += colons + 1 + name.count(":")
-        return members, total
+        members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        values, total = _members(list(members.values()), levels)
+        for name in members:
+            total += 1 + name.count(":")
+        return dict(zip(members, values, strict=True)), total
     if first == b"[":
-        items = []
-        for raw in msgspec.json.decode(body, type=list[msgspec.Raw]):
+        return _members(msgspec.json.decode(body, type=list[msgspec.Raw]), levels)
+    value = msgspec.json.decode(body)
+    return value, msgspec.json.encode(value).count(b":")
+
+
+def _members(raws: list[msgspec.Raw], levels: int) -> tuple[list[Any], int]:
+    """Decode the members of an object or a list: short ones together, a long one by itself."""
+    items: list[Any] = []
+    run: list[msgspec.Raw] = []
+    total = size = 0
+    for raw in raws:
+        length = len(memoryview(raw))
+        if run and (size + length > RUN_BYTES or len(run) == RUN_VALUES):
+            total += _run(run, items)
+            run, size = [], 0
+        if length > RUN_BYTES:
             item, colons = _loose(bytes(raw), levels - 1)
             items.append(item)
             total += colons
-        return items, total
-    value = msgspec.json.decode(body)
-    return value, msgspec.json.encode(value).count(b":")
+        else:
+            run.append(raw)
+            size += length
+    return items, total + _run(run, items)
+
+
+def _run(raws: list[msgspec.Raw], items: list[Any]) -> int:
+    """Decode members together and append them; return how many colons are in them."""
+    values = msgspec.json.decode(b"[" + b",".join(raws) + b"]")
+    items += values
+    return msgspec.json.encode(values).count(b":")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,13 +3,23 @@
 import asyncio
 import json
 import threading
+import tracemalloc
+from random import Random
 from typing import Any
 
 import pytest
 
+from moorage.faces import web
 from moorage.faces.placement import bodies, schemas
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.web import LONG_BYTES, PIECE_BYTES, RefusalError, decoded, json_decode
+from moorage.faces.web import (
+    LONG_BYTES,
+    PIECE_BYTES,
+    Limits,
+    RefusalError,
+    decoded,
+    json_decode,
+)
 from tests.faces.placement.client import Client
 
 HOST = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -67,6 +77,76 @@ def test_long_json_is_what_short_json_is() -> None:
         body = json.dumps(value).encode()
         assert len(body) > PIECE_BYTES
         assert json_decode(body) == value
+
+
+def some_value(random: Random, depth: int) -> Any:
+    """Return any JSON value, often one of many short members."""
+    kind = random.randrange(7 if depth else 4)
+    if kind < 4:
+        text = "".join(random.choice("ab:,{[") for _ in range(random.randrange(9)))
+        return (random.randrange(99), text, None, "x" * random.randrange(60))[kind]
+    count = random.choice((0, 1, 3, 30))
+    if kind == 4:
+        return [some_value(random, depth - 1) for _ in range(count)]
+    return {f"{number}:{number}": some_value(random, depth - 1) for number in range(count)}
+
+
+def test_members_are_decoded_together_or_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the runs of short members end, the values are those of the standard library."""
+    monkeypatch.setattr(web, "PIECE_BYTES", 64)
+    monkeypatch.setattr(web, "RUN_BYTES", 24)
+    monkeypatch.setattr(web, "RUN_VALUES", 5)
+    long = 0
+    for number in range(600):
+        value = some_value(Random(f"members/{number}"), 4)
+        body = json.dumps(value).encode()
+        long += len(body) > web.PIECE_BYTES
+        assert json_decode(body) == value, f"Random('members/{number}')"
+        if len(body) > web.PIECE_BYTES:
+            twice = b'{"a":1,"b":%b,"a":2}' % body
+            with pytest.raises(RefusalError, match="more than once"):
+                json_decode(twice)
+    assert long > 50
+
+
+def test_short_members_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long list of empty objects takes a few steps, not one for each of them."""
+    steps = 0
+    decode = web._loose
+
+    def counted(body: bytes, levels: int = 3) -> tuple[Any, int]:
+        nonlocal steps
+        steps += 1
+        return decode(body, levels)
+
+    monkeypatch.setattr(web, "_loose", counted)
+    count = 500_000
+    assert json_decode(b"[" + b"{}," * count + b"1]") == [{}] * count + [1]
+    assert steps < 10
+
+
+@pytest.mark.parametrize("member", [b"{}", b"[]", b"1", b'{"a":{}}'])
+def test_bodies_of_very_many_values_are_refused(member: bytes) -> None:
+    """They are refused before they are decoded, when they would take a hundred bytes for each."""
+    body = b'{"a":[' + (member + b",") * web.VALUES_MAX + b"1]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(RefusalError) as refused:
+            json_decode(body)
+        assert tracemalloc.get_traced_memory()[1] < len(body)
+    finally:
+        tracemalloc.stop()
+    assert refused.value.status == 413
+    assert "more than 2000000 values" in refused.value.message
+
+
+def test_what_bulk_bodies_have_room_for_is_read() -> None:
+    """As many consumers as a body of the default size can hold have fewer values than that."""
+    one = json.dumps(reshape(1), separators=(",", ":")).encode()
+    two = json.dumps(reshape(2), separators=(",", ":")).encode()
+    most = Limits().bulk_bytes_max // (len(two) - len(one))
+    values = [sum(body.count(mark) for mark in (b",", b"{", b"[")) for body in (one, two)]
+    assert most * (values[1] - values[0]) < web.VALUES_MAX
 
 
 @pytest.mark.parametrize(
