@@ -18,6 +18,9 @@ VOCABLE_LENGTH_MAX = 255
 TREE_SIZE_MAX = 10_000
 """Providers in one tree that a re-parenting may move at once."""
 
+AGGREGATES_MAX = 1_000
+"""Aggregates of one provider: a search looks at all of those of a sharing provider at once."""
+
 CANDIDATES_MAX = 100_000
 """Candidates in one answer, unless the setting `candidates_max` says otherwise."""
 

@@ -3,6 +3,7 @@
 from moorage.core.errors import Code
 from moorage.core.ledger import tags
 from moorage.core.ledger.facts import Changes
+from moorage.core.limits import AGGREGATES_MAX
 from tests.core.ledger.build import (
     NOW,
     P1,
@@ -102,3 +103,16 @@ def test_aggregate_refusals() -> None:
     with Refused(Code.PROVIDER_GENERATION) as refusal:
         tags.replace_aggregates(known, NOW, P1, frozenset(), 2)
     assert "resource provider generation conflict" in refusal.message
+
+
+def test_aggregates_of_one_provider_are_bounded() -> None:
+    """As many as may be are taken, one more is refused with or without a generation."""
+    known = facts()
+    add_provider(known, P1, generation=3)
+    most = frozenset(aggregate_id(number) for number in range(AGGREGATES_MAX))
+    for generation in (3, None):
+        _, state = tags.replace_aggregates(known, NOW, P1, most, generation)
+        assert state.tags.aggregates == most
+        with Refused(Code.LIMIT_EXCEEDED):
+            more = most | {aggregate_id(AGGREGATES_MAX)}
+            tags.replace_aggregates(known, NOW, P1, more, generation)

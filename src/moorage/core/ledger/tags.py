@@ -11,6 +11,7 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Tags
 from moorage.core.ledger.providers import check_generation, find, touched
+from moorage.core.limits import AGGREGATES_MAX
 
 
 class TagState(Struct, frozen=True):
@@ -60,10 +61,15 @@ def replace_aggregates(
     """Put the provider into exactly these aggregates; they exist by being named.
 
     Without a generation neither is it checked nor does it rise (before microversion 1.19).
-    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION.
+    Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, LIMIT_EXCEEDED.
     """
     provider = find(facts, uuid)
     check_generation(provider, generation)
+    if len(aggregates) > AGGREGATES_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"{len(aggregates)} aggregates are named; a provider can be in {AGGREGATES_MAX}.",
+        )
     after = Tags(facts.tags_of(uuid).traits, aggregates, now)
     changes = Changes(tags={uuid: after})
     if generation is not None:

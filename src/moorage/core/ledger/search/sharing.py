@@ -60,6 +60,7 @@ class Guests:
             if any(guest.serves):
                 for aggregate in guest.record.tags.aggregates:
                     self.by_aggregate.setdefault(aggregate, []).append(guest)
+                yield
 
     def of(self, members: list[ProviderRecord]) -> list[Guest]:
         """Return those of other trees that share an aggregate with a tree, given its members."""
