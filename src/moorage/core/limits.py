@@ -31,7 +31,7 @@ UNSENT_BYTES_MAX = 256 << 20
 """Bytes of memory that long answers of a process may take together until they have been sent."""
 
 ANCHOR_STEPS_MAX = 10_000
-"""Steps that a search may take at one anchor without finding a candidate before it goes on."""
+"""Steps between two candidates of one anchor, beyond the straight way, before a search goes on."""
 
 CLAIM_STEPS_MAX = 200_000
 """As `CANDIDATE_STEPS_MAX`, for a claim: while it is searched for, every other change waits."""

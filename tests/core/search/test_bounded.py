@@ -184,6 +184,21 @@ def test_a_hard_anchor_is_given_up_and_the_next_one_is_not() -> None:
     assert budget.steps < 10_000
 
 
+@pytest.mark.parametrize("policy", ["isolate", "none"])
+def test_many_groups_that_fit_anywhere_are_not_given_up(policy: str) -> None:
+    """However long the way to a candidate is without any dead end, it is gone to its end."""
+    builder = Builder()
+    builder.add("host")
+    for number in range(100):
+        builder.add(f"cell{number}", "host", VCPU=10_000)
+    asked = tuple(group(f"_{number}", VCPU=1) for number in range(64))
+    query = CandidateQuery(asked, group_policy=policy, limit=3)
+    answer = candidates(builder.fleet, query)
+    assert len(answer.candidates) == 3 and answer.exhausted
+    chosen = preferred(builder.fleet, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    assert len(chosen.candidates) == 1 and chosen.exhausted
+
+
 def test_the_next_candidate_is_never_far() -> None:
     """Of ports that exclude one another, every next candidate takes a bounded number of steps."""
     builder = Builder()

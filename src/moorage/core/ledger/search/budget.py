@@ -12,7 +12,8 @@ class Budget:
 
     Args:
         whole: Steps of the search in all. Beyond it the search ends.
-        anchor: Steps at one anchor between two candidates. Beyond it the anchor is given up.
+        anchor: Steps at one anchor between two candidates, beyond those of a way to one without
+            any dead end. After them the anchor is given up.
     """
 
     __slots__ = ("anchor", "cut", "steps", "whole")

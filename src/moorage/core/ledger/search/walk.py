@@ -169,7 +169,11 @@ class Walk:
         Ends early when the steps are used up; the budget then says so.
         """
         budget, choices, merged = self._budget, self._choices, self._merged
-        last, patience, whole = len(choices) - 1, budget.anchor, budget.whole
+        last, whole = len(choices) - 1, budget.whole
+        # A way straight down, without any dead end, must never be too long.
+        patience = budget.anchor + sum(
+            len(choice.seats) * (1 + depth // WIDE) for depth, choice in enumerate(choices)
+        )
         numbers = [choice.number for choice in choices]
         places = sorted(range(len(choices)), key=numbers.__getitem__)
         end = min(budget.steps + patience, whole)
