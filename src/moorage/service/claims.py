@@ -80,7 +80,7 @@ def offers_make(batch: list[Claim], fleet: Fleet, searches: Searches) -> Steps[l
         wish = alike[0].wish
         share = max(SPARE_CANDIDATES, OFFERED_MAX // min(len(asking), QUESTIONS_MAX))
         wanted = min(2 * len(alike) + SPARE_CANDIDATES, share)
-        offer = claims.offer_for(fleet, wish.query, wish.order, wanted)
+        offer = yield from claims.offer_for(fleet, wish.query, wish.order, wanted)
         if offer.refusal is not None and offer.refusal.code is Code.SEARCH_INCOMPLETE:
             searches.given_up(msgspec.json.encode(wish.query))
         for claim in alike:

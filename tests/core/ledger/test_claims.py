@@ -17,6 +17,7 @@ from moorage.core.ledger.requests import (
     TraitFilter,
 )
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.steps import to_end
 from tests.core.ledger.build import (
     C1,
     CLASSES,
@@ -125,6 +126,6 @@ def test_searches_that_find_nothing_refuse() -> None:
             Code.TRAIT_UNKNOWN,
         ),
     ):
-        found = offer_for(fleet, query, Order(), 10)
+        found = to_end(offer_for(fleet, query, Order(), 10))
         with Refused(code):
             take(facts(), NOW, Wish(C1, "p", "u", None, query), found)

@@ -1,28 +1,26 @@
 """Whom a search offers: everybody in turn, one candidate each, while others change the fleet."""
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from math import ceil
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 
-from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Inventory, ProviderRecord, Tags
+from moorage.core.ledger.model import Inventory, Tags
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
-from moorage.core.ledger.search import Fleet, candidates, rounds, searched
+from moorage.core.ledger.search import budget, candidates, rounds, searched
 from moorage.core.ledger.search.steps import to_end
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
+from tests.core.search.changing import Others, rooted, stayed
 from tests.core.search.naive import Plain, Records, naive_by_anchor, naive_candidates
 
 FLEETS = 60
-MOMENTS_MAX = 12
-"""Changes during one search: the model answers the query anew for each."""
 
 
 def anchors_of(answer: CandidateAnswer) -> Counter[str]:
@@ -189,7 +187,7 @@ def test_who_joins_an_aggregate_during_a_search_comes_once(
     pause: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own tree was a candidate already; it is none of those that it can serve from now on."""
-    monkeypatch.setattr(rounds, "PIECE_STEPS", 0)
+    monkeypatch.setattr(budget, "PIECE_STEPS", 0)
     builder = Builder(block_rows=1)
     builder.add("shared", traits=SHARING, DISK_GB=10)
     builder.add("host1", aggregates="rack", DISK_GB=10)
@@ -203,72 +201,10 @@ def test_who_joins_an_aggregate_during_a_search_comes_once(
     assert sorted(answer.picks) == [("host1",), ("host2",), ("shared",)]
 
 
-class Others:
-    """Changes a fleet between the pieces of a search, and remembers how it was."""
-
-    def __init__(self, random: Random, records: Records, fleet: Fleet) -> None:
-        self.random = random
-        self.records = records
-        self.fleet = fleet
-        self.past = [dict(records)]
-        self.haste = random.choice((0.5, 0.5, 0.1))
-        """How likely they change something in one pause: some searches see the changes late."""
-
-    def change(self) -> None:
-        """Delete, create again, move, or change a few providers."""
-        random, before = self.random, self.records
-        after = dict(before)
-        for _ in range(random.randint(1, 3)):
-            self._change_one(after)
-        changes = world.changes_of(
-            {uuid: record for uuid, record in after.items() if before.get(uuid) != record}
-        )
-        for uuid, old in before.items():
-            new = after.get(uuid)
-            if new is None:
-                changes.providers[uuid] = None
-            else:
-                for name in old.inventories.keys() - new.inventories.keys():
-                    changes.inventories[uuid, name] = None
-        self.fleet.apply(changes)
-        self.records = after
-        self.past.append(dict(after))
-
-    def _change_one(self, records: Records) -> None:
-        random = self.random
-        fresh = world.some_fleet(random, 12)
-        uuid = random.choice(list(fresh))
-        deed = random.choice(("gone", "tags", "used", "again", "new", "moved"))
-        alone = all(record.provider.parent != uuid for record in records.values())
-        if deed in ("tags", "used") and uuid in records:
-            record = records[uuid]
-            tags = fresh[uuid].tags if deed == "tags" else record.tags
-            inventories = fresh[uuid].inventories if deed == "used" else record.inventories
-            records[uuid] = ProviderRecord(record.provider, inventories, tags, 0)
-        elif deed == "gone" and alone:
-            records.pop(uuid, None)
-        elif alone and (deed == "again" or (deed == "moved") == (uuid in records)):
-            parent = random.choice([None, *(other for other in records if other != uuid)])
-            self._put(records, fresh[uuid], parent, again=deed == "again")
-
-    def _put(
-        self, records: Records, record: ProviderRecord, parent: ProviderId | None, again: bool
-    ) -> None:
-        """Create a provider, or move one that has no children."""
-        uuid = record.provider.uuid
-        root = uuid if parent is None else records[parent].provider.root
-        old = records.get(uuid)
-        made = record.provider.created_at
-        if old is not None:
-            made = Instant(old.provider.created_at + again)
-        provider = replace(record.provider, parent=parent, root=root, created_at=made)
-        records[uuid] = ProviderRecord(provider, record.inventories, record.tags, 0)
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each candidate was right at some moment, none comes twice, what was right always is there."""
-    monkeypatch.setattr(rounds, "PIECE_STEPS", 1)
+    monkeypatch.setattr(budget, "PIECE_STEPS", 1)
     changed = 0
     for number in range(FLEETS):
         random = Random(f"pause/{seed}/{number}")
@@ -278,7 +214,7 @@ def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch
         others = Others(random, records, fleet)
         query = world.some_query(random, len(records))
         search = searched(fleet, query, world.some_start(random), CANDIDATES_MAX)
-        answer = driven(search, others)
+        answer = others.during(search)
         found = [world.plain(each) for each in answer.candidates]
         moments = [naive_candidates(then, query) for then in others.past]
         where = f"Random('pause/{seed}/{number}'): {query}"
@@ -291,33 +227,3 @@ def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch
         assert {each for each in always if rooted(each, others.past, steady)} <= set(found), where
         changed += bool(found) and len(others.past) > 2
     assert changed > FLEETS // 6
-
-
-def driven(search: Generator[None, None, CandidateAnswer], others: Others) -> CandidateAnswer:
-    """Carry a search out; others change the fleet whenever it rests."""
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            answer: CandidateAnswer = end.value
-            return answer
-        if len(others.past) <= MOMENTS_MAX and others.random.random() < others.haste:
-            others.change()
-
-
-def stayed(past: list[Records], root: ProviderId) -> bool:
-    """Has the tree of a root had the same members all the time?"""
-    trees = [
-        {uuid for uuid, record in records.items() if record.provider.root == root}
-        for records in past
-    ]
-    times = {records[root].provider.created_at for records in past if root in records}
-    return trees[0] == set.intersection(*trees) == set.union(*trees) and len(times) == 1
-
-
-def rooted(each: Plain, past: list[Records], steady: set[ProviderId]) -> bool:
-    """Is a candidate of steady trees, and bound to one of them by who has never shared?"""
-    uuids = {uuid for uuid, _ in each[0]} | {uuid for _, by in each[1] for uuid in by}
-    return all(past[0][uuid].provider.root in steady for uuid in uuids) and any(
-        all(SHARING not in records[uuid].tags.traits for records in past) for uuid in uuids
-    )

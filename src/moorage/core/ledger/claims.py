@@ -18,7 +18,8 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.requests import Candidate, CandidateQuery, Order
-from moorage.core.ledger.search import Fleet, preferred
+from moorage.core.ledger.search import Fleet, preferring
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.validation import check_known
 from moorage.core.limits import CLAIM_STEPS_MAX
 
@@ -73,8 +74,8 @@ class Offer:
         return {uuid for candidate in self.candidates for uuid in candidate.allocations}
 
 
-def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) -> Offer:
-    """Search for up to `wanted` candidates, the preferred ones first.
+def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) -> Steps[Offer]:
+    """Search in pieces for up to `wanted` candidates, the preferred ones first.
 
     The offer refuses with CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or SEARCH_INCOMPLETE
     when the search was given up before it had found anything.
@@ -83,7 +84,7 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
         check_known(fleet, query)
     except Error as refusal:
         return Offer(refusal=refusal)
-    found = preferred(fleet, query, order, wanted, CLAIM_STEPS_MAX)
+    found = yield from preferring(fleet, query, order, wanted, CLAIM_STEPS_MAX)
     if found.candidates:
         return Offer(deque(found.candidates))
     if found.exhausted:

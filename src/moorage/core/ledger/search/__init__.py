@@ -20,7 +20,7 @@ May import: the rest of `core/ledger` but its decisions, msgspec, numpy.
 """
 
 from moorage.core.ledger.search.candidates import candidates, searched
-from moorage.core.ledger.search.choosing import preferred
+from moorage.core.ledger.search.choosing import preferred, preferring
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.providers import providers, providers_in_order
 
@@ -28,6 +28,7 @@ __all__ = [
     "Fleet",
     "candidates",
     "preferred",
+    "preferring",
     "providers",
     "providers_in_order",
     "searched",

@@ -4,11 +4,16 @@ A step is one provider looked at: as an option for a part of the query, as a cho
 combination, or in a test whether a combination can still be completed.
 """
 
+from sys import maxsize
+
 from moorage.core.limits import ANCHOR_STEPS_MAX, CANDIDATE_STEPS_MAX
+
+PIECE_STEPS = 400
+"""Steps after which a search may be interrupted: well below a millisecond."""
 
 
 class Budget:
-    """The steps that a search has taken, and the two bounds on them.
+    """The steps that a search has taken, the two bounds on them, and when it rests.
 
     Args:
         whole: Steps of the search in all. Beyond it the search ends.
@@ -16,14 +21,25 @@ class Budget:
             any dead end. After them the anchor is given up.
     """
 
-    __slots__ = ("anchor", "cut", "steps", "whole")
+    __slots__ = ("anchor", "cut", "pause_at", "steps", "whole")
 
     def __init__(self, whole: int = CANDIDATE_STEPS_MAX, anchor: int = ANCHOR_STEPS_MAX) -> None:
         self.whole = whole
         self.anchor = anchor
         self.steps = 0
+        self.pause_at = maxsize
+        """Steps from which a rest is due; none ever is before the first call of `rested`."""
         self.cut = False
         """An anchor was given up: the answer may lack candidates that exist."""
+
+    @property
+    def is_rest_due(self) -> bool:
+        """Is it time to let others work?"""
+        return self.steps >= self.pause_at
+
+    def rested(self) -> None:
+        """Begin a piece of the search."""
+        self.pause_at = self.steps + PIECE_STEPS
 
     @property
     def complete(self) -> bool:

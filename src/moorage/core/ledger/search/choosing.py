@@ -16,6 +16,7 @@ from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.preference import Rows, Scorer, best_first
+from moorage.core.ledger.search.steps import Steps, to_end
 from moorage.core.ledger.search.summaries import Counts
 from moorage.core.limits import CANDIDATE_STEPS_MAX
 
@@ -36,6 +37,9 @@ TIGHTENED_MAX = 64
 """Blocks whose bounds one query tightens, so that it does not pay for all changes before it; the
 next query tightens more. For the others their wider bounds are used."""
 
+PASSES_MAX = 3
+"""How often the search for one question begins, if it finds nothing while the fleet changes."""
+
 DRAWS_MAX = 16
 """Random draws for each candidate wanted, before the search takes rows as they come."""
 
@@ -49,7 +53,18 @@ def preferred(
     wanted: int,
     steps_max: int = CANDIDATE_STEPS_MAX,
 ) -> CandidateAnswer:
-    """Find up to `wanted` candidates, the preferred trees first, without summaries.
+    """Find up to `wanted` candidates, the preferred trees first; as `preferring`, all at once."""
+    return to_end(preferring(fleet, query, order, wanted, steps_max))
+
+
+def preferring(
+    fleet: Fleet,
+    query: CandidateQuery,
+    order: Order,
+    wanted: int,
+    steps_max: int = CANDIDATE_STEPS_MAX,
+) -> Steps[CandidateAnswer]:
+    """Find up to `wanted` candidates, the preferred trees first, without summaries, in pieces.
 
     A tree gives at most `TREE_CANDIDATES_MAX`, because taking one of them often takes from the
     others as well. The answer is empty only if there is no candidate at all, or if it is not
@@ -60,36 +75,95 @@ def preferred(
     summaries allow turn out not to fit. With `pack` and `spread` the order is exact in fleets of up
     to `WHOLE_MAX` blocks, and wherever the bounds show that no other block can hold a better tree;
     otherwise it is exact within the blocks with the best bounds.
+
+    The fleet may change between two pieces. Each candidate was right at some time in between, and
+    every provider that it names exists at the end. The order is that of the time when a block was
+    looked into. If nothing is found while the fleet changes, the search begins anew, but at most
+    `PASSES_MAX` times in all; then the answer is not `exhausted`.
     """
-    search = Search(fleet, query, Budget(steps_max))
-    found = _Choice(fleet, search, order, wanted).run() if search.begin() else []
-    return CandidateAnswer(found, [], search.budget.complete)
+    budget = Budget(steps_max)
+    budget.rested()
+    for _ in range(PASSES_MAX):
+        search, began = Search(fleet, query, budget), fleet.applied
+        choice = _Choice(fleet, search, order, wanted)
+        yield from choice.run()
+        if choice.found or budget.over or fleet.applied == began:
+            return CandidateAnswer(choice.found, [], budget.complete)
+    return CandidateAnswer([], [], exhausted=False)
 
 
 class _Choice:
-    """Which anchors are tried for one question, one after another."""
+    """Which anchors are tried for one question, one after another: drive `run`."""
 
     def __init__(self, fleet: Fleet, search: Search, order: Order, wanted: int) -> None:
         self._fleet = fleet
         self._search = search
         self._order = order
         self._wanted = wanted
-        self._found: list[Candidate] = []
+        self.found: list[Candidate] = []
         self._opened: dict[int, Rows] = {}
-        """The anchors of the blocks that were looked into."""
+        """The anchors of the blocks that were looked into, as they were then."""
         self._seen = 0
         """How many there are in all."""
+        self._applied = fleet.applied
+        self._changed = False
+        self._now: dict[int, Rows] = {}
+        """The anchors of blocks as they are since the last change, as far as they were needed."""
 
-    def run(self) -> list[Candidate]:
-        """Open anchors until there are as many candidates as wanted."""
-        for block, row in self._anchors():
-            most = min(TREE_CANDIDATES_MAX, self._wanted - len(self._found))
-            self._found += islice(self._search.open(block, row), most)
-            if len(self._found) == self._wanted or self._search.budget.over:
-                break
-        return self._found
+    def run(self) -> Steps[None]:
+        """Open anchors until there are as many candidates as wanted; yields where it may rest."""
+        search, budget = self._search, self._search.budget
+        for _ in search.beginning():
+            if budget.is_rest_due:
+                yield
+                budget.rested()
+        self._applied = self._fleet.applied
+        for anchor in self._anchors():
+            if anchor is not None and self._stands(*anchor):
+                self._take(*anchor)
+                if len(self.found) == self._wanted or budget.over:
+                    break
+            yield from self._rest()
+        if self._changed:
+            self.found = [each for each in self.found if self._is_there(each)]
 
-    def _anchors(self) -> Iterator[Anchor]:
+    def _take(self, block: Block, row: int) -> None:
+        """Take the first candidates of an anchor."""
+        left = min(TREE_CANDIDATES_MAX, self._wanted - len(self.found))
+        for candidate in islice(self._search.open(block, row), left):
+            # After a change it may have been found before, where its tree was then.
+            if not (self._changed and candidate in self.found):
+                self.found.append(candidate)
+
+    def _rest(self) -> Steps[None]:
+        """Let others work, if it is time to."""
+        budget = self._search.budget
+        if not budget.is_rest_due:
+            return
+        yield
+        if self._fleet.applied != self._applied:
+            self._applied = self._fleet.applied
+            self._changed = True
+            self._now.clear()
+            self._search.again()
+        budget.rested()
+
+    def _stands(self, block: Block, row: int) -> bool:
+        """Is a row an anchor still? Its block may have changed since it was looked into."""
+        if not self._changed:
+            return True
+        rows = self._now.get(block.number)
+        if rows is None:
+            rows = self._now[block.number] = self._search.anchor_rows(block)
+        return row in rows
+
+    def _is_there(self, candidate: Candidate) -> bool:
+        """Does everybody that a candidate names exist still?"""
+        places = self._fleet.places
+        return all(uuid in places for uuids in candidate.mappings.values() for uuid in uuids)
+
+    def _anchors(self) -> Iterator[Anchor | None]:
+        """Yield the anchors in the order in which they are tried; None: it may be time to rest."""
         most = self._search.prospects()
         if not most.any():
             return iter(())
@@ -111,7 +185,7 @@ class _Choice:
         more = 0 if self._seen >= self._wanted else self._wanted
         return len(self._opened) >= most + more
 
-    def _by_chance(self, most: Counts) -> Iterator[Anchor]:
+    def _by_chance(self, most: Counts) -> Iterator[Anchor | None]:
         """Draw rows that may be anchors; those that are none count for nothing.
 
         So every anchor is equally likely, however many there are in its block.
@@ -129,6 +203,7 @@ class _Choice:
             if number not in self._opened and self._is_enough(BLOCKS_WANTED):
                 break
             rows = self._rows(number)
+            yield None
             place = int(ends[number]) - 1 - draw
             if place >= len(rows):
                 continue
@@ -143,7 +218,7 @@ class _Choice:
 
     def _remaining(
         self, most: Counts, chance: np.random.Generator, tried: dict[int, set[int]]
-    ) -> Iterator[Anchor]:
+    ) -> Iterator[Anchor | None]:
         """Yield what was not drawn: of blocks that were looked into, then of others."""
         left = [
             (number, row)
@@ -157,12 +232,13 @@ class _Choice:
         for number in chance.permutation(np.flatnonzero(most)).tolist():
             if number in self._opened:
                 continue
-            if self._found and self._is_enough(BLOCKS_WANTED):
+            if self.found and self._is_enough(BLOCKS_WANTED):
                 return
             for row in chance.permutation(self._rows(number)).tolist():
                 yield self._fleet.blocks[number], row
+            yield None
 
-    def _best(self, most: Counts) -> Iterator[Anchor]:
+    def _best(self, most: Counts) -> Iterator[Anchor | None]:
         """Yield the anchors with the lowest scores first, looking into blocks by their bounds."""
         search = self._search
         roaming = {name for number in search.abroad() for name in search.terms[number].resources}
@@ -178,7 +254,7 @@ class _Choice:
                 _, at, row, rest = heappop(waiting)
                 _wait(waiting, at, rest)
                 yield self._fleet.blocks[at], row
-            elif bound == np.inf or (self._found and self._is_enough()):
+            elif bound == np.inf or (self.found and self._is_enough()):
                 return
             elif tightened < TIGHTENED_MAX and scorer.tightened(self._fleet.blocks[number]):
                 tightened += 1
@@ -187,6 +263,7 @@ class _Choice:
                 bounds[number] = np.inf
                 block, rows = self._fleet.blocks[number], self._rows(number)
                 _wait(waiting, number, self._ordered(scorer, block, rows))
+                yield None
 
     def _ordered(self, scorer: Scorer, block: Block, rows: Rows) -> Iterator[tuple[float, int]]:
         scores = scorer.scores(block, rows)

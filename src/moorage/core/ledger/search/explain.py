@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, Order, TraitFilter
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block, Place
-from moorage.core.ledger.search.choosing import preferred
+from moorage.core.ledger.search.choosing import preferring
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.groups import (
@@ -85,11 +85,11 @@ def explain(fleet: Fleet, query: CandidateQuery) -> Explanation:
 
 
 def explaining(fleet: Fleet, query: CandidateQuery) -> Steps[Explanation]:
-    """As `explain`, with a rest after every block that is looked at, and every search.
+    """As `explain`, with rests during every search and after every block that is looked at.
 
     What is counted may change in between: each figure is as of its own moment.
     """
-    answer = preferred(fleet, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    answer = yield from preferring(fleet, query, Order("pack"), 1, CLAIM_STEPS_MAX)
     yield
     found = bool(answer.candidates)
     parts = []
@@ -289,8 +289,7 @@ def _undemanding(group: Group) -> Group:
 
 def _anchors(fleet: Fleet, query: CandidateQuery) -> Steps[list[tuple[Block, NDArray[np.intp]]]]:
     search = Search(fleet, query)
-    if not search.begin():
-        return []
+    yield from search.beginning()
     found = []
     for block in list(fleet.blocks):
         found.append((block, search.served_rows(block)))
@@ -312,7 +311,7 @@ def _without(fleet: Fleet, query: CandidateQuery) -> Steps[list[str]]:
         lighter["required"] = replace(query, groups=undemanding)
     enough = []
     for name, each in lighter.items():
-        if preferred(fleet, each, Order("pack"), 1, CLAIM_STEPS_MAX).candidates:
+        if (yield from preferring(fleet, each, Order("pack"), 1, CLAIM_STEPS_MAX)).candidates:
             enough.append(name)
         yield
     return enough

@@ -18,9 +18,6 @@ from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.fleet import Fleet
 
-PIECE_STEPS = 400
-"""Steps after which a search may be interrupted: well below a millisecond."""
-
 OPENING_STEPS_MAX = 200_000
 """Steps that opening all currently open anchors may have taken; they hold about 50 MB.
 
@@ -80,7 +77,7 @@ class Rounds:
         self._open: list[_Anchor] = []
         self._closed: deque[_Closed] = deque()
         self._opening_steps = 0
-        self._pause_at = self._budget.steps + PIECE_STEPS
+        self._budget.rested()
         self._applied = fleet.applied
         self._changed = False
         self._visited: set[ProviderId] = set()
@@ -91,9 +88,9 @@ class Rounds:
     def run(self, start: Start) -> Iterator[None]:
         """Search; whoever drives this may do other things, or stop, wherever it yields."""
         for _ in self._search.beginning():
-            if self._budget.steps >= self._pause_at:
+            if self._budget.is_rest_due:
                 yield
-                self._pause_at = self._budget.steps + PIECE_STEPS
+                self._budget.rested()
         self._applied = self._fleet.applied
         yield from self._first_round(start)
         while self.then is None and (self._open or self._closed):
@@ -152,7 +149,7 @@ class Rounds:
             if budget.over or (len(self.found) == self._wanted and not self._sure):
                 self.then = _after(place)
                 return
-            if budget.steps >= self._pause_at:
+            if budget.steps >= budget.pause_at:
                 self._recent.append((block, rows[:at]))
                 changed = yield from self._rest()
                 rows, at = (self._rows(block, (row + 1, span[1])) if changed else rows[at:]), 0
@@ -211,7 +208,7 @@ class Rounds:
                 self._opening_steps -= anchor.steps
             else:
                 self._open.append(anchor)
-            if budget.steps >= self._pause_at:
+            if budget.steps >= budget.pause_at:
                 if budget.over:
                     self.then = _after(anchor.place)
                     return
@@ -265,7 +262,7 @@ class Rounds:
 
     def _rest(self) -> Generator[None, None, bool]:
         """Let others work, if it is time to; return whether they have changed the fleet."""
-        if self._budget.steps < self._pause_at:
+        if not self._budget.is_rest_due:
             return False
         for block, rows in self._recent:
             for row in rows:
@@ -277,7 +274,7 @@ class Rounds:
             self._applied = self._fleet.applied
             self._changed = True
             self._search.again()
-        self._pause_at = self._budget.steps + PIECE_STEPS
+        self._budget.rested()
         return changed
 
 
