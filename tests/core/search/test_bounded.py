@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Inventory
-from moorage.core.ledger.requests import CandidateQuery, Group, Order, TraitFilter
-from moorage.core.ledger.search import candidates, preferred, pruning
+from moorage.core.ledger.model import Inventory, ProviderRecord
+from moorage.core.ledger.requests import CandidateQuery, Group, Order, Start, TraitFilter
+from moorage.core.ledger.search import Fleet, candidates, preferred, pruning, searched
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.columns import Mask
 from moorage.core.ledger.search.lineage import with_ancestors
 from moorage.core.ledger.search.matching import Matching
+from moorage.core.ledger.search.steps import to_end
 from moorage.core.ledger.search.validation import check_sense
 from moorage.core.limits import CLAIM_STEPS_MAX, QUERY_TERMS_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
 from tests.core.search.naive import naive_by_anchor
+from tests.pieces import bounded
 
 
 def ports(builder: Builder, host: str, kinds: str, units: int = 1) -> None:
@@ -197,6 +199,43 @@ def test_many_groups_that_fit_anywhere_are_not_given_up(policy: str) -> None:
     assert len(answer.candidates) == 3 and answer.exhausted
     chosen = preferred(builder.fleet, query, Order("pack"), 1, CLAIM_STEPS_MAX)
     assert len(chosen.candidates) == 1 and chosen.exhausted
+
+
+def test_no_piece_of_opening_a_large_tree_is_long() -> None:
+    """However many providers and groups there are, others work while a tree is being opened."""
+    builder = Builder()
+    builder.add("host")
+    for number in range(400):
+        builder.add(f"cell{number}", "host", VCPU=10_000, DISK_GB=10_000)
+    amounts = range(9_000, 9_064)
+    asked = tuple(group(f"_{n}", VCPU=amount, DISK_GB=amount) for n, amount in enumerate(amounts))
+    query = CandidateQuery(asked, group_policy="isolate", limit=1)
+    most, budget = 5_000, Budget()
+    work = searched(builder.fleet, query, Start(), 1, budget)
+    assert len(to_end(bounded(work, lambda: budget.steps, most)).candidates) == 1
+    assert budget.steps > 4 * most
+
+
+def test_a_deep_tree_is_climbed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is above whom in a chain of providers is looked up once each, not for each pair."""
+    builder = Builder()
+    above = None
+    for number in range(300):
+        builder.add(f"link{number}", above, VCPU=8)
+        above = f"link{number}"
+    looked_up, record = 0, Fleet.record
+
+    def counted(self: Fleet, uuid: ProviderId) -> ProviderRecord | None:
+        nonlocal looked_up
+        looked_up += 1
+        return record(self, uuid)
+
+    monkeypatch.setattr(Fleet, "record", counted)
+    asked = (group("_A", VCPU=1), group("_B", VCPU=1))
+    related = (frozenset({"_A", "_B"}),)
+    answer = builder.ask(*asked, group_policy="none", same_subtree=related, limit=5)
+    assert len(answer.candidates) == 5
+    assert looked_up < 1_000
 
 
 def test_the_next_candidate_is_never_far() -> None:

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import Candidate, CandidateQuery, Pick
 from moorage.core.ledger.search.block import Block, Place
 from moorage.core.ledger.search.budget import Budget
@@ -58,6 +57,7 @@ class Search:
         self._possible = True
         self._guests = Guests(fleet, self._serving)
         self._merged = Merged()
+        self._shares = bool(fleet.sharing)
         self._demands = demands(query, self.terms)
         self._lines = [
             [number for number, term in enumerate(self.terms) if term.suffix in names]
@@ -96,7 +96,7 @@ class Search:
 
     def again(self) -> None:
         """Look at the fleet anew after it has changed. What was opened before stays as it was."""
-        self._merged.altered = True
+        self._merged.altered = self._shares
         self._look_again()
         for _ in self._guests.invite():
             pass
@@ -212,47 +212,55 @@ class Search:
         groups = self._query.groups
         if len(groups) != 1 or not block.trees.is_lone(anchor):
             return None
-        merged = self._merged
-        if merged.altered and merged:
-            return None  # it may have been found as a sharing provider that it is no more
+        if self._merged.altered:
+            return None  # others may lead to it that were opened when it was a sharing provider
         record = block.record(anchor)
         if self._guests and not self._guests.by_aggregate.keys().isdisjoint(record.tags.aggregates):
             return None
         return (record.provider.uuid,) * len(self.terms)
 
-    def open(self, block: Block, anchor: int) -> Iterator[Candidate]:
-        """Return the candidates of one anchor, one by one.
+    def open(self, block: Block, anchor: int) -> Iterator[Candidate | None]:
+        """Yield the candidates of one anchor, one by one; None: a rest is due.
 
-        They are those of the fleet as it is now, whenever they are taken. What another anchor has
-        led to is left out. The iterator ends early when the steps of the anchor or of the search
-        are used up: then `budget.complete` is False, and `budget.over` says to end the search.
+        They are those of the fleet as it is when the first is asked for, whenever the others are
+        taken. What another anchor has led to is left out. The iterator ends early when the steps of
+        the anchor or of the search are used up: then `budget.complete` is False, and `budget.over`
+        says to end the search.
 
         Args:
             block: A block of the fleet.
             anchor: A row from `anchor_rows(block)`.
         """
         only = self.single(block, anchor)
-        picks = self.picks(block, anchor) if only is None else iter((only,))
-        return map(self._spelling.candidate, picks)
+        for pick in self.picks(block, anchor) if only is None else (only,):
+            yield None if pick is None else self._spelling.candidate(pick)
 
-    def picks(self, block: Block, anchor: int) -> Iterator[Pick]:
+    def picks(self, block: Block, anchor: int) -> Iterator[Pick | None]:
         """As `open`, in little memory, and not where there is a `single` one."""
-        return self._combiner.combine(self._options(block, anchor), self.budget)
+        budget = self.budget
+        homes = self._homes_in(block)
+        # All that the fleet is asked for is asked before the first rest.
+        rows = block.trees.members(anchor)[:]
+        members = [block.record(row) for row in rows]
+        guests = self._guests.of(members) if self._guests else []
+        parents = self._combiner.parents([*members, *(guest.record for guest in guests)])
+        options = []
+        for number, mask in enumerate(homes):
+            options.append(
+                [record for row, record in zip(rows, members, strict=True) if mask and mask[row]]
+                + [guest.record for guest in guests if guest.serves[number]]
+            )
+            budget.steps += len(rows) + len(guests)
+            if budget.steps >= budget.pause_at:
+                yield None
+        yield from self._combiner.combine(options, parents, budget)
 
-    def _options(self, block: Block, anchor: int) -> list[list[ProviderRecord]]:
-        """Return, for each term, the providers that can serve it at this anchor."""
+    def _homes_in(self, block: Block) -> list[bytes]:
+        """Return for each term who in a block can serve it in its own tree, a byte for each row."""
         homes = self._homes.get(block)
         if homes is None:
             homes = self._homes[block] = [
                 b"" if rows.at_home is None else rows.at_home.tobytes()
                 for rows in self._serving(block)
             ]
-        rows = block.trees.members(anchor)
-        members = [block.record(row) for row in rows]
-        guests = self._guests.of(members) if self._guests else []
-        self.budget.steps += (len(rows) + len(guests)) * len(homes)
-        return [
-            [record for row, record in zip(rows, members, strict=True) if mask and mask[row]]
-            + [guest.record for guest in guests if guest.serves[number]]
-            for number, mask in enumerate(homes)
-        ]
+        return homes

@@ -41,6 +41,10 @@ class Budget:
         """Begin a piece of the search."""
         self.pause_at = self.steps + PIECE_STEPS
 
+    def tire(self, steps: int) -> None:
+        """Let the next rest come earlier, after work that takes time but is none of the steps."""
+        self.pause_at -= steps
+
     @property
     def complete(self) -> bool:
         """Has everything been looked at, as far as it was asked for?"""

@@ -6,7 +6,6 @@ otherwise those with the best bounds.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from itertools import islice
 
 import numpy as np
 
@@ -120,33 +119,35 @@ class _Choice:
         self._applied = self._fleet.applied
         for anchor in self._anchors():
             if anchor is not None and self._stands(*anchor):
-                self._take(*anchor)
+                yield from self._take(*anchor)
                 if len(self.found) == self._wanted or budget.over:
                     break
-            yield from self._rest()
+            if budget.steps >= budget.pause_at:
+                yield from self._rest()
         if self._changed:
             self.found = [each for each in self.found if self._is_there(each)]
 
-    def _take(self, block: Block, row: int) -> None:
+    def _take(self, block: Block, row: int) -> Steps[None]:
         """Take the first candidates of an anchor."""
-        left = min(TREE_CANDIDATES_MAX, self._wanted - len(self.found))
-        for candidate in islice(self._search.open(block, row), left):
+        most = min(self._wanted, len(self.found) + TREE_CANDIDATES_MAX)
+        for candidate in self._search.open(block, row):
+            if candidate is None:
+                yield from self._rest()
             # After a change it may have been found before, where its tree was then.
-            if not (self._changed and candidate in self.found):
+            elif not (self._changed and candidate in self.found):
                 self.found.append(candidate)
+                if len(self.found) == most:
+                    return
 
     def _rest(self) -> Steps[None]:
-        """Let others work, if it is time to."""
-        budget = self._search.budget
-        if not budget.is_rest_due:
-            return
+        """Let others work."""
         yield
         if self._fleet.applied != self._applied:
             self._applied = self._fleet.applied
             self._changed = True
             self._now.clear()
             self._search.again()
-        budget.rested()
+        self._search.budget.rested()
 
     def _stands(self, block: Block, row: int) -> bool:
         """Is a row an anchor still? Its block may have changed since it was looked into."""
@@ -203,7 +204,8 @@ class _Choice:
             if number not in self._opened and self._is_enough(BLOCKS_WANTED):
                 break
             rows = self._rows(number)
-            yield None
+            if self._search.budget.is_rest_due:
+                yield None
             place = int(ends[number]) - 1 - draw
             if place >= len(rows):
                 continue

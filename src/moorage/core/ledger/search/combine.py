@@ -4,14 +4,21 @@ The choices are laid out here, those with the fewest providers first; `walk.py` 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term, shared_needs
-from moorage.core.ledger.search.walk import Choice, Conditions, Merged, Seat, Sums, Walk
+from moorage.core.ledger.search.steps import Steps
+from moorage.core.ledger.search.walk import LEASTS_MAX, Choice, Conditions, Merged, Seat, Sums, Walk
+
+CLAIMING = 256
+"""Seats whose claims are worked out in one go."""
+
+Parents = dict[ProviderId, ProviderId | None]
+"""The parent of each provider; None: it is a root."""
 
 
 class Combiner:
@@ -32,12 +39,14 @@ class Combiner:
         for term in terms:
             for name, amount in term.resources.items():
                 amounts.setdefault(name, []).append(amount)
+        contended = {name: sorted(each) for name, each in amounts.items() if len(each) > 1}
         self._conditions = Conditions(
             isolate=query.group_policy == "isolate",
             one_per_tree=not query.nested,
             subtrees=len(query.same_subtree),
             needs=(1 << len(self._needs)) - 1,
-            contended={name: sorted(each) for name, each in amounts.items() if len(each) > 1},
+            contended=contended,
+            leasts={name: _some(sorted(set(each))) for name, each in contended.items()},
             special=bool(self._needs or query.same_subtree or not query.nested),
         )
         self._exclusive = bool(self._conditions.isolate or self._conditions.contended)
@@ -51,55 +60,64 @@ class Combiner:
         ]
         self._merged = merged
 
-    def combine(self, options: list[list[ProviderRecord]], budget: Budget) -> Iterator[Pick]:
-        """Return the candidates of one anchor, one by one, without those of other anchors.
+    def parents(self, records: Iterable[ProviderRecord]) -> Parents:
+        """Return the parents of some providers and of all above them, if they matter."""
+        found: Parents = {}
+        for record in records if self._subtrees else ():
+            above: ProviderRecord | None = record
+            while above is not None and above.provider.uuid not in found:
+                parent = above.provider.parent
+                found[above.provider.uuid] = parent
+                above = None if parent is None else self._record_of(parent)
+        return found
 
-        The iterator ends early when the steps are used up; the budget then says so.
+    def combine(
+        self, options: list[list[ProviderRecord]], parents: Parents, budget: Budget
+    ) -> Iterator[Pick | None]:
+        """Yield the candidates of one anchor, one by one, without those of other anchors.
+
+        None says that a rest is due. The iterator ends early when the steps are used up; the budget
+        then says so.
 
         Args:
             options: The providers that can serve each term.
+            parents: Of the providers, as they were when the anchor was opened.
             budget: Of the search that the anchor is part of.
         """
-        seats = self._seats(options)
-        if self._subtrees or self._conditions.one_per_tree:
-            self._relate(seats)
-            budget.steps += len(seats)
-        sums = Sums()
-        choices = self._ordered(seats, options, sums)
-        by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
-        return Walk(self._conditions, choices, by_bit, sums, self._merged, budget).run()
-
-    def _seats(self, options: list[list[ProviderRecord]]) -> dict[ProviderId, Seat]:
         seats: dict[ProviderId, Seat] = {}
         for records in options:
-            for record in records:
-                if record.provider.uuid not in seats:
-                    gives = 0
-                    for number, names in enumerate(self._needs):
-                        if not names.isdisjoint(record.tags.traits):
-                            gives |= 1 << number
-                    seats[record.provider.uuid] = Seat(record, 1 << len(seats), gives)
-        return seats
+            self._seat(seats, records)
+            budget.tire(len(records))
+            if budget.is_rest_due:
+                yield None
+        if self._subtrees or self._conditions.one_per_tree:
+            _relate(seats, parents)
+            budget.steps += len(seats)
+        sums = Sums()
+        choices = yield from self._ordered(seats, options, sums, budget)
+        by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
+        yield from Walk(self._conditions, choices, by_bit, sums, self._merged, budget).run()
 
-    def _relate(self, seats: dict[ProviderId, Seat]) -> None:
-        """Tell every seat which others are above it and which are of its tree."""
-        trees: Counter[ProviderId] = Counter()
-        for seat in seats.values():
-            trees[seat.record.provider.root] |= seat.bit
-        for seat in seats.values():
-            seat.kin = trees[seat.record.provider.root] & ~seat.bit
-            above = seat.record.provider.parent
-            while above is not None:
-                if above in seats:
-                    seat.lineage |= seats[above].bit
-                record = self._record_of(above)
-                above = None if record is None else record.provider.parent
+    def _seat(self, seats: dict[ProviderId, Seat], records: list[ProviderRecord]) -> None:
+        """Give those a seat who have none yet."""
+        for record in records:
+            if record.provider.uuid not in seats:
+                gives = 0
+                for number, names in enumerate(self._needs):
+                    if not names.isdisjoint(record.tags.traits):
+                        gives |= 1 << number
+                seats[record.provider.uuid] = Seat(record, 1 << len(seats), gives)
 
     def _ordered(
-        self, seats: dict[ProviderId, Seat], options: list[list[ProviderRecord]], sums: Sums
-    ) -> list[Choice]:
+        self,
+        seats: dict[ProviderId, Seat],
+        options: list[list[ProviderRecord]],
+        sums: Sums,
+        budget: Budget,
+    ) -> Steps[list[Choice]]:
         """Put the terms with the fewest seats first, and say what the later ones can add."""
         choices: list[Choice] = []
+        known: dict[object, dict[Seat, int]] = {}
         gives_later = 0
         later = (0,) * len(self._subtrees)
         backwards = reversed(range(len(options)))
@@ -110,7 +128,13 @@ class Combiner:
             for seat in here:
                 bits |= seat.bit
             if self._exclusive:
-                claiming = [(seat, self._claims(seat, term, len(seats), sums)) for seat in here]
+                claiming = []
+                for first in range(0, len(here), CLAIMING):
+                    some = here[first : first + CLAIMING]
+                    claiming += self._claiming(some, term, len(seats), sums, known)
+                    budget.tire(len(some) * (1 + len(self._contends[number])))
+                    if budget.is_rest_due:
+                        yield
             else:
                 claiming = [(seat, 0) for seat in here]
             choices.append(
@@ -126,6 +150,22 @@ class Combiner:
         choices.reverse()
         return choices
 
+    def _claiming(
+        self,
+        seats: list[Seat],
+        term: Term,
+        count: int,
+        sums: Sums,
+        known: dict[object, dict[Seat, int]],
+    ) -> list[tuple[Seat, int]]:
+        """Return seats that may serve a term with their claims; `known`: those of like terms."""
+        kind = (term.is_suffixed, frozenset(term.resources.keys() & self._conditions.contended))
+        claims = known.setdefault(kind, {})
+        for seat in seats:
+            if seat not in claims:
+                claims[seat] = self._claims(seat, term, count, sums)
+        return [(seat, claims[seat]) for seat in seats]
+
     def _claims(self, seat: Seat, term: Term, seats: int, sums: Sums) -> int:
         """Return what nobody else may claim once this seat serves this term."""
         claims = seat.bit if self._conditions.isolate and term.is_suffixed else 0
@@ -134,3 +174,29 @@ class Combiner:
             if name in term.resources and not sums.fit(seat, name, amounts[0] + amounts[1]):
                 claims |= seat.bit << (number * seats)
         return claims
+
+
+def _relate(seats: dict[ProviderId, Seat], parents: Parents) -> None:
+    """Tell every seat which others are above it and which are of its tree."""
+    trees: Counter[ProviderId] = Counter()
+    for seat in seats.values():
+        trees[seat.record.provider.root] |= seat.bit
+    lineages: dict[ProviderId, int] = {}
+    for seat in seats.values():
+        seat.kin = trees[seat.record.provider.root] & ~seat.bit
+        line: list[ProviderId] = []
+        uuid: ProviderId | None = seat.uuid
+        while uuid is not None and uuid not in lineages:
+            line.append(uuid)
+            uuid = parents.get(uuid)
+        lineage = 0 if uuid is None else lineages[uuid]
+        for each in reversed(line):
+            if each in seats:
+                lineage |= seats[each].bit
+            lineages[each] = lineage
+        seat.lineage = lineages[seat.uuid]
+
+
+def _some(amounts: list[int]) -> list[int]:
+    """Return at most `LEASTS_MAX` of the amounts, evenly spread, the first among them."""
+    return amounts[:: -(-len(amounts) // LEASTS_MAX)]

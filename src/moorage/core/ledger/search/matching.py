@@ -28,14 +28,15 @@ class Matching:
 
     def complete(self) -> bool:
         """Can all parts be served at the same time?"""
-        for part in range(len(self._options)):
-            self._seen = self._shut
-            if not self._serve(part):
-                return False
-        return True
+        return all(map(self.serve, range(len(self._options))))
+
+    def serve(self, part: int) -> bool:
+        """Match one part more, beside those that are matched already."""
+        self._seen = self._shut
+        return self._serve(part)
 
     def _serve(self, part: int) -> bool:
-        """Match one part more; those that are matched already may be moved, never dropped."""
+        """As `serve`: those that are matched already may be moved, never dropped."""
         options = self._options[part]
         while free := options & ~self._full:
             seat = free & -free

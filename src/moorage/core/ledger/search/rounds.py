@@ -7,6 +7,7 @@ the answer, but no candidate comes twice.
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +26,17 @@ Further anchors are closed after their first candidate, and opened again when ot
 """
 
 
+_NO_PICK: Pick = ()
+"""An anchor has no candidate any more."""
+
+
 class _Anchor(NamedTuple):
     """An anchor that has given candidates and may have more."""
 
-    left: Iterator[Pick]
+    left: Iterator[Pick | None]
+    """None: a rest is due."""
     steps: int
-    """Steps that opening it took."""
+    """Steps that it took to its first candidate."""
     place: Start
     wrapped: bool
     """Whether it comes before the place where the search began."""
@@ -145,7 +151,11 @@ class Rounds:
                 self.then = place
                 return
             at += 1
-            self._take_first(block, place, wrapped)
+            if not self._take_only(block, row):
+                applied = self._applied
+                yield from self._take_first(block, place, wrapped, rows[:at])
+                if self._applied != applied:
+                    rows, at = self._rows(block, (row + 1, span[1])), 0
             if budget.over or (len(self.found) == self._wanted and not self._sure):
                 self.then = _after(place)
                 return
@@ -166,27 +176,40 @@ class Rounds:
             rows = rows[rows.searchsorted(low) : end]
         return rows.data
 
-    def _take_first(self, block: Block, place: Start, wrapped: bool) -> None:
-        """Take the first candidate of an anchor, and keep the anchor open if it may have more."""
-        row = place.row
+    def _take_only(self, block: Block, row: int) -> bool:
+        """Take the candidate of an anchor that has a single one; False: it must be opened."""
         if self._changed and not self._visited.isdisjoint(members_at(block, row)):
-            return  # the tree has been rearranged: part of it was searched before
-        search = self._search
-        only = search.single(block, row)
-        if only is not None:
-            self._budget.steps += 1
-            self.found.append(only)
-            record = block.record(row)
-            self.shown[record.provider.uuid] = record
+            return True  # the tree has been rearranged: part of it was searched before
+        only = self._search.single(block, row)
+        if only is None:
+            return False
+        self._budget.steps += 1
+        self.found.append(only)
+        record = block.record(row)
+        self.shown[record.provider.uuid] = record
+        return True
+
+    def _take_first(
+        self, block: Block, place: Start, wrapped: bool, visited: memoryview
+    ) -> Iterator[None]:
+        """Take the first candidate of an anchor, and keep the anchor open if it may have more.
+
+        `visited`: the rows of the block up to this one that were visited since the last change.
+        """
+        before, members = self._budget.steps, None
+        left = self._search.picks(block, place.row)
+        first = next(left, _NO_PICK)
+        if first is None:
+            # Others may change the tree while it is being opened.
+            members = members_at(block, place.row)
+            self._recent.append((block, visited))
+            first = yield from self._further(left)
+        if not first or not self._add(first):
             return
-        before = self._budget.steps
-        left = search.picks(block, row)
         steps = self._budget.steps - before
-        first = next(left, None)
-        if first is None or not self._add(first):
-            return
         if self._opening_steps + steps > OPENING_STEPS_MAX:
-            self._closed.append(_Closed(first, members_at(block, row), place, wrapped))
+            members = members or members_at(block, place.row)
+            self._closed.append(_Closed(first, members, place, wrapped))
             return
         self._opening_steps += steps
         self._open.append(_Anchor(left, steps, place, wrapped))
@@ -200,11 +223,13 @@ class Rounds:
             if anchor.wrapped and turn < 0:
                 turn = len(found)
             full = len(found) == self._wanted
-            pick = None if full and not self._sure else next(anchor.left, None)
-            if full and (pick is not None or not self._sure):
+            pick = _NO_PICK if full and not self._sure else next(anchor.left, _NO_PICK)
+            if pick is None:
+                pick = yield from self._further(anchor.left)
+            if full and (pick or not self._sure):
                 self.then = anchor.place
                 return
-            if pick is None or not self._add(pick):
+            if not pick or not self._add(pick):
                 self._opening_steps -= anchor.steps
             else:
                 self._open.append(anchor)
@@ -226,11 +251,24 @@ class Rounds:
                 continue
             before = self._budget.steps
             left = self._search.picks(*place)
+            first = next(left, _NO_PICK)
+            if first is None:
+                first = yield from self._further(left)
+            if not first:
+                continue
             steps = self._budget.steps - before
             self._opening_steps += steps
-            left = _without(closed.first, left)
+            left = _without(closed.first, chain((first,), left))
             self._open.append(_Anchor(left, steps, closed.place, closed.wrapped))
             yield from self._rest()
+
+    def _further(self, left: Iterator[Pick | None]) -> Generator[None, None, Pick]:
+        """Let others work until an anchor has its next candidate; empty: it has none."""
+        while True:
+            yield from self._rest()
+            pick = next(left, _NO_PICK)
+            if pick is not None:
+                return pick
 
     def _add(self, pick: Pick) -> bool:
         """Keep a candidate; False: part of it is not there any more."""
@@ -288,6 +326,6 @@ def _after(place: Start) -> Start:
     return Start(place.block, place.row + 1)
 
 
-def _without(known: Pick, picks: Iterator[Pick]) -> Iterator[Pick]:
+def _without(known: Pick, picks: Iterator[Pick | None]) -> Iterator[Pick | None]:
     """Leave out a candidate that was found before."""
     return (pick for pick in picks if pick != known)

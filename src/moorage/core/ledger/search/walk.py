@@ -17,9 +17,17 @@ from moorage.core.ledger.requests import Pick
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.groups import Term
 from moorage.core.ledger.search.matching import Matching
+from moorage.core.ledger.search.steps import Steps
 
 WIDE = 16
 """Parts of a combination whose copying costs as much as a step."""
+
+
+LEASTS_MAX = 8
+"""Amounts of one class for which it is looked ahead whether the terms that ask for more still fit.
+
+With more, looking ahead would take longer than the dead ends that it avoids.
+"""
 
 
 class Conditions(NamedTuple):
@@ -34,6 +42,8 @@ class Conditions(NamedTuple):
     """A bit for each set of traits that the unsuffixed group requires."""
     contended: dict[str, list[int]]
     """The classes that several terms ask for, with the amounts, smallest first."""
+    leasts: dict[str, list[int]]
+    """For each of these classes some of the amounts: `LEASTS_MAX` at most, the smallest first."""
 
     special: bool
     """There is something that only a `State` can tell."""
@@ -96,22 +106,21 @@ their state, and whether they are of sharing providers only."""
 
 
 class Merged:
-    """The candidates that several anchors lead to: those of sharing providers only."""
+    """The candidates that several anchors may lead to.
+
+    They are those of sharing providers only and, after a change, all others as well.
+    """
 
     def __init__(self) -> None:
         self._known: set[Pick] = set()
         self.altered = False
-        """The fleet has changed: who has stopped sharing since may be among the known ones."""
+        """A fleet with sharing providers has changed: any of them may have stopped sharing."""
 
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    def fresh(self, pick: Pick, roams: bool) -> bool:
-        """Is it the first time? `roams`: it has sharing providers only."""
+    def fresh(self, pick: Pick) -> bool:
+        """Is it the first time?"""
         if pick in self._known:
             return False
-        if roams or self._known:
-            self._known.add(pick)
+        self._known.add(pick)
         return True
 
 
@@ -163,8 +172,8 @@ class Walk:
         self._merged = merged
         self._budget = budget
 
-    def run(self) -> Iterator[Pick]:
-        """Yield the candidates one by one.
+    def run(self) -> Iterator[Pick | None]:
+        """Yield the candidates one by one, and None wherever a rest is due.
 
         Ends early when the steps are used up; the budget then says so.
         """
@@ -172,15 +181,16 @@ class Walk:
         last, whole = len(choices) - 1, budget.whole
         # A way straight down, without any dead end, must never be too long.
         patience = budget.anchor + sum(
-            len(choice.seats) * (1 + depth // WIDE) for depth, choice in enumerate(choices)
+            len(choice.seats) * (1 + len(choice.lines) + depth // WIDE)
+            for depth, choice in enumerate(choices)
         )
         numbers = [choice.number for choice in choices]
         places = sorted(range(len(choices)), key=numbers.__getitem__)
-        end = min(budget.steps + patience, whole)
         nowhere = (-1, 0)  # no seat is chosen: every seat is above all of them
         root: Node = ({}, (), 0, State(0, (nowhere,) * self._conditions.subtrees, 0), True)
-        if not self._completable(0, root):
+        if not (yield from self._completable(0, root)):
             return
+        end = min(budget.steps + patience, whole)
         levels, found, before = [self._level(0, root)], 0, [0]
         careful = False
         while levels:
@@ -189,20 +199,26 @@ class Walk:
                 return
             depth = len(levels)
             for node in levels[-1]:
-                if depth > last:
+                if node is None:
+                    yield None
+                    if budget.steps > end:
+                        break
+                elif depth > last:
                     found += 1
                     chosen = node[1]
                     pick = tuple([chosen[place] for place in places])
                     if node[4] or merged.altered:
                         budget.steps += 1
-                        if not merged.fresh(pick, node[4]):
+                        if not merged.fresh(pick):
                             if budget.steps > end:
                                 break
+                            if budget.steps >= budget.pause_at:
+                                yield None
                             continue
                     yield pick
                     end = min(budget.steps + patience, whole)
-                elif not careful or depth == last or self._completable(depth, node):
-                    budget.steps += len(choices[depth].seats) * (1 + depth // WIDE)
+                elif not careful or depth == last or (yield from self._completable(depth, node)):
+                    budget.steps += depth // WIDE
                     levels.append(self._level(depth, node))
                     before.append(found)
                     break
@@ -213,12 +229,15 @@ class Walk:
                 # A dead end: from now on look ahead before going deeper.
                 careful = before.pop() == found or careful
 
-    def _level(self, depth: int, node: Node) -> Iterator[Node]:
-        """Yield the node with every seat that the term at `depth` may have."""
+    def _level(self, depth: int, node: Node) -> Iterator[Node | None]:
+        """Yield the node with every seat that the term at `depth` may have; None: rest."""
         choice, sums, special = self._choices[depth], self._sums, self._conditions.special
-        contends = choice.contends
+        contends, budget, cost = choice.contends, self._budget, 1 + len(choice.lines)
         held, chosen, taken, state, roams = node
         for seat, claims in choice.seats:
+            budget.steps += cost
+            if budget.steps >= budget.pause_at:
+                yield None
             if claims & taken:
                 continue
             after = self._after(state, choice, seat) if special else state
@@ -235,7 +254,7 @@ class Walk:
                 holding[uuid] = given
             yield holding, (*chosen, seat.uuid), taken | claims, after, roams and seat.roams
 
-    def _completable(self, depth: int, node: Node) -> bool:
+    def _completable(self, depth: int, node: Node) -> Steps[bool]:
         """May the terms from `depth` on still be served together?
 
         A necessary condition: it looks at one class at a time, and at isolation by itself.
@@ -247,25 +266,31 @@ class Walk:
         if self._conditions.isolate:
             parts = [choice for choice in rest if choice.term.is_suffixed]
             # The lowest claims are the seats themselves, claimed by suffixed terms.
-            if not self._matched(parts, taken, lambda _: 1):
+            if not (yield from self._matched(parts, taken, lambda _: 1)):
                 return False
-        for name, asked in self._conditions.contended.items():
+        for name, leasts in self._conditions.leasts.items():
             # Of larger amounts fewer fit: they are looked at by themselves, too.
-            for least in sorted(set(asked)):
+            for least in leasts:
                 parts = [each for each in rest if each.term.resources.get(name, 0) >= least]
                 amounts = list(accumulate(sorted(part.term.resources[name] for part in parts)))
-                if not self._matched(parts, 0, self._shares(name, amounts, held)):
+                self._budget.tire(len(parts))
+                if not (yield from self._matched(parts, 0, self._shares(name, amounts, held))):
                     return False
         return True
 
-    def _matched(self, parts: list[Choice], taken: int, room: Callable[[int], int]) -> bool:
+    def _matched(self, parts: list[Choice], taken: int, room: Callable[[int], int]) -> Steps[bool]:
         """Can all parts be served when each seat has room for so many of them?"""
-        if not parts:
-            return True
-        matching = Matching([part.bits for part in parts], taken, room)
-        complete = matching.complete()
-        self._budget.steps += matching.steps
-        return complete
+        budget = self._budget
+        matching, counted = Matching([part.bits for part in parts], taken, room), 0
+        for number in range(len(parts)):
+            served = matching.serve(number)
+            budget.steps += matching.steps - counted
+            counted = matching.steps
+            if not served:
+                return False
+            if budget.steps >= budget.pause_at:
+                yield
+        return True
 
     def _shares(self, name: str, amounts: list[int], held: Held) -> Callable[[int], int]:
         """Return how many terms a seat can serve with a class, the smallest amounts first.
