@@ -28,7 +28,7 @@ from tests.e2e.test_run import WAITING
 
 TOKEN = "admin"
 LIMIT = 4
-TTL = 6.0
+TTL = 10.0
 PROCESSES = 12
 SWEPT = 1.5
 """How long after its time a lease may be found, in seconds."""
