@@ -96,7 +96,7 @@ def test_cells_that_have_one_of_two_are_not_even_opened() -> None:
         group_policy="none",
     )
     search = Search(builder.fleet, query)
-    assert search.begin()
+    assert to_end(search.beginning())
     assert sum(len(search.anchor_rows(block)) for block in builder.fleet.blocks) == 1
     assert len(preferred(builder.fleet, query, Order(), 5, CLAIM_STEPS_MAX).candidates) == 1
     assert [set(c.allocations) for c in candidates(builder.fleet, query).candidates] == [
@@ -131,7 +131,7 @@ def test_no_tree_with_a_candidate_is_thought_hopeless(seed: int) -> None:
         query = world.some_query(random, len(records))
         search = Search(fleet, query)
         kept, served = set(), set()
-        if search.begin():
+        if to_end(search.beginning()):
             for block in fleet.blocks:
                 kept |= {block.record(row).provider.uuid for row in search.anchor_rows(block)}
                 served |= {block.record(row).provider.uuid for row in search.served_rows(block)}
@@ -165,7 +165,7 @@ def test_sums_of_sharing_pools_are_seen_in_columns() -> None:
         builder.add(f"host{number}", aggregates="rack", VCPU=8)
     asked = [group(f"_{number}", DISK_GB=1) for number in range(64)]
     search = Search(builder.fleet, CandidateQuery(tuple(asked)))
-    assert search.begin()
+    assert to_end(search.beginning())
     assert not any(len(search.anchor_rows(block)) for block in builder.fleet.blocks)
 
 
@@ -245,7 +245,7 @@ def test_the_next_candidate_is_never_far() -> None:
     builder.add("host-x", "host", traits="A B", NIC=1)
     query = CandidateQuery(asking("A" * 11 + "B" * 10), group_policy="isolate")
     search = Search(builder.fleet, query, Budget(anchor=20_000))
-    assert search.begin()
+    assert to_end(search.beginning())
     (block,) = builder.fleet.blocks
     found = search.open(block, int(search.anchor_rows(block)[0]))
     for _ in range(200):

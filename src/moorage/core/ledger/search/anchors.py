@@ -35,6 +35,7 @@ from moorage.core.ledger.search.pruning import (
     within,
 )
 from moorage.core.ledger.search.sharing import Guests
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.summaries import Counts
 from moorage.core.ledger.search.walk import Merged
 
@@ -76,14 +77,11 @@ class Search:
         # Made when it is needed: lone providers that serve one group have nothing to combine.
         return Combiner(self._query, self.terms, self._fleet.record, self._merged)
 
-    def begin(self) -> bool:
-        """Look up the trees and sharing providers that matter; False: nothing can be found."""
-        for _ in self.beginning():
-            pass
-        return self._possible
+    def beginning(self) -> Steps[bool]:
+        """Look up the trees and sharing providers that matter; False: nothing can be found.
 
-    def beginning(self) -> Iterator[None]:
-        """As `begin`, in pieces; the fleet may change between them."""
+        The fleet may change between two pieces.
+        """
         began = applied = self._fleet.applied
         self._look_again()
         for _ in self._guests.invite():
@@ -93,6 +91,7 @@ class Search:
                 self._look_again()
         if applied != began:
             self.again()
+        return self._possible
 
     def again(self) -> None:
         """Look at the fleet anew after it has changed. What was opened before stays as it was."""

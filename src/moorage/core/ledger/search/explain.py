@@ -289,7 +289,8 @@ def _undemanding(group: Group) -> Group:
 
 def _anchors(fleet: Fleet, query: CandidateQuery) -> Steps[list[tuple[Block, NDArray[np.intp]]]]:
     search = Search(fleet, query)
-    yield from search.beginning()
+    if not (yield from search.beginning()):
+        return []
     found = []
     for block in list(fleet.blocks):
         found.append((block, search.served_rows(block)))
