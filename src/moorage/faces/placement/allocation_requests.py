@@ -12,6 +12,7 @@ import msgspec
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.picks import summed
 from moorage.faces.placement.order import classes_in_order
 
 BY_PROVIDER_SINCE = 12
@@ -120,12 +121,7 @@ class _Layout:
         """Return what these bits come to, as JSON."""
         text = self._texts.get(bits)
         if text is None:
-            total: dict[str, int] = {}
-            for number, resources in enumerate(self._wanted):
-                if bits >> number & 1:
-                    for name, amount in resources.items():
-                        total[name] = total.get(name, 0) + amount
-            text = msgspec.json.encode(total).decode()
+            text = msgspec.json.encode(summed(self._wanted, bits)).decode()
             if len(self._texts) < SUMS_MAX:
                 self._texts[bits] = text
         return text

@@ -16,6 +16,16 @@ SUMS_MAX = 4_096
 """Sums of terms that are cached."""
 
 
+def summed(amounts: Sequence[dict[str, int]], bits: int) -> dict[str, int]:
+    """Add up the amounts whose numbers are set in `bits`, by resource class."""
+    total: dict[str, int] = {}
+    for number, resources in enumerate(amounts):
+        if bits >> number & 1:
+            for name, amount in resources.items():
+                total[name] = total.get(name, 0) + amount
+    return total
+
+
 class Spelling:
     """Makes the candidates of one query from picks. They share their amounts: do not modify them.
 
@@ -24,7 +34,6 @@ class Spelling:
     """
 
     def __init__(self, terms: list[Term]) -> None:
-        self._terms = terms
         self._amounts = [term.resources for term in terms]
         self._all_give = all(self._amounts)
         self._bits = [1 << number if term.resources else 0 for number, term in enumerate(terms)]
@@ -68,11 +77,7 @@ class Spelling:
 
     def _sum(self, bits: int) -> dict[str, int]:
         """Return the sum of some terms."""
-        total: dict[str, int] = {}
-        for bit, term in zip(self._bits, self._terms, strict=True):
-            if bit & bits:
-                for name, amount in term.resources.items():
-                    total[name] = total.get(name, 0) + amount
+        total = summed(self._amounts, bits)
         if len(self._sums) < SUMS_MAX:
             self._sums[bits] = total
         return total
