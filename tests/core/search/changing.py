@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from random import Random
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -28,6 +29,12 @@ class Others:
         self.past = [dict(records)]
         self.haste = random.choice((0.5, 0.5, 0.1))
         """How likely they change something in one pause: some searches see the changes late."""
+
+    @classmethod
+    def some(cls, random: Random) -> Self:
+        """Change a small random fleet."""
+        records = world.some_fleet(random, random.randint(4, 11))
+        return cls(random, records, world.fleet_of(records, random.choice((1, 4, 1024))))
 
     def change(self) -> None:
         """Delete, create again, move, or change a few providers."""

@@ -37,9 +37,8 @@ def test_what_changes_during_a_choice(seed: int, monkeypatch: pytest.MonkeyPatch
     changed = 0
     for number in range(FLEETS):
         random = Random(f"choice/{seed}/{number}")
-        records = world.some_fleet(random, random.randint(4, 11))
-        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
-        others = Others(random, records, fleet)
+        others = Others.some(random)
+        records, fleet = others.records, others.fleet
         query = world.some_query(random, len(records))
         order, wanted = Order(random.choice(PREFERENCES), number), random.randint(1, 12)
         answer = others.during(preferring(fleet, query, order, wanted))

@@ -209,9 +209,8 @@ def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch
     for number in range(FLEETS):
         random = Random(f"pause/{seed}/{number}")
         monkeypatch.setattr(rounds, "OPENING_STEPS_MAX", random.choice((0, 20, 1000)))
-        records = world.some_fleet(random, random.randint(4, 11))
-        fleet = world.fleet_of(records, random.choice((1, 4, 1024)))
-        others = Others(random, records, fleet)
+        others = Others.some(random)
+        records, fleet = others.records, others.fleet
         query = world.some_query(random, len(records))
         search = searched(fleet, query, world.some_start(random), CANDIDATES_MAX)
         answer = others.during(search)
