@@ -1,7 +1,8 @@
 """Searches take turns, go on where the last one ended, and tell when something is left out."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -191,36 +192,70 @@ def test_a_search_stops_when_its_client_goes_away() -> None:
     asyncio.run(run())
 
 
-def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
-    """What fits before a batch and after it is found, though searches and batch go in parts."""
-    hosts, now = 600, Instant(0)
+HOSTS = 600
+
+
+@asynccontextmanager
+async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, Turns, Changes]]:
+    """Hand out an index of hosts with a NIC each, and a batch that moves all NICs to children."""
+    now = Instant(0)
 
     def made(uuid: str, parent: str | None = None) -> Provider:
         above = None if parent is None else ProviderId(parent)
         return Provider(ProviderId(uuid), uuid, 0, above, above or ProviderId(uuid), now, now)
 
+    turns = Turns()
+    engine = open_engine(f"sqlite:///{folder / 'ledger.sqlite'}")
+    index = Index(engine, frozenset({"NIC"}), frozenset(), turns)
+    await index.load()
+    before, after = Changes(), Changes()
+    for host in [f"host{number}" for number in range(HOSTS)]:
+        one, port = made(host), made(host + "p", host)
+        before.providers.update({one.uuid: one, port.uuid: port})
+        before.inventories[one.uuid, "NIC"] = Inventory(1)
+        after.inventories[one.uuid, "NIC"] = None
+    for uuid in before.providers:
+        if uuid.endswith("p"):
+            after.inventories[uuid, "NIC"] = Inventory(1)
+    await index.apply(1, now, before)
+    yield index, turns, after
+    await engine.close()
+
+
+def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
+    """What fits before a batch and after it is found, though searches and batch go in parts."""
+
     async def run() -> None:
-        turns = Turns()
-        engine = open_engine(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
-        index = Index(engine, frozenset({"NIC"}), frozenset(), turns)
-        await index.load()
-        before, after = Changes(), Changes()
-        for host in [f"host{number}" for number in range(hosts)]:
-            one, port = made(host), made(host + "p", host)
-            before.providers.update({one.uuid: one, port.uuid: port})
-            before.inventories[one.uuid, "NIC"] = Inventory(1)
-            after.inventories[one.uuid, "NIC"] = None
-        for uuid in before.providers:
-            if uuid.endswith("p"):
-                after.inventories[uuid, "NIC"] = Inventory(1)
-        await index.apply(1, now, before)
-        searches = Searches(turns, whole=index.whole)
-        work = [searches.candidates(index.fleet, isolated(1), b"%d" % n) for n in range(8)]
-        driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
-        await next_round()
-        await index.apply(2, now, after)
-        assert {len(each.candidates) for each in await asyncio.gather(*driven)} == {hosts}
-        await engine.close()
+        async with reshaped(tmp_path) as (index, turns, batch):
+            searches = Searches(turns, whole=index.whole)
+            work = [searches.candidates(index.fleet, isolated(1), b"%d" % n) for n in range(8)]
+            driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
+            await next_round()
+            await index.apply(2, Instant(0), batch)
+            assert {len(each.candidates) for each in await asyncio.gather(*driven)} == {HOSTS}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) -> None:
+    """Nor do listings and explanations; whoever only takes turns, as a control, does."""
+
+    def counting(fleet: Fleet) -> Steps[set[int]]:
+        seen: set[int] = set()
+        for _ in range(200):
+            records = [fleet.record(uuid) for uuid in fleet.places]
+            seen.add(sum("NIC" in each.inventories for each in records if each is not None))
+            yield
+        return seen
+
+    async def run() -> None:
+        async with reshaped(tmp_path) as (index, turns, batch):
+            driver = turns.driven if careless else Searches(turns, whole=index.whole).reading
+            reader = asyncio.create_task(driver(counting(index.fleet)))
+            await next_round()
+            await index.apply(2, Instant(0), batch)
+            assert (await reader == {HOSTS}) is not careless
 
     asyncio.run(run())
 

@@ -162,6 +162,17 @@ class Searches:
         more = f" ({unsaid} more like it since the last line)" if unsaid else ""
         log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
 
+    async def reading(self, work: Steps[T]) -> T:
+        """Run work that reads the fleet, piece by piece: listings and explanations.
+
+        As in a search, no piece sees half of a batch.
+        """
+        while True:
+            await self._turn(self._turns.taken)
+            done = advanced(work)
+            if done is not None:
+                return done[0]
+
     async def driven(self, work: Steps[T], gone: Gone) -> T:
         """Run a search and the work that follows it, piece by piece.
 

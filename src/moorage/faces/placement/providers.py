@@ -72,8 +72,7 @@ async def index(request: Request) -> Answer:
     question = provider_query(request.query_string, request.version, request.limits)
     fleet = await request.fleet()
     question.vocabulary.check(fleet, 'Invalid trait(s) in "required" parameter: ')
-    turns = request.service.turns
-    found = await turns.driven(providers_in_order(fleet, question.query))
+    found = await request.service.searches.reading(providers_in_order(fleet, question.query))
     modified = max((record.provider.updated_at for record in found), default=request.now())
 
     def write(records: Sequence[ProviderRecord]) -> bytes:
@@ -81,7 +80,7 @@ async def index(request: Request) -> Answer:
 
     pieces = pieces_of(b'{"resource_providers":[', found, write, b"]}")
     # The records are those of the fleet: the list holds references.
-    body = await turns.driven(request.written(pieces, 8 * len(found)))
+    body = await request.service.turns.driven(request.written(pieces, 8 * len(found)))
     return Answer(200, body, modified)
 
 

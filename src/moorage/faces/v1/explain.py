@@ -56,7 +56,7 @@ async def _explained(service: Service, asked: Question) -> Explained:
     query = query_of(asked)
     fleet = await service.index.current()
     check_known(fleet, query)
-    return shown(await service.turns.driven(explaining(fleet, query)))
+    return shown(await service.searches.reading(explaining(fleet, query)))
 
 
 def shown(told: Explanation) -> Explained:
