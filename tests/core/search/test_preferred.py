@@ -240,9 +240,9 @@ def test_one_question_does_not_pay_for_all_that_has_changed(
     monkeypatch.setattr(choosing, "TIGHTENED_MAX", 5)
     tightens, counted = Gauge.tighten, Counter[str]()
 
-    def noted(self: Gauge, slot: int) -> None:
+    def noted(self: Gauge, slot: int, highest: bool) -> None:
         counted["tightened"] += 1
-        tightens(self, slot)
+        tightens(self, slot, highest)
 
     monkeypatch.setattr(Gauge, "tighten", noted)
     every = 2 * len(fleet.blocks)

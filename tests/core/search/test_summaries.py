@@ -96,7 +96,8 @@ def test_bounds_follow_claims_on_lone_hosts(seed: int) -> None:
             for name in ("pack", "spread"):
                 query = CandidateQuery((Group("", {"VCPU": random.choice((1, 7, 30))}),))
                 preferred(followed, query, Order(name), 40)  # type: ignore[arg-type] # one of the two
-        quiet += not any(gauge.loose.any() for gauge in followed.summaries.classes.values())
+        gauges = followed.summaries.classes.values()
+        quiet += not any(g.fullest_loose.any() or g.emptiest_loose.any() for g in gauges)
         uuid = random.choice(sorted(held))
         used = held[uuid].used + random.randint(-6, 6)
         held[uuid] = replace(held[uuid], used=min(max(0, used), held[uuid].total))
@@ -139,7 +140,8 @@ def test_what_is_wrong_with_a_summary_is_named() -> None:
         wrong = world.fleet_of(records, 8)
         gauge = wrong.summaries.classes["VCPU"]
         slot = int(np.flatnonzero(gauge.blocks == 0)[0])
-        gauge.tighten(slot)
+        for highest in (True, False):
+            gauge.tighten(slot, highest)
         if kind == "most":
             gauge.most[slot] = 0
         elif kind == "at_least":
@@ -148,8 +150,10 @@ def test_what_is_wrong_with_a_summary_is_named() -> None:
             gauge.fullest[0, slot] = -1.0
         elif kind == "emptiest":
             gauge.emptiest[0, slot] = 2.0
-        elif kind == "loose":
+        elif kind == "loose fullest":
             gauge.fullest[0, slot] = np.inf
+        elif kind == "loose emptiest":
+            gauge.emptiest[0, slot] = -np.inf
         elif kind == "bucket":
             wrong.blocks[0].columns["VCPU"].bucket[:] = 0
         elif kind == "rows":
@@ -167,7 +171,8 @@ def test_what_is_wrong_with_a_summary_is_named() -> None:
         "at_least",
         "fullest",
         "emptiest",
-        "loose",
+        "loose fullest",
+        "loose emptiest",
         "bucket",
         "rows",
         "slots",

@@ -6,6 +6,7 @@ otherwise those with the best bounds.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -28,7 +29,7 @@ BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 4
 WHOLE_MAX = 16
 """Blocks of a fleet up to which one query may open all of them."""
 
-BLOCKS_MAX = 4
+BLOCKS_MAX = 2
 """Blocks of a larger fleet that one query opens to pack or to spread if they have enough anchors,
 otherwise one more for each candidate wanted. Still more only as long as nothing is found."""
 
@@ -43,6 +44,12 @@ DRAWS_MAX = 16
 """Random draws for each candidate wanted, before the search takes rows as they come."""
 
 Anchor = tuple[Block, int]
+
+_Scored = tuple[float, int, int]
+"""The score of an anchor, the number of its block, its row."""
+
+_Waiting = tuple[_Scored, Iterator[_Scored]]
+"""An anchor that waits for its turn, and those of its block that come after it."""
 
 
 def preferred(
@@ -246,31 +253,26 @@ class _Choice:
         roaming = {name for number in search.abroad() for name in search.terms[number].resources}
         scorer = Scorer(self._order, self._fleet.summaries, search.terms, roaming)
         bounds = np.where(most > 0, scorer.bounds(), np.inf)
-        waiting: list[tuple[float, int, int, Iterator[tuple[float, int]]]] = []
+        waiting: list[_Waiting] = []
         tightened = 0
         while True:
             # Of equals the lowest number is the first.
             number = int(bounds.argmin())
-            bound = bounds[number]
-            if waiting and ((bound, number) > waiting[0][:2] or self._is_enough()):
-                _, at, row, rest = heappop(waiting)
-                _wait(waiting, at, rest)
+            bound = float(bounds[number])
+            while waiting and (waiting[0][0] < (bound, number) or self._is_enough()):
+                (_, at, row), later = heappop(waiting)
+                _wait(waiting, later)
                 yield self._fleet.blocks[at], row
-            elif bound == np.inf or (self.found and self._is_enough()):
+            if bound == np.inf or (self.found and self._is_enough()):
                 return
-            elif tightened < TIGHTENED_MAX and scorer.tightened(self._fleet.blocks[number]):
+            block = self._fleet.blocks[number]
+            if tightened < TIGHTENED_MAX and scorer.tightened(block):
                 tightened += 1
-                bounds[number] = scorer.bound(self._fleet.blocks[number])
-            else:
-                bounds[number] = np.inf
-                block, rows = self._fleet.blocks[number], self._rows(number)
-                _wait(waiting, number, self._ordered(scorer, block, rows))
-                yield None
-
-    def _ordered(self, scorer: Scorer, block: Block, rows: Rows) -> Iterator[tuple[float, int]]:
-        scores = scorer.scores(block, rows)
-        for place in best_first(scores):
-            yield float(scores[place]), int(rows[place])
+                bounds[number] = scorer.bound(block)
+                continue
+            bounds[number] = np.inf
+            _wait(waiting, _ordered(scorer, block, self._rows(number)))
+            yield None
 
 
 def _numbers(chance: np.random.Generator) -> Iterator[float]:
@@ -279,12 +281,17 @@ def _numbers(chance: np.random.Generator) -> Iterator[float]:
         yield from chance.random(64).tolist()
 
 
-def _wait(
-    waiting: list[tuple[float, int, int, Iterator[tuple[float, int]]]],
-    number: int,
-    rest: Iterator[tuple[float, int]],
-) -> None:
-    """Let the best anchor that is left of a block wait for its turn."""
-    first = next(rest, None)
+def _ordered(scorer: Scorer, block: Block, rows: Rows) -> Iterator[_Scored]:
+    """Yield the anchors of a block, the best first."""
+    scores = scorer.scores(block, rows)
+    return chain.from_iterable(
+        zip(scores[places].tolist(), repeat(block.number), rows[places].tolist(), strict=False)
+        for places in best_first(scores)
+    )
+
+
+def _wait(waiting: list[_Waiting], anchors: Iterator[_Scored]) -> None:
+    """Let the next anchor of a block wait for its turn."""
+    first = next(anchors, None)
     if first is not None:
-        heappush(waiting, (first[0], number, first[1], rest))
+        heappush(waiting, (first, anchors))

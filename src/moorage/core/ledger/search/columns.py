@@ -230,14 +230,13 @@ class Column:
         part: Fullness = used / np.maximum(whole, 1.0)  # as `divisor`
         return part
 
-    @property
-    def is_loose(self) -> bool:
-        """May the bounds of fullness be too wide?"""
-        return bool(self._gauge.loose[self._slot])
+    def is_loose(self, highest: bool) -> bool:
+        """May the upper bound of fullness be too high, or the lower one too low?"""
+        return self._gauge.is_loose(self._slot, highest)
 
-    def tighten(self) -> None:
-        """Make the bounds of fullness exact."""
-        self._gauge.tighten(self._slot)
+    def tighten(self, highest: bool) -> None:
+        """Make the upper or the lower bound of fullness exact."""
+        self._gauge.tighten(self._slot, highest)
 
     def bound(self, amount: int, highest: bool) -> float:
         """Bound the fullness of the trees of which a row may give an amount, see `Gauge.bounds`."""
@@ -247,21 +246,18 @@ class Column:
         """Return the largest amount that any row gives in one piece."""
         return int(self.largest.max())
 
-    def extremes(self) -> tuple[Fullness, Fullness]:
-        """Return the highest and the lowest fullness of a tree, by the bucket that it reaches."""
+    def extreme(self, highest: bool) -> Fullness:
+        """Return the highest or the lowest fullness of a tree, by the bucket that it reaches."""
         reach = self.bucket
         if self._trees.is_forest:
             reach = np.full(len(reach), NONE, dtype=np.int8)
             np.maximum.at(reach, self._trees.root, self.bucket)
-        trees = np.flatnonzero(reach >= 0)
-        full, at = self.fullness()[trees], reach[trees]
-        highest, lowest = np.full(BUCKETS, -np.inf), np.full(BUCKETS, np.inf)
-        np.maximum.at(highest, at, full)
-        np.minimum.at(lowest, at, full)
-        return (
-            np.maximum.accumulate(highest[::-1])[::-1],
-            np.minimum.accumulate(lowest[::-1])[::-1],
-        )
+        further = np.maximum if highest else np.minimum
+        # One more than there are buckets: NONE, the last one, takes what reaches no bucket.
+        found = np.full(BUCKETS + 1, -np.inf if highest else np.inf)
+        further.at(found, reach, self.fullness())
+        by_bucket: Fullness = further.accumulate(found[-2::-1])[::-1]
+        return by_bucket
 
     def grow(self, size: int) -> None:
         """Add empty rows up to `size`."""

@@ -19,8 +19,8 @@ Scores = NDArray[np.float64]
 """One number per anchor, or per block; the lowest is preferred."""
 
 
-FEW_BEST = 16
-"""Scores that are sorted first; the others follow only if they are needed."""
+TOGETHER = 16
+"""Scores that are handed out together. The lowest are sorted first, the others when needed."""
 
 
 class Scorer:
@@ -74,9 +74,9 @@ class Scorer:
     def tightened(self, block: Block) -> bool:
         """Make the bound of one block exact, class by class; False: it is so already."""
         columns = (block.columns.get(name) for name in self._reached)
-        loose = [column for column in columns if column is not None and column.is_loose]
+        loose = [each for each in columns if each is not None and each.is_loose(self._packs)]
         for column in loose:
-            column.tighten()
+            column.tighten(self._packs)
         return bool(loose)
 
     def bound(self, block: Block) -> float:
@@ -89,18 +89,17 @@ class Scorer:
         return -full if self._packs else full
 
 
-def best_first(scores: Scores) -> Iterator[int]:
-    """Yield the places of the scores from the lowest on, among equals in their order."""
-    if not len(scores):
-        return
-    # Of most blocks no more is needed than the first, or a few.
-    first = int(scores.argmin())
-    yield first
-    few = np.ones(len(scores), dtype=np.bool_)
-    if len(scores) > FEW_BEST:
-        few = scores <= np.partition(scores, FEW_BEST)[FEW_BEST]
-    for part in (few, ~few):
+def best_first(scores: Scores) -> Iterator[Rows]:
+    """Yield the places of the scores from the lowest on, `TOGETHER` at a time.
+
+    Equals keep their order.
+    """
+    low = np.ones(len(scores), dtype=np.bool_)
+    if len(scores) > TOGETHER:
+        # Of most blocks no more than the first few are needed.
+        low = scores <= np.partition(scores, TOGETHER)[TOGETHER]
+    for part in (low, ~low):
         places = part.nonzero()[0]
-        for place in places[scores[places].argsort(kind="stable")].tolist():
-            if place != first:
-                yield place
+        places = places[scores[places].argsort(kind="stable")]
+        for at in range(0, len(places), TOGETHER):
+            yield places[at : at + TOGETHER]

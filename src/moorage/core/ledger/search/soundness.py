@@ -61,12 +61,13 @@ def _first_wrong(gauge: Gauge | None, column: Column, block: int) -> str:
     most = column.largest_piece()
     if gauge.most[slot] < most or (gauge.most[slot] > most and not gauge.fell[slot]):
         return "the largest amount"
-    highest, lowest = column.extremes()
-    fullest, emptiest = gauge.fullest[:, slot], gauge.emptiest[:, slot]
-    if (fullest < highest).any() or (emptiest > lowest).any():
-        return "a bound of fullness"
-    exact = np.array_equal(fullest, highest) and np.array_equal(emptiest, lowest)
-    return "" if exact or gauge.loose[slot] else "a bound of fullness that should be exact"
+    for highest, bounds in ((True, gauge.fullest), (False, gauge.emptiest)):
+        exact, bound = column.extreme(highest), bounds[:, slot]
+        if (bound < exact if highest else bound > exact).any():
+            return "a bound of fullness"
+        if not (gauge.is_loose(slot, highest) or np.array_equal(bound, exact)):
+            return "a bound of fullness that should be exact"
+    return ""
 
 
 def _marks_wrong(marks: Marks, known: dict[str, Uses], block: int) -> Iterator[str]:

@@ -54,8 +54,8 @@ class Tightened(Protocol):
         """Return the largest amount that any row gives in one piece."""
         ...
 
-    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the highest and the lowest fullness by bucket, see `Gauge`."""
+    def extreme(self, highest: bool) -> NDArray[np.float64]:
+        """Return the highest or the lowest fullness by bucket, see `Gauge`."""
         ...
 
 
@@ -140,11 +140,12 @@ class Gauge(Register):
         "at_least_at",
         "emptiest",
         "emptiest_at",
+        "emptiest_loose",
         "fell",
         "fell_at",
         "fullest",
         "fullest_at",
-        "loose",
+        "fullest_loose",
         "most",
         "most_at",
     )
@@ -161,8 +162,10 @@ class Gauge(Register):
         """By bucket: how full the emptiest such tree is."""
         self.fell: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
         """Where `most` may be too high."""
-        self.loose: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
-        """Where the fullest or the emptiest may be too far out."""
+        self.fullest_loose: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        """Where the fullest may be too high."""
+        self.emptiest_loose: NDArray[np.bool_] = np.zeros(1, dtype=np.bool_)
+        """Where the emptiest may be too low."""
         self._columns: list[Tightened | None] = [None]
         self._look()
 
@@ -180,7 +183,7 @@ class Gauge(Register):
         self.at_least[:, slot] = 0
         self.fullest[:, slot] = -np.inf
         self.emptiest[:, slot] = np.inf
-        self.fell[slot] = self.loose[slot] = False
+        self.fell[slot] = self.fullest_loose[slot] = self.emptiest_loose[slot] = False
 
     def move(self, slot: int, old: Reading, new: Reading, alone: bool) -> None:
         """Follow the change of one row. `alone`: the row is a whole tree.
@@ -197,14 +200,14 @@ class Gauge(Register):
         elif old_most == most and new_most < most:
             self.fell_at[slot] = True
         if not alone:
-            self.loose[slot] = True
+            self.fullest_loose[slot] = self.emptiest_loose[slot] = True
             return
         if old_bucket >= 0:
             sank = new_bucket < old_bucket
-            if (
-                (sank or new_full < old_full) and old_full >= self.fullest_at[old_bucket, slot]
-            ) or ((sank or new_full > old_full) and old_full <= self.emptiest_at[old_bucket, slot]):
-                self.loose[slot] = True
+            if (sank or new_full < old_full) and old_full >= self.fullest_at[old_bucket, slot]:
+                self.fullest_loose[slot] = True
+            if (sank or new_full > old_full) and old_full <= self.emptiest_at[old_bucket, slot]:
+                self.emptiest_loose[slot] = True
         if new_bucket >= 0:
             self.stretch(slot, new_bucket, new_full)
 
@@ -223,7 +226,7 @@ class Gauge(Register):
 
     def unbound(self, slot: int) -> None:
         """Note that the fullness of some tree has become anything."""
-        self.loose[slot] = True
+        self.fullest_loose[slot] = self.emptiest_loose[slot] = True
         if self.fullest_at[BUCKETS - 1, slot] != np.inf:
             self.fullest[:, slot] = np.inf
             self.emptiest[:, slot] = -np.inf
@@ -233,14 +236,19 @@ class Gauge(Register):
         counts = np.bincount(room[room >= 0], minlength=BUCKETS)
         self.at_least[:, slot] = counts[::-1].cumsum()[::-1]
         self._tighten_most(slot)
-        self.tighten(slot)
+        for highest in (True, False):
+            self.tighten(slot, highest)
 
-    def tighten(self, slot: int) -> None:
-        """Make the fullest and the emptiest of a block exact."""
+    def tighten(self, slot: int, highest: bool) -> None:
+        """Make the fullest of a block exact, or the emptiest."""
         column = self._columns[slot]
         assert column is not None
-        self.fullest[:, slot], self.emptiest[:, slot] = column.extremes()
-        self.loose[slot] = False
+        (self.fullest if highest else self.emptiest)[:, slot] = column.extreme(highest)
+        (self.fullest_loose if highest else self.emptiest_loose)[slot] = False
+
+    def is_loose(self, slot: int, highest: bool) -> bool:
+        """May the fullest of a block, or the emptiest, be too far out?"""
+        return bool((self.fullest_loose if highest else self.emptiest_loose)[slot])
 
     def rows_with(self, amount: int, size: int) -> Counts:
         """Return how many rows of each block may give an amount in one piece: never too few.
@@ -299,7 +307,8 @@ class Gauge(Register):
         self.fullest = grown(self.fullest, size, -np.inf)
         self.emptiest = grown(self.emptiest, size, np.inf)
         self.fell = grown(self.fell, size, False)
-        self.loose = grown(self.loose, size, False)
+        self.fullest_loose = grown(self.fullest_loose, size, False)
+        self.emptiest_loose = grown(self.emptiest_loose, size, False)
         self._columns += [None] * (size - len(self._columns))
         self._look()
 
