@@ -243,12 +243,13 @@ class Search:
         members = [block.record(row) for row in rows]
         guests = self._guests.of(members) if self._guests else []
         parents = self._combiner.parents([*members, *(guest.record for guest in guests)])
+        at_rows = list(zip(rows, members, strict=True))
         options = []
         for number, mask in enumerate(homes):
-            options.append(
-                [record for row, record in zip(rows, members, strict=True) if mask and mask[row]]
-                + [guest.record for guest in guests if guest.serves[number]]
-            )
+            here = [record for row, record in at_rows if mask[row]] if mask else []
+            if guests:
+                here += [guest.record for guest in guests if guest.serves[number]]
+            options.append(here)
             budget.steps += len(rows) + len(guests)
             if budget.steps >= budget.pause_at:
                 yield None

@@ -86,7 +86,10 @@ class Combiner:
         """
         seats: dict[ProviderId, Seat] = {}
         for records in options:
-            self._seat(seats, records)
+            for record in records:
+                if record.provider.uuid not in seats:
+                    gives = self._gives(record) if self._needs else 0
+                    seats[record.provider.uuid] = Seat(record, 1 << len(seats), gives)
             budget.tire(len(records))
             if budget.is_rest_due:
                 yield None
@@ -98,15 +101,13 @@ class Combiner:
         by_bit = {seat.bit: seat for seat in seats.values()} if self._exclusive else {}
         yield from Walk(self._conditions, choices, by_bit, sums, self._merged, budget).run()
 
-    def _seat(self, seats: dict[ProviderId, Seat], records: list[ProviderRecord]) -> None:
-        """Give those a seat who have none yet."""
-        for record in records:
-            if record.provider.uuid not in seats:
-                gives = 0
-                for number, names in enumerate(self._needs):
-                    if not names.isdisjoint(record.tags.traits):
-                        gives |= 1 << number
-                seats[record.provider.uuid] = Seat(record, 1 << len(seats), gives)
+    def _gives(self, record: ProviderRecord) -> int:
+        """Return which of the unsuffixed group's required sets of traits a provider meets."""
+        gives = 0
+        for number, names in enumerate(self._needs):
+            if not names.isdisjoint(record.tags.traits):
+                gives |= 1 << number
+        return gives
 
     def _ordered(
         self,

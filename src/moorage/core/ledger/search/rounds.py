@@ -153,9 +153,9 @@ class Rounds:
             at += 1
             if not self._take_only(block, row):
                 applied = self._applied
-                yield from self._take_first(block, place, wrapped, rows[:at])
-                if self._applied != applied:
-                    rows, at = self._rows(block, (row + 1, span[1])), 0
+                if (yield from self._take_first(block, place, wrapped, rows[:at])):
+                    changed = self._applied != applied
+                    rows, at = (self._rows(block, (row + 1, span[1])) if changed else rows[at:]), 0
             if budget.over or (len(self.found) == self._wanted and not self._sure):
                 self.then = _after(place)
                 return
@@ -191,10 +191,11 @@ class Rounds:
 
     def _take_first(
         self, block: Block, place: Start, wrapped: bool, visited: memoryview
-    ) -> Iterator[None]:
+    ) -> Generator[None, None, bool]:
         """Take the first candidate of an anchor, and keep the anchor open if it may have more.
 
-        `visited`: the rows of the block up to this one that were visited since the last change.
+        Returns whether it let others work. `visited`: the rows of the block up to this one that
+        were visited since that was last done.
         """
         before, members = self._budget.steps, None
         left = self._search.picks(block, place.row)
@@ -204,15 +205,16 @@ class Rounds:
             members = members_at(block, place.row)
             self._recent.append((block, visited))
             first = yield from self._further(left)
-        if not first or not self._add(first):
-            return
-        steps = self._budget.steps - before
-        if self._opening_steps + steps > OPENING_STEPS_MAX:
-            members = members or members_at(block, place.row)
-            self._closed.append(_Closed(first, members, place, wrapped))
-            return
-        self._opening_steps += steps
-        self._open.append(_Anchor(left, steps, place, wrapped))
+        rested = members is not None
+        if first and self._add(first):
+            steps = self._budget.steps - before
+            if self._opening_steps + steps > OPENING_STEPS_MAX:
+                members = members or members_at(block, place.row)
+                self._closed.append(_Closed(first, members, place, wrapped))
+            else:
+                self._opening_steps += steps
+                self._open.append(_Anchor(left, steps, place, wrapped))
+        return rested
 
     def _next_round(self) -> Iterator[None]:
         """Take one candidate more of each open anchor."""

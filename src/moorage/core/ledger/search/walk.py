@@ -180,10 +180,9 @@ class Walk:
         budget, choices, merged = self._budget, self._choices, self._merged
         last, whole = len(choices) - 1, budget.whole
         # A way straight down, without any dead end, must never be too long.
-        patience = budget.anchor + sum(
-            len(choice.seats) * (1 + len(choice.lines) + depth // WIDE)
-            for depth, choice in enumerate(choices)
-        )
+        patience = budget.anchor
+        for depth, choice in enumerate(choices):
+            patience += len(choice.seats) * (1 + len(choice.lines) + depth // WIDE)
         numbers = [choice.number for choice in choices]
         places = sorted(range(len(choices)), key=numbers.__getitem__)
         nowhere = (-1, 0)  # no seat is chosen: every seat is above all of them
