@@ -14,12 +14,14 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
 from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search.steps import Steps
 from moorage.service import searches as module
 from moorage.service.index import Index
 from moorage.service.searches import ClientGoneError, Searches
-from moorage.service.turns import Steps, Turns
+from moorage.service.turns import Turns
 from moorage.store.open import open_engine
 from tests.core.search.builder import Builder, group
+from tests.service.searching import Endless, never, next_round
 
 
 def fleet_of(hosts: int, ports: int) -> Fleet:
@@ -36,11 +38,6 @@ def isolated(groups: int, limit: int | None = None) -> CandidateQuery:
     """Return a query for so many ports, each of another provider."""
     asked = tuple(group(f"_{number}", NIC=1) for number in range(groups))
     return CandidateQuery(asked, group_policy="isolate", limit=limit)
-
-
-async def never() -> None:
-    """Be a client that stays."""
-    await asyncio.Event().wait()
 
 
 Ask = Callable[..., CandidateAnswer]
@@ -62,14 +59,6 @@ def ask() -> Iterator[Ask]:
 def always(number: int) -> Callable[[int], int]:
     """Return chance that is none."""
     return lambda _: number
-
-
-async def next_round() -> None:
-    """Let the loop go round once."""
-    loop = asyncio.get_running_loop()
-    passed = loop.create_future()
-    loop.call_soon(passed.set_result, None)
-    await passed
 
 
 def hosts_of(answer: CandidateAnswer) -> set[str]:
@@ -149,23 +138,6 @@ def test_an_answer_that_lacks_something_is_counted(
     whole = Searches(turns, candidates_max=120)
     assert len(ask(whole, fleet, isolated(1)).candidates) == 120
     assert whole.counters.capped == 0, "there was nothing more"
-
-
-class Endless:
-    """Work that never ends, and tells how often it was carried on and that it was closed."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.closed = False
-
-    def work(self) -> Steps[None]:
-        """Work."""
-        try:
-            while True:
-                self.steps += 1
-                yield
-        finally:
-            self.closed = True
 
 
 def test_a_search_stops_when_its_client_goes_away() -> None:

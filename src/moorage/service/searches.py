@@ -7,7 +7,8 @@ that none has to wait until another ends; only a few, so that their memory toget
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import getrandbits
 from time import perf_counter
@@ -204,7 +205,7 @@ class Searches:
         self.waiting += 1
         leaving = asyncio.ensure_future(gone())
         try:
-            async with self._long:
+            async with self._place(leaving):
                 while not leaving.done():
                     await self._turn(self._turns.spared)
                     done = advanced(work)
@@ -214,3 +215,19 @@ class Searches:
         finally:
             self.waiting -= 1
             leaving.cancel()
+
+    @asynccontextmanager
+    async def _place(self, leaving: asyncio.Future[None]) -> AsyncIterator[None]:
+        """Take one of the places of long searches, unless the client leaves before there is one.
+
+        Raises ClientGoneError: it left. Whoever has gone must not fill the queue of those who wait.
+        """
+        place = asyncio.ensure_future(self._long.acquire())
+        try:
+            await asyncio.wait((place, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not place.done():
+                raise ClientGoneError
+            yield
+        finally:
+            if not place.cancel():
+                self._long.release()
