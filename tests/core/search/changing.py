@@ -2,18 +2,19 @@
 
 from collections.abc import Generator
 from random import Random
-from typing import Self
+from typing import Self, TypeVar
 
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.requests import CandidateAnswer
 from moorage.core.ledger.search import Fleet
 from tests.core.search import world
 from tests.core.search.builder import SHARING
 from tests.core.search.naive import Plain, Records
+
+T = TypeVar("T")
 
 MOMENTS_MAX = 12
 """Changes during one search: the model answers the query anew for each."""
@@ -86,13 +87,13 @@ class Others:
         provider = replace(record.provider, parent=parent, root=root, created_at=made)
         records[uuid] = ProviderRecord(provider, record.inventories, record.tags, 0)
 
-    def during(self, search: Generator[None, None, CandidateAnswer]) -> CandidateAnswer:
-        """Carry a search out, and change the fleet in some of its rests."""
+    def during(self, work: Generator[None, None, T]) -> T:
+        """Carry a search or a listing out, and change the fleet in some of its rests."""
         while True:
             try:
-                next(search)
+                next(work)
             except StopIteration as end:
-                answer: CandidateAnswer = end.value
+                answer: T = end.value
                 return answer
             if len(self.past) <= MOMENTS_MAX and self.random.random() < self.haste:
                 self.change()

@@ -28,17 +28,36 @@ def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
 
 
 def providers_in_order(fleet: Fleet, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
-    """As `providers`, with a rest after every block, and whenever some of them are in order."""
+    """As `providers`, with a rest after every block, and whenever some of them are in order.
+
+    The fleet may change between two pieces: each provider is listed as it was at some time in
+    between, and once, also if it moves to another tree and with it to another block.
+    """
+    named = _named(fleet, query)
+    applied, there = fleet.applied, list(fleet.places) if named is None else named
+    met: set[ProviderId] = set()
     parts = []
-    for found in _found(fleet, query):
-        parts.append(sorted([(*_creation(record), record) for record in found]))
+    for found in _found(fleet, query) if named is None else _found_in(fleet, query, there, met):
+        parts.append(_new_in_order(found, met))
         yield
+    if named is None and fleet.applied != applied:
+        # Some may have moved to where it was looked before.
+        for found in _found_in(fleet, query, there, met):
+            parts.append(_new_in_order(found, met))
+            yield
     ordered: list[ProviderRecord] = []
-    everything = merge(*parts)
+    everything = merge(*parts, key=_creation)
     while some := list(islice(everything, ORDERED)):
-        ordered += [record for *_, record in some]
+        ordered += some
         yield
     return ordered
+
+
+def _new_in_order(found: list[ProviderRecord], met: set[ProviderId]) -> list[ProviderRecord]:
+    """Return those that were not met before, in order, and note them."""
+    new = sorted([each for each in found if each.provider.uuid not in met], key=_creation)
+    met.update(each.provider.uuid for each in new)
+    return new
 
 
 def _creation(record: ProviderRecord) -> tuple[int, str]:
@@ -47,23 +66,29 @@ def _creation(record: ProviderRecord) -> tuple[int, str]:
 
 
 def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]:
-    """Yield those that meet the query, each as it is then: at most as many as a block has rows."""
-    named = _named(fleet, query)
-    if named is None:
-        for block in list(fleet.blocks):
-            rows = np.flatnonzero(_meeting(block, query)).tolist()
-            yield [block.record(row) for row in rows]
-        return
-    met: dict[Block, Mask] = {}
+    """Yield all that meet the query block by block, each as it is then."""
+    for block in list(fleet.blocks):
+        rows = np.flatnonzero(_meeting(block, query)).tolist()
+        yield [block.record(row) for row in rows]
+
+
+def _found_in(
+    fleet: Fleet, query: ProviderQuery, named: list[ProviderId], met: set[ProviderId]
+) -> Iterator[list[ProviderRecord]]:
+    """Yield those of some providers that meet the query, at most as many as a block has rows.
+
+    Those that were met before are left out.
+    """
     for first in range(0, len(named), BLOCK_ROWS):
+        meeting: dict[Block, Mask] = {}
         found = []
         for uuid in named[first : first + BLOCK_ROWS]:
-            if uuid not in fleet.places:
+            if uuid in met or uuid not in fleet.places:
                 continue
             block, row = fleet.places[uuid]
-            if block not in met:
-                met[block] = _meeting(block, query)
-            if met[block][row]:
+            if block not in meeting:
+                meeting[block] = _meeting(block, query)
+            if meeting[block][row]:
                 found.append(block.record(row))
         yield found
 
