@@ -1,19 +1,20 @@
 """Whom a search offers: everybody in turn, one candidate each, while others change the fleet."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 
+from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Inventory, Tags
-from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
-from moorage.core.ledger.search import budget, candidates, rounds, searched
-from moorage.core.ledger.search.steps import to_end
+from moorage.core.ledger.model import Inventory, Provider, Tags
+from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Order, Start
+from moorage.core.ledger.search import Fleet, budget, candidates, preferring, rounds, searched
+from moorage.core.ledger.search.steps import Steps, to_end
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.search import world
 from tests.core.search.builder import SHARING, Builder, group
@@ -199,6 +200,34 @@ def test_who_joins_an_aggregate_during_a_search_comes_once(
     builder.fleet.apply(Changes(tags={ProviderId("shared"): tags}))
     answer = to_end(search)
     assert sorted(answer.picks) == [("host1",), ("host2",), ("shared",)]
+
+
+@pytest.mark.parametrize("pause", range(1, 5))
+@pytest.mark.parametrize("moved", [False, True])
+def test_who_is_not_of_a_demanded_tree_that_appears_does_not_serve(
+    pause: int, moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sharing provider is judged again when the tree that a group demands is another one."""
+    monkeypatch.setattr(budget, "PIECE_STEPS", 0)
+
+    def found(work: Callable[[Fleet, CandidateQuery], Steps[CandidateAnswer]]) -> list[object]:
+        builder = Builder(block_rows=1)
+        builder.add("shared", traits=SHARING, aggregates="rack", NIC=8)
+        builder.add("host", aggregates="rack", VCPU=8)
+        if moved:
+            builder.add("marked", "shared")
+        demanding = replace(group(VCPU=1, NIC=1), in_tree=ProviderId("marked"))
+        search = work(builder.fleet, CandidateQuery((demanding,)))
+        for _ in range(pause):
+            if next(search, search) is search:
+                return []
+        marked, host, now = ProviderId("marked"), ProviderId("host"), Instant(9)
+        image = Provider(marked, "marked", 0, host, host, now, now)
+        builder.fleet.apply(Changes(providers={marked: image}))
+        return [each.allocations for each in to_end(search).candidates]
+
+    assert found(lambda fleet, query: searched(fleet, query, Start(), CANDIDATES_MAX)) == []
+    assert found(lambda fleet, query: preferring(fleet, query, Order("pack"), 8)) == []
 
 
 @pytest.mark.parametrize("seed", range(10))

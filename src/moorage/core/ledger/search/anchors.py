@@ -112,6 +112,8 @@ class Search:
         self._in_tree = [None if tree is None else self._fleet.places.get(tree) for tree in trees]
         lost = any(t and not place for t, place in zip(trees, self._in_tree, strict=True))
         self._possible = not lost
+        if any(trees):  # whoever is not of that tree may have been, without any change
+            self._guests.forget()
 
     def abroad(self) -> set[int]:
         """Return the numbers of the terms that some sharing provider can serve for other trees."""

@@ -62,6 +62,10 @@ class Guests:
                     self.by_aggregate.setdefault(aggregate, []).append(guest)
                 yield
 
+    def forget(self) -> None:
+        """Examine all guests anew with the next invitation, also those that have not changed."""
+        self._invited = {}
+
     def of(self, members: list[ProviderRecord]) -> list[Guest]:
         """Return those of other trees that share an aggregate with a tree, given its members."""
         root = members[0].provider.root
