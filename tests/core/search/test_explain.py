@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
-from moorage.core.ledger.search import candidates
-from moorage.core.ledger.search.explain import Explanation, conditions, explain
+from moorage.core.ledger.search import budget, candidates
+from moorage.core.ledger.search.explain import Explanation, conditions, explain, explaining
 from moorage.core.ledger.search.groups import rows_that_serve, terms
 from tests.core.search import world
 from tests.core.search.builder import Builder
+from tests.core.search.changing import Others
+from tests.core.search.naive import naive_candidates
 
 SEEDS = 20
 QUESTIONS = 100
@@ -165,6 +167,27 @@ def test_sentences(groups: list[Any], wide: dict[str, Any], sentence: str) -> No
     told = asked(rack(), *groups, **wide)
     assert not told.found
     assert told.nearest == sentence
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_changes_during_an_explanation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what was right at some moment, whatever comes and goes between its pieces."""
+    monkeypatch.setattr(budget, "PIECE_STEPS", 0)
+    changed = 0
+    for number in range(QUESTIONS):
+        random = Random(f"explaining/{seed}/{number}")
+        others = Others.some(random)
+        query = world.some_query(random, len(others.records))
+        told = others.during(explaining(others.fleet, query))
+        moments = [bool(naive_candidates(then, query)) for then in others.past]
+        where = f"Random('explaining/{seed}/{number}'): {query}"
+        assert told.found or not told.exhausted or not all(moments), where
+        assert any(moments) or not told.found, where
+        for part in told.parts:
+            left = [step.left for step in part.steps]
+            assert left == sorted(left, reverse=True), where
+        changed += len(others.past) > 2
+    assert changed > QUESTIONS // 6
 
 
 def test_steps_of_a_class() -> None:

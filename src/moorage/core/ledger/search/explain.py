@@ -291,8 +291,11 @@ def _anchors(fleet: Fleet, query: CandidateQuery) -> Steps[list[tuple[Block, NDA
     search = Search(fleet, query)
     if not (yield from search.beginning()):
         return []
-    found = []
+    applied, found = fleet.applied, []
     for block in list(fleet.blocks):
+        if fleet.applied != applied:
+            applied = fleet.applied
+            search.again()
         found.append((block, search.served_rows(block)))
         yield
     return found
