@@ -127,6 +127,7 @@ async def long_send(
             if not piece:
                 return
             patience += len(piece) / READ_RATE_MIN - (perf_counter() - began)
+        scope[ABORT]()  # it has gone, or its request was refused while this was sent
     except TimeoutError:
         log.info("cut off a reader of %s: it does not read fast enough", scope["path"])
         scope[ABORT]()

@@ -200,6 +200,8 @@ class GuardedProtocol(LeanProtocol):
 
         What HTTP/1.0 clients are sent may end where the connection does.
         """
+        if self._running is not None:
+            self._running.disconnected = True  # its answer is not whole, and that is no fault
         connection = self.transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

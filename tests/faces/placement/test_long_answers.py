@@ -125,7 +125,9 @@ def test_room_is_given_back(wide: Client, ending: str) -> None:
             reader.task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reader.task
-            assert reader.aborted
+        # A request may also be refused while it is answered, because its body never ends: what was
+        # sent to an HTTP/1.0 client until then must not look as if it were all.
+        assert reader.aborted
         assert wide.service.unsent.bytes == 0
         assert len(reader.sent) < 10
 
