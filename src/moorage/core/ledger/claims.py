@@ -92,8 +92,8 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
     return Offer(
         refusal=Error(
             Code.SEARCH_INCOMPLETE,
-            f"The search took {CLAIM_STEPS_MAX} steps and found nothing. Try again, or make the "
-            "query more specific.",
+            "The search found nothing before it ran out of steps, or while the fleet kept "
+            "changing. Try again, or make the query more specific.",
         )
     )
 
