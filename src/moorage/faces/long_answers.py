@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
 from moorage.core.ledger.search.steps import Steps
-from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Receive, Scope, Send
+from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Message, Receive, Scope, Send
 from moorage.service.turns import TURN_SECONDS
 from moorage.service.unsent import Unsent
 
@@ -96,37 +96,38 @@ def begun(pieces: Iterator[bytes], size: int, unsent: Unsent) -> Steps[Body]:
 
 
 async def long_send(
+    start: Message,
     answer: LongAnswer,
     scope: Scope,
     receive: Receive,
     send: Send,
     turn: Callable[[], Awaitable[None]],
 ) -> None:
-    """Send the body of a long answer, after its head.
+    """Send a long answer.
 
     A client may keep it waiting for `SEND_SECONDS_MAX` altogether, and for a second more with each
     `READ_RATE_MIN` bytes that it has read. Beyond, and when anything fails, the connection is cut:
     an answer that is not whole never looks as if it were.
 
     Args:
-        answer: The answer.
+        start: Its head. It may have to wait, too: for the answer of an earlier request to be read.
+        answer: Its body.
         scope: Of the request.
         receive: Of the ASGI application.
         send: Of the ASGI application.
         turn: Waits for a turn to write a piece.
     """
     leaving = asyncio.ensure_future(_gone(receive))
-    patience = SEND_SECONDS_MAX
     try:
+        patience = SEND_SECONDS_MAX - await _sent(start, send, SEND_SECONDS_MAX)
         while not leaving.done():
             await turn()
             piece = answer.next()
-            began = perf_counter()
-            async with asyncio.timeout(patience):
-                await send({"type": "http.response.body", "body": piece, "more_body": bool(piece)})
+            message = {"type": "http.response.body", "body": piece, "more_body": bool(piece)}
+            seconds = await _sent(message, send, patience)
             if not piece:
                 return
-            patience += len(piece) / READ_RATE_MIN - (perf_counter() - began)
+            patience += len(piece) / READ_RATE_MIN - seconds
         scope[ABORT]()  # it has gone, or its request was refused while this was sent
     except TimeoutError:
         log.info("cut off a reader of %s: it does not read fast enough", scope["path"])
@@ -136,6 +137,14 @@ async def long_send(
         raise
     finally:
         leaving.cancel()
+
+
+async def _sent(message: Message, send: Send, patience: float) -> float:
+    """Send a message; return how many seconds it took. Raises TimeoutError: too many."""
+    began = perf_counter()
+    async with asyncio.timeout(patience):
+        await send(message)
+    return perf_counter() - began
 
 
 async def _gone(receive: Receive) -> None:

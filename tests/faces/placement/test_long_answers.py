@@ -166,19 +166,37 @@ def test_room_for_one_there_is_always() -> None:
     unsent.take(5)
 
 
+async def at_once() -> None:
+    """Read whatever comes."""
+
+
+async def never() -> None:
+    """Read nothing."""
+    await asyncio.Event().wait()
+
+
 class Sending:
     """One answer of ten pieces of 64 KiB on its way to a client."""
 
     def __init__(self, pieces: Iterator[bytes] | None = None) -> None:
         self.aborts = 0
+        self.head: Message | None = None
         self.sent: list[Message] = []
         rest = iter([bytes(module.SENT_BYTES)] * 10) if pieces is None else pieces
         self.answer = LongAnswer(deque(), rest, 1, Unsent())
 
-    def run(self, read: Callable[[], Awaitable[None]]) -> None:
-        """Send it to a client that reads a piece as `read` does."""
+    def run(
+        self,
+        read: Callable[[], Awaitable[None]],
+        read_head: Callable[[], Awaitable[None]] = at_once,
+    ) -> None:
+        """Send it to a client that reads a piece as `read` does, and the head as `read_head`."""
 
         async def send(message: Message) -> None:
+            if message is start:
+                await read_head()
+                self.head = message
+                return
             await read()
             self.sent.append(message)
 
@@ -193,7 +211,8 @@ class Sending:
             self.aborts += 1
 
         scope: Scope = {"path": "/", ABORT: abort}
-        asyncio.run(long_send(self.answer, scope, receive, send, turn))
+        start: Message = {"type": "http.response.start", "status": 200, "headers": []}
+        asyncio.run(long_send(start, self.answer, scope, receive, send, turn))
 
 
 async def briefly() -> None:
@@ -222,12 +241,16 @@ def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the time for one piece, with nothing sent."""
     monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
     silent = Sending()
-
-    async def never() -> None:
-        await asyncio.Event().wait()
-
     silent.run(never)
-    assert silent.aborts == 1 and not silent.sent
+    assert silent.aborts == 1 and silent.head and not silent.sent
+
+
+def test_who_reads_nothing_of_the_answer_before_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head waits for what was sent before it: a client must not hold room by leaving that."""
+    monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
+    silent = Sending()
+    silent.run(at_once, never)
+    assert silent.aborts == 1 and not silent.head and not silent.sent
 
 
 def test_an_answer_that_cannot_be_written_is_cut() -> None:
@@ -236,9 +259,6 @@ def test_an_answer_that_cannot_be_written_is_cut() -> None:
     def faulty() -> Iterator[bytes]:
         yield bytes(module.SENT_BYTES)
         raise ZeroDivisionError
-
-    async def at_once() -> None:
-        pass
 
     sending = Sending(faulty())
     with pytest.raises(ZeroDivisionError):

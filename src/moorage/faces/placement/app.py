@@ -119,8 +119,7 @@ class PlacementFace:
             await send({"type": "http.response.body", "body": body})
             return
         with closing(body):
-            await send(start)
-            await long_send(body, scope, receive, send, self._service.turns.spared)
+            await long_send(start, body, scope, receive, send, self._service.turns.spared)
 
     async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, Body]:
         if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":
