@@ -141,7 +141,7 @@ class LeanProtocol(HttpToolsProtocol):
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
-            self.flow.pause_reading()
+            # Reading goes on: nothing else tells that the client has closed the connection.
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_response_complete(self) -> None:

@@ -1,6 +1,7 @@
 """The HTTP connection, guarded: what uvicorn and httptools leave open is closed here.
 
-* Bounds: bytes and number of headers, time for headers and for bodies, connections at once.
+* Bounds: bytes and number of headers, time for headers and for bodies, connections at once,
+  requests that wait for the answers before them.
 * Refused with a reason, then closed: requests that two parsers could understand differently
   (several or misplaced lengths, transfer encodings other than `chunked`, folded lines), unknown
   or missing hosts. Nothing after such a request is ever read as a request.
@@ -11,7 +12,6 @@
 
 import asyncio
 import logging
-import re
 import socket
 import struct
 from http import HTTPStatus
@@ -26,13 +26,18 @@ from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
 from moorage.serve.connection import LeanProtocol
+from moorage.serve.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.hosts import Hosts
 
 LENGTH_UNREADABLE = "moorage.length_unreadable"
 """Set in the scope of a request whose content-length is no number."""
 
-_LETTERS = re.compile(rb"[A-Za-z]+(?: [A-Za-z]+)*")
-_CONTENT_LENGTH = b"content-length"
+WAITING_MAX = 16
+"""Requests of one connection that may wait until those before them are answered."""
+
+WAITING_BODY_MAX = 65_536
+"""Bytes of the body that a waiting request may have."""
+
 _NO_LINGER = struct.pack("ii", 1, 0)
 _GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
 
@@ -95,9 +100,17 @@ class GuardedProtocol(LeanProtocol):
         self._deadline_set(self.bounds.header_seconds_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, and let the running request know."""
         self._deadline_clear()
         super().connection_lost(exc)
+        running = self._running
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
+        # Requests and connection refer to each other: the garbage collector would find them late.
+        self.pipeline.clear()
+        self.cycle = None  # type: ignore[assignment] # as before the first request
+        self._running = self._fresh = None
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, within the bounds."""
@@ -186,6 +199,12 @@ class GuardedProtocol(LeanProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "A request names exactly one Host.")
         if not self.url.startswith(b"/"):
             self._guard_target()
+        if len(self.pipeline) >= WAITING_MAX:
+            self._stop(
+                HTTPStatus.BAD_REQUEST,
+                f"More than {WAITING_MAX} requests wait on this connection. "
+                "Wait for a response before you send more.",
+            )
         if self.parser.should_upgrade() and self._has_body():
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
@@ -216,12 +235,22 @@ class GuardedProtocol(LeanProtocol):
             self._stop(HTTPStatus.MISDIRECTED_REQUEST, "This address is not served here.")
 
     def _has_body(self) -> bool:
-        return any(name in (_CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
+        return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._progress = True
+        if self._is_waiting() and len(self.cycle.body) + len(body) > WAITING_BODY_MAX:
+            self._stop(
+                HTTPStatus.BAD_REQUEST,
+                f"The body of a request that waits on this connection is longer than "
+                f"{WAITING_BODY_MAX} bytes. Wait for a response before you send it.",
+            )
         super().on_body(body)
+
+    def _is_waiting(self) -> bool:
+        """Does the request that is being read wait until those before it are answered?"""
+        return bool(self.pipeline) and self.pipeline[0][0] is self.cycle
 
     def on_message_complete(self) -> None:
         """End a request."""
@@ -280,7 +309,7 @@ class GuardedProtocol(LeanProtocol):
             Whether an answer may still be sent in the handler's place.
         """
         self._in_body = False
-        if self.pipeline and self.pipeline[0][0] is self.cycle:
+        if self._is_waiting():
             self.pipeline.popleft()
             return True
         if self._fresh is not None:
@@ -320,7 +349,7 @@ class GuardedProtocol(LeanProtocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             return False
         # The handler's task has not begun yet: it sees the scope as it is left here.
-        self.headers.append((_CONTENT_LENGTH, value))
+        self.headers.append((CONTENT_LENGTH, value))
         cast(dict[str, Any], self.scope)[LENGTH_UNREADABLE] = True
         self._last_request()
         return True
@@ -350,36 +379,6 @@ class GuardedProtocol(LeanProtocol):
             )
         else:
             self.transport.close()
-
-
-def head_without_length(head: bytes) -> tuple[bytes, bytes] | None:
-    """Take the one content-length that is only letters out of a request's head.
-
-    Args:
-        head: bytes received since the beginning of the request.
-
-    Returns:
-        The head without that line, and the line's value; None when the head is incomplete, or
-        when anything else about its length is unusual.
-    """
-    whole, end, _ = head.partition(b"\r\n\r\n")
-    if not end:
-        return None
-    kept, values = [], []
-    for line in whole.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.lower() == _CONTENT_LENGTH:
-            values.append(value.strip(b" \t"))
-        elif _CONTENT_LENGTH in line.lower() or name.strip().lower() in (
-            b"transfer-encoding",
-            b"upgrade",
-        ):
-            return None
-        else:
-            kept.append(line)
-    if len(values) != 1 or _LETTERS.fullmatch(values[0]) is None:
-        return None
-    return b"\r\n".join(kept) + b"\r\n\r\n", values[0]
 
 
 def protocol_for(bounds: Bounds, hosts: Hosts) -> type[GuardedProtocol]:

@@ -1,0 +1,99 @@
+"""Clients that send requests before they have the responses to those before them."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.serve.protocol import WAITING_BODY_MAX, WAITING_MAX
+from tests.e2e.carried import eventually
+from tests.e2e.leasing import NOAUTH, POOL, asked, called, pool_made, wish
+from tests.e2e.peer import head
+from tests.e2e.server import Server, serve
+from tests.serve.wire import HOST, connect, request, talk
+
+JSON = b"Content-Type: application/json\r\n"
+GET = request(b"GET", b"/traits/CUSTOM_NOT_THERE", close=False)
+CALLER = ("X-Auth-Token", "admin"), ("X-Roles", "admin"), ("Content-Type", "application/json")
+CONNECTIONS = 20
+ROUNDS = 10
+PACKET = (b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") * 5_000
+GROWTH_MAX = 20 << 20
+PATIENCE = 1.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    """A server with a pool of one unit."""
+    with serve(tmp_path / "m.sqlite", *NOAUTH, "--no-access-log") as running:
+        asyncio.run(pool_made(running.url, limit=1))
+        yield running
+
+
+def test_few_requests_wait(server: Server) -> None:
+    """As many as may wait get their responses, and the connection ends after the last of them."""
+    for many in (WAITING_MAX + 2, 50 * WAITING_MAX):
+        found = talk(server.url, GET * many)
+        assert [answer.status for answer in found] == [404] * (1 + WAITING_MAX)
+        assert b"connection: close" in found[-1].head
+    enough = GET * WAITING_MAX + request(b"GET", b"/traits/CUSTOM_NOT_THERE")
+    assert len(talk(server.url, enough)) == 1 + WAITING_MAX
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_waiting_request_has_a_short_body(server: Server, more: int) -> None:
+    """One with a longer body is not carried out: the connection ends after the responses owed."""
+    size = WAITING_BODY_MAX + more
+    traits = json.dumps({"name": "n" * 20}).encode().ljust(size)
+    length = b"Content-Length: %d\r\n" % size
+    post = request(b"POST", b"/resource_providers", JSON, length, body=traits)
+    found = talk(server.url, GET + post)
+    assert [answer.status for answer in found] == [404, 200][: 2 - more]
+
+
+@pytest.mark.parametrize("behind", [b"", GET, GET * WAITING_MAX])
+def test_nothing_hides_that_a_client_has_gone(server: Server, behind: bytes) -> None:
+    """Whatever it has sent behind its wish: its place in line lasts for its patience only."""
+    asyncio.run(asked(server.url, wish("holder", ttl=600.0)))
+    body = json.dumps(wish("gone", ttl=None, patience=PATIENCE)).encode()
+    with connect(server.url) as connection:
+        connection.sendall(head("POST", "/v1/leases?wait=60", [*CALLER], body) + behind)
+        eventually(lambda: waiting(server) == 1 or None)
+    eventually(lambda: waiting(server) == 0 or None)
+
+
+def waiting(server: Server) -> int:
+    """Return how many wait for the pool."""
+    found: int = asyncio.run(called(server.url, "GET", f"/v1/pools/{POOL}")).json()["waiting"]
+    return found
+
+
+def test_pipelines_leave_no_memory_behind(server: Server) -> None:
+    """What was sent and not answered is forgotten with its connection."""
+    flood(server)
+    before = resident(server)
+    for _ in range(ROUNDS):
+        flood(server)
+    assert resident(server) - before < GROWTH_MAX
+
+
+def flood(server: Server) -> None:
+    """Send many requests on many connections at once, and close them without reading."""
+    connections = [connect(server.url) for _ in range(CONNECTIONS)]
+    for connection in connections:
+        connection.settimeout(0.2)
+        with suppress(OSError):  # the server may close it at once
+            connection.sendall(PACKET)
+    for connection in connections:
+        connection.close()
+    assert [one.status for one in talk(server.url, request(b"GET", b"/healthz"))] == [200]
+
+
+def resident(server: Server) -> int:
+    """Return the bytes of memory that a server has."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
