@@ -73,6 +73,34 @@ def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
     assert keystone.logins == 1
 
 
+DOMAIN = {"domain": {"id": "d1", "name": "customer"}}
+
+
+def test_roles_in_a_domain_count_for_nothing(keystone: Keystone, tmp_path: Path) -> None:
+    """Domain-scoped and unscoped tokens of admins and readers open neither API."""
+    keystone.admit("domain-admin", "admin", "reader", "service", **DOMAIN)
+    keystone.admit("domain-reader", "reader", **DOMAIN)
+    keystone.admit("unscoped", "admin")
+    keystone.admit("system-admin", "admin", system={"all": True})
+    keystone.admit("project-admin", "admin", project={"id": "p1", "name": "one"})
+    options = ["--auth", "keystone", "--keystone-url", keystone.url]
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, *options, MOORAGE_KEYSTONE_PASSWORD=PASSWORD) as server:
+        for token in ("domain-admin", "domain-reader", "unscoped"):
+            assert statuses(server.url, token) == [403, 403, 403], token
+        assert statuses(server.url, "project-admin") == [200, 200, 200]
+        # As the original: its policy is for projects.
+        assert statuses(server.url, "system-admin") == [403, 200, 200]
+
+
+def statuses(url: str, token: str) -> list[int]:
+    """Read a page of each API, and the tokens of this server."""
+    header = f"X-Auth-Token: {token}\r\n".encode()
+    paths = (b"/resource_providers", b"/v1/providers", b"/v1/tokens")
+    head = b"GET %s HTTP/1.1\r\nHost: localhost\r\n" + header + b"Connection: close\r\n\r\n"
+    return [talk(url, head % path)[0].status for path in paths]
+
+
 def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
     """Good and bad tokens are asked about once a minute, and no longer than they are valid."""
     clock = HandClock()
