@@ -2,7 +2,9 @@
 
 import json
 import os
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,32 @@ def test_a_named_server(tmp_path: Path) -> None:
     refusal(5, "token", "list", "--url", server.url, "--token", secret, directory=empty)
     assert "URL" in refusal(2, "token", "list", "--url", "nothing", directory=empty)
     assert list(empty.iterdir()) == []
+
+
+def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
+    """The token beside a database goes to the server of that database, wherever it is named."""
+    (tmp_path / "moorage.sqlite.token").write_text("moorage_secret\n")
+    where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        with ThreadPoolExecutor() as thread:
+            heard = thread.submit(refused_once, stranger)
+            assert "--token" in refusal(1, "token", "list", "--url", url, *where)
+        assert b"GET /v1/tokens" in heard.result()
+        assert b"secret" not in heard.result()
+    database = tmp_path / "own.sqlite"
+    with serve(database) as server:
+        own = ["--database", f"sqlite:///{database}", "--url", server.url]
+        assert len(answer("token", "list", *own)) == 1
+
+
+def refused_once(listening: socket.socket) -> bytes:
+    """Take one request and refuse it; return what was sent."""
+    connection, _ = listening.accept()
+    with connection:
+        heard = connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+        return heard
 
 
 def test_a_server_with_https(tmp_path: Path) -> None:

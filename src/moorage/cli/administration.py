@@ -170,17 +170,20 @@ def find(database_url: str, url: str | None, token: str | None) -> AtServer | In
     Args:
         database_url: the setting `database`.
         url: of a server, when one is named.
-        token: to call it with; by default the administrator's token beside the database.
+        token: to call it with; by default the administrator's token beside the database. That
+            is sent to no server but this database's own.
     """
     try:
         files = Files(database_url)
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
     announced = files.announced()
-    secret = token or token_beside(files)
     try:
         if url is not None:
-            return AtServer(Transport(url, secret))
+            # On a PostgreSQL nothing is announced: there the setting and the URL belong together.
+            own = files.server is None or (announced is not None and announced.url == url)
+            return AtServer(Transport(url, token or (token_beside(files) if own else None)))
+        secret = token or token_beside(files)
         if announced is not None:
             if announced.auth == "noauth2":
                 secret = token or NOAUTH2_TOKEN
