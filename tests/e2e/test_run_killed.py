@@ -109,7 +109,9 @@ def play(fleet: Fleet) -> None:
     ended = eventually(
         lambda: found if (found := fleet.of("ended")).keys() >= {killed, stopped} else None
     )
-    latest = max(gone + timedelta(seconds=TTL), back + timedelta(seconds=TTL / RENEWALS))
+    # While nobody serves, nobody's TTL goes on.
+    silent = back if len(fleet.servers) == 1 else gone
+    latest = max(silent + timedelta(seconds=TTL), back + timedelta(seconds=TTL / RENEWALS))
     for lease in (ended[killed], ended[stopped]):
         assert lease.cause == "ttl_over"
         assert lease.ended_at is not None
