@@ -18,7 +18,9 @@ def found(name: str) -> click.Command:
     command: click.Command = cli
     for word in name.split():
         assert isinstance(command, click.Group)
-        command = command.commands[word]
+        below = command.get_command(click.Context(command), word)
+        assert below is not None
+        command = below
     return command
 
 

@@ -77,7 +77,10 @@ def test_errors() -> None:
 
 def commands(group: click.Group, path: str = "moorage") -> Iterator[tuple[str, click.Command]]:
     """Every command below a group by its full name."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")
         else:

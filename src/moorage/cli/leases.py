@@ -12,6 +12,7 @@ from moorage.cli.durations import duration_text
 from moorage.cli.options import json_option
 from moorage.cli.output import show_json, show_table
 from moorage.cli.pools import plain_text
+from moorage.cli.running import attach
 from moorage.client.admission import Admission
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, Waiting
@@ -23,6 +24,9 @@ COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remar
 @click.group("lease")
 def group() -> None:
     """Look at leases and tickets; take them away."""
+
+
+attach(group)
 
 
 @group.command("list")

@@ -3,28 +3,16 @@
 import os
 import platform
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from moorage import __version__
-from moorage.cli import (
-    applying,
-    database,
-    explaining,
-    following,
-    leases,
-    pools,
-    running,
-    serving,
-    settings,
-    simulating,
-    tokens,
-    top,
-)
 from moorage.cli.environment import misspelt
 from moorage.cli.options import json_option
 from moorage.cli.output import USAGE, Failure, error_json, show_json
+from moorage.client.run.options import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
 
@@ -32,8 +20,53 @@ JSON_ASKED = "moorage.json_asked"
 """In a context's `meta`: the command line, before any `--`, asks for JSON."""
 
 
+HOMES = {
+    "apply": ("applying", "apply"),
+    "audit": ("following", "audit"),
+    "config": ("settings", "group"),
+    "db": ("database", "group"),
+    "explain": ("explaining", "explain"),
+    "lease": ("leases", "group"),
+    "pool": ("pools", "group"),
+    "serve": ("serving", "serve"),
+    "simulate": ("simulating", "simulate"),
+    "token": ("tokens", "group"),
+    "top": ("top", "top"),
+    "watch": ("following", "watch"),
+}
+"""The module of each command that is not in the table of `client/run/options.py`, and its name."""
+
+
+def _imported(name: str) -> click.Command:
+    """Import the module of a command; return the command."""
+    if name not in HOMES:
+        from moorage.cli.running import command
+
+        return command(name)
+    module, attribute = HOMES[name]
+    found: click.Command = getattr(import_module(f"moorage.cli.{module}"), attribute)
+    return found
+
+
 class _Cli(click.Group):
-    """All commands; one with `--json` that fails says why in JSON, too."""
+    """All commands; one with `--json` that fails says why in JSON, too.
+
+    A command is imported when it is asked for: importing all of them takes longer than most run.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See click."""
+        others = [name for name in COMMANDS if " " not in name]
+        return sorted({*self.commands, *HOMES, *others})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See click."""
+        names = self.list_commands(ctx)
+        # For a name that is none click suggests one of all commands, so they must be here.
+        for name in [cmd_name] if cmd_name in names else names:
+            if name not in self.commands:
+                self.add_command(_imported(name), name)
+        return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click."""
@@ -82,21 +115,6 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(cli, {}, "moorage", COMPLETE_VARIABLE).source())
-
-
-cli.add_command(serving.serve)
-cli.add_command(tokens.group)
-cli.add_command(database.group)
-cli.add_command(settings.group)
-cli.add_command(explaining.explain)
-cli.add_command(following.watch)
-cli.add_command(following.audit)
-cli.add_command(pools.group)
-cli.add_command(leases.group)
-cli.add_command(top.top)
-cli.add_command(applying.apply)
-cli.add_command(simulating.simulate)
-running.attach(cli, leases.group)
 
 
 def main() -> None:

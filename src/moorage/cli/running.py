@@ -60,10 +60,11 @@ def command(name: str) -> click.Command:
     )
 
 
-def attach(cli: click.Group, leases: click.Group) -> None:
-    """Give the commands of the table to the group of all commands and to `moorage lease`."""
+def attach(leases: click.Group) -> None:
+    """Give `moorage lease` the commands of the table that are below it."""
     for name in COMMANDS:
-        (leases if name.startswith("lease ") else cli).add_command(command(name))
+        if name.startswith("lease "):
+            leases.add_command(command(name))
 
 
 @contextmanager
