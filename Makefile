@@ -10,8 +10,10 @@ OSC_PLACEMENT_VENV := .venv-osc-placement
 NOVA_VENV := .venv-nova
 GENERATORS_VENV := .venv-generators
 SOURCES := src tests bench
-# Two workers by default: the numbers of processes that the tests start fit two cores.
-WORKERS ?= 2
+# Three workers of `make test` fit two cores: they wait a lot, for a server to start or a TTL to end.
+# Those of a soak and of a comparison have a core each.
+WORKERS ?= 3
+BUSY_WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
@@ -98,7 +100,7 @@ environments: ## Build all environments of the tests, several at a time
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to the original and to Moorage (ARGS="--help")
-	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(WORKERS) $(ARGS)
+	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
 
 client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 
@@ -108,7 +110,7 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--qui
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(WORKERS) \
+	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) \
 		tests/simulation $$(grep -l SOAK tests/e2e/test_*.py tests/compare/test_*.py) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
