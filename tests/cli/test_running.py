@@ -177,7 +177,7 @@ def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
             assert line.startswith(f"{source} is no token: ")
             assert "moorage_secret" not in line
     (tmp_path / "moorage.sqlite.token").write_text("moorage_secret moorage_secret\n")
-    line = said("pool", "list")
+    line = refusal(2, "pool", "list", directory=tmp_path)
     assert "moorage.sqlite.token is no token: " in line
     assert "moorage_secret" not in line
 
