@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moorage.client.run.terms import elapsed
+from moorage.service.clock import SystemClock
 from tests.client import single
 from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
 from tests.e2e.relay import Relay
@@ -43,6 +44,47 @@ def test_lost_answers_cost_nothing(port: Harbour) -> None:
         asked = [first for first in relay.heard if first.startswith("POST /v1/leases ")]
     assert len(asked) == 4
     assert [(found.id, found.cause) for found in port.ended(pool)] == [(lease, "released")]
+
+
+LEFT_MIN = 8.0
+"""Seconds of a TTL of ten that a lease must last yet when its holder begins to work."""
+
+
+def remaining(port: Harbour, pool: str) -> float:
+    """Return for how many seconds the only lease of a pool lasts yet."""
+    (lease,) = port.leases(pool)
+    assert lease.expires_at is not None
+    return lease.expires_at.timestamp() - SystemClock().now() / 1_000_000
+
+
+def test_a_lease_lasts_for_as_long_as_its_holder_thinks(port: Harbour) -> None:
+    """Four answers are lost, so that the lease is some seconds old when its holder hears of it."""
+    pool = port.pool(ttl=10.0)
+    with Relay(port.server.url) as relay:
+        relay.lose = 4
+        with port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one:
+            assert line(one) == "up\n"
+            assert remaining(port, pool) > LEFT_MIN
+            tell(one)
+            assert one.wait(SECONDS) == 0
+
+
+def test_a_lease_that_was_waited_for_lasts_as_long(port: Harbour) -> None:
+    """Also if the answers are lost that told of its grant."""
+    pool = port.pool(ttl=10.0)
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *WAITING) as holder,
+    ):
+        line(holder)
+        with port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one:
+            port.waiting(pool)
+            relay.lose = 4
+            tell(holder)
+            assert line(one) == "up\n"
+            assert remaining(port, pool) > LEFT_MIN
+            tell(one)
+            assert one.wait(SECONDS) == 0
 
 
 def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:

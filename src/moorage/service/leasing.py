@@ -63,8 +63,8 @@ class LeaseAsk(LeaseCase):
         self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
         ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
-        if not changes.leases:  # it was asked for before: to ask again is to be heard of
-            changes, _ = leases.poll(facts, when.moment, self.lease, self.until)
+        if not changes.leases:  # it was asked for before
+            changes, _ = leases.repeat(facts, when.moment, self.lease, self.until)
         self.rows = []
         if self.by is not None and changes.leases:
             self.rows = [_forced_row(when, self.by, self.lease, ask)]

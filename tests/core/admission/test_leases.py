@@ -7,6 +7,7 @@ import pytest
 from moorage.core.admission import leases
 from moorage.core.admission.asking import NEVER, Proof
 from moorage.core.admission.model import SECOND, Need, Pacing
+from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import START, Refused, World, wish
@@ -211,6 +212,23 @@ def test_renewals_are_no_changes_to_be_told(world: World) -> None:
     assert (lease.ttl, lease.heard_until) == (300 * SECOND, START + 320 * SECOND)
     with Refused(Code.INVALID):
         world.renew("a", ttl=3_601 * SECOND)
+
+
+def test_to_send_a_wish_again_renews(world: World) -> None:
+    """A client counts from the answer that it gets. A ticket is polled; what has ended stays so."""
+    world.ask("a", {"p": 2})
+    world.ask("b", heard_until=world.moment.alive + 30 * SECOND)
+    world.wait(20)
+
+    def again(key: str, until: int) -> dict[LeaseId, Instant]:
+        changes, _ = leases.repeat(world.facts, world.moment, LeaseId(key), Instant(until))
+        assert not changes.told
+        return changes.heard
+
+    assert again("a", 0) == {"a": START + 80 * SECOND}
+    assert again("b", START + 40 * SECOND) == {"b": START + 40 * SECOND}
+    world.release("a")
+    assert again("a", START + 90 * SECOND) == {}
 
 
 def test_a_poll_never_shortens_a_wait(world: World) -> None:

@@ -104,8 +104,8 @@ BUGS = (
         "I6",
         "a renewal is accepted and forgotten",
         f"{CORE}/leases.py",
-        "Instant(max(found.heard_until, moment.alive + span))",
-        "found.heard_until",
+        "Instant(max(lease.heard_until, moment.alive + span))",
+        "lease.heard_until",
     ),
     Bug(
         "I7",

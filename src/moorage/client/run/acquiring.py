@@ -22,7 +22,7 @@ TROUBLE_STATUS = 500
 """From here on the server itself is in trouble, and another try may help."""
 
 CONFIRM_PART = 10
-"""An answer that took longer than this part of the TTL says too little of when it began."""
+"""A lease that may have been granted longer ago than this part of its TTL is renewed first."""
 
 
 class NotGrantedError(Exception):
@@ -74,6 +74,8 @@ class Acquiring:
         self._first = first
         self._stopped = threading.Event()
         self._sent = self._told = self.began
+        self._ungranted = self.began
+        """When it was surely not granted yet: before it was asked for, or while it waited."""
 
     def stop(self) -> None:
         """Give up at the next opportunity."""
@@ -97,6 +99,7 @@ class Acquiring:
         """Return the lease when it is granted. Raises NotGrantedError, OSError (of the key)."""
         if self._patience.jitter:
             self._stopped.wait(random.uniform(0, self._patience.jitter))
+        self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
         if lease.state == "ended":  # that of a former attempt by the same key
             lease = self._again(lease)
@@ -129,6 +132,7 @@ class Acquiring:
                 f"the lease of this key has ended ({ended.end}): a new attempt needs a new key",
             )
         self.lease = None
+        self._ungranted = elapsed()
         return self._attempt(self._ask)
 
     def _ask(self) -> Lease:
@@ -142,20 +146,25 @@ class Acquiring:
         return min(left, self._patience.poll)
 
     def _confirmed(self, lease: Lease) -> Grant | None:
-        """Return the grant with a term that is surely right; None: it is not ours any more."""
-        received = elapsed()
+        """Return the grant with a term that is surely right; None: it is not ours any more.
+
+        The answer that told of the grant first may have been lost, or read late. If the lease was
+        granted to another process with our key, asking again has renewed it.
+        """
+        received, since = elapsed(), self._ungranted
         hold_by = None if lease.hold is None else received + lease.hold
         ttl = lease.ttl
         if ttl is None:
             return Grant(lease, None)
-        if received - self._sent > ttl / CONFIRM_PART:
+        if received - since > ttl / CONFIRM_PART:
             try:
                 lease = self._attempt(
                     lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)
                 )
             except _EndedError:
                 return None
-        return Grant(lease, Term(ttl, self._sent, hold_by))
+            since = self._sent
+        return Grant(lease, Term(ttl, since, hold_by))
 
     def _attempt(self, call: Callable[[], Lease]) -> Lease:
         """Call until there is an answer. Raises NotGrantedError, _EndedError."""
@@ -168,6 +177,8 @@ class Acquiring:
                 self.lease = call()
                 self._told = elapsed()
                 self.trouble = None
+                if self.lease.state == "waiting":
+                    self._ungranted = self._sent
                 return self.lease
             except StrangeAnswerError as strange:
                 raise NotGrantedError("refused", str(strange)) from None

@@ -42,6 +42,7 @@ __all__ = [
     "poll",
     "release",
     "renew",
+    "repeat",
     "retry",
 ]
 
@@ -68,6 +69,18 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
     if found.state == "waiting" and found.heard_until is not None and until > found.heard_until:
         changes.heard[lease] = until
     return changes, lease
+
+
+def repeat(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
+    """Note that a client sends its wish again: its ticket is polled, its lease renewed.
+
+    The first answer may have been lost, and the client counts its TTL from the one that it gets.
+    Raises LEASE_NOT_FOUND.
+    """
+    found = _found(facts, lease)
+    if found.state == "granted":
+        return _renewed(moment, found), lease
+    return poll(facts, moment, lease, until)
 
 
 def leave(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
@@ -99,10 +112,7 @@ def renew(
             until = Instant(moment.alive + ttl)
         changes.leases[lease] = structs.replace(found, ttl=ttl, heard_until=until)
         return changes, lease
-    span = found.ttl if found.state == "granted" else found.patience
-    if span is not None and found.heard_until is not None:
-        changes.heard[lease] = Instant(max(found.heard_until, moment.alive + span))
-    return changes, lease
+    return _renewed(moment, found), lease
 
 
 def release(
@@ -318,6 +328,15 @@ def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
         if quota is not None and facts.held.get((pool.name, old.owner), 0) > quota:
             return False
     return True
+
+
+def _renewed(moment: Moment, lease: Lease) -> Changes:
+    """Let a lease last for its TTL from now on, or a ticket for its patience."""
+    changes = Changes()
+    span = lease.ttl if lease.state == "granted" else lease.patience
+    if span is not None and lease.heard_until is not None:
+        changes.heard[lease.id] = Instant(max(lease.heard_until, moment.alive + span))
+    return changes
 
 
 def _found(facts: Facts, lease: LeaseId) -> Lease:
