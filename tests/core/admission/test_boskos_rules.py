@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from moorage.core.admission.boskos import Wish
 from moorage.core.admission.model import SECOND, Lease, Need, Pacing
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -91,3 +92,25 @@ def test_who_may_have_nothing_keeps_nobody_waiting(there: Ranch) -> None:
     waiting(there, 1, "greedy")
     waiting(there, 9, "huge")
     assert [there.acquire(), there.acquire(), there.acquire()] == ["a", "b", None]
+
+
+AWKWARD = ("", "a", "b", "/", "a/b", "b/a", "a/b/a", "%", "%2F", "a%2Fb")
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_requests_of_two_types_are_never_one(strict: bool) -> None:
+    """Whatever the names of types, states and requests contain: each stands in its own line."""
+    kinds = [kind for kind in AWKWARD if kind]
+    there = Ranch(ranch(*(slot(f"of {kind}", kind) for kind in kinds)), strict=strict)
+    for kind in kinds:
+        assert there.acquire(pool=kind) == f"of {kind}"
+    asked = [(kind, state, one) for kind in kinds for state in AWKWARD for one in AWKWARD if one]
+    keys = {
+        Wish(kind, state, "leased", "me", one, LeaseId(""), "").key for kind, state, one in asked
+    }
+    assert len(keys) == len(asked)
+    for kind, state, request_id in asked:
+        assert there.acquire(request_id, pool=kind, state=state) is None
+    there.check()
+    for kind in kinds:
+        assert there.facts.pools[kind].waiting == len(asked) / len(kinds)

@@ -7,7 +7,7 @@ from moorage.core.admission import holding
 from moorage.core.admission.admit import admit
 from moorage.core.admission.boskos import Wish, acquire_safe
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease, Moment, Need
+from moorage.core.admission.model import SECOND, Lease, Moment, Need
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -119,6 +119,27 @@ def test_reset() -> None:
     assert facts.leases[LeaseId("lease-of-a")].cause == "revoked"
     changes, names = holding.reset(facts, MOMENT, NOW, "none", "s", 0, "d")
     assert (bool(changes), names) == (False, {})
+
+
+def test_reset_leaves_leases_that_are_renewed() -> None:
+    """The holder of a native lease is heard by its renewals; nobody renews one of the proxy's."""
+    facts = ranch(slot("boskos", "t", "s", "o"), slot("native", "t", "s", "p"))
+    facts.slots["t"]["proxied"] = slot("proxied", "t", "s", "q")
+    ttl = 60 * SECOND
+    native = structs.replace(
+        lease_on(facts.slots["t"]["native"]), owner="p", ttl=ttl, heard_until=Instant(NOW + ttl)
+    )
+    proxied = structs.replace(lease_on(facts.slots["t"]["proxied"]), owner="q")
+    facts.leases |= {native.id: native, proxied.id: proxied}
+
+    def stale(silence: int) -> set[str]:
+        moment = Moment(Instant(NOW + silence), Instant(NOW + silence))
+        wall = Instant(NOW + silence)
+        expire = 30 * SECOND * 1_000
+        return set(holding.reset(facts, moment, wall, "t", "s", expire, "d")[1])
+
+    assert stale(0) == stale(30 * SECOND - 1) == {"boskos"}
+    assert stale(30 * SECOND) == {"boskos", "native"}
 
 
 def test_reset_counts_whole_seconds() -> None:

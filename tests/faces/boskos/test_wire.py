@@ -64,6 +64,27 @@ def test_other_paths(there: Ground, path: str, method: str) -> None:
     assert there.call(method, path) == empty()
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["Origin: http://a", "Origin: null", "Sec-Fetch-Site: Cross-Site", "Sec-Fetch-Site: same-site"],
+)
+@pytest.mark.parametrize("path", ["/acquire", "/reset", "/release", "/lease/release", "/x"])
+def test_web_pages_are_refused(there: Ground, path: str, header: str) -> None:
+    """A page that somebody reads cannot act through their browser; programs are not affected."""
+    answer = there.call("POST", f"{path}?name=x&dest=free&owner=o", b"", header)
+    assert answer == refused(403, "Requests of web pages are refused here.")
+
+
+def test_a_page_takes_nothing_away(there: Ground) -> None:
+    """What a page sends changes nothing, a program's request does."""
+    kind, _ = there.own()
+    name = there.acquire(kind)
+    target = f"/release?name={name}&dest=free&owner=me"
+    assert there.call("POST", target, b"", "Origin: https://example.org").status == 403
+    assert there.post("/update", name=str(name), owner="me", state="busy").status == 200
+    assert there.call("POST", target, b"", "Sec-Fetch-Site: none", "User-Agent: x").status == 200
+
+
 def test_untidy_paths(there: Ground) -> None:
     """Paths are tidied up by a redirect, which is written out for GET."""
     moved = {"location": "/acquire?type=a&state=b", "content-length": "0"}

@@ -67,7 +67,9 @@ class Wish(Struct, frozen=True):
     @property
     def key(self) -> str:
         """Which request it is: Boskos keeps a queue for each type and state."""
-        key = f"{self.pool}/{self.state}/{self.request_id}"
+        # All three come from the client, and may contain a slash.
+        parts = (self.pool, self.state, self.request_id)
+        key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
         if len(key) <= KEY_LENGTH_MAX - 40:
             return key
         return blake2b(key.encode(), digest_size=32).hexdigest()

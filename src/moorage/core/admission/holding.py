@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, SECOND, Cause, Lease, Moment, Need, Slot
-from moorage.core.admission.slots import freed
+from moorage.core.admission.slots import BOSKOS, freed
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -64,19 +64,33 @@ def reset(
 ) -> tuple[Changes, dict[str, str]]:
     """Take every slot of a type and state whose holder was not heard of for `expire` nanoseconds.
 
-    The answer are their names, with those who held them. Times count in whole seconds, as they are
-    shown.
+    The answer are their names, with those who held them. A lease that nobody need renew, and that
+    was not taken through Boskos, is never too old.
     """
-    stale = [
-        slot
-        for slot in facts.slots.get(pool, {}).values()
-        if slot.owner
-        and slot.state == state
-        and wall * 1_000 - slot.updated_at // SECOND * SECOND * 1_000 >= expire
-    ]
+    stale = []
+    for slot in facts.slots.get(pool, {}).values():
+        if slot.owner and slot.state == state:
+            silence = _silence(facts, moment, wall, slot)
+            if silence is not None and silence * 1_000 >= expire:
+                stale.append(slot)
     draft = Draft(facts, moment, wall)
     let_go(draft, stale, dest, "revoked", "reset: not heard of for too long")
     return draft.changes, {slot.name: slot.owner for slot in stale}
+
+
+def _silence(facts: Facts, moment: Moment, wall: Instant, slot: Slot) -> int | None:
+    """Return for how many microseconds the holder of a slot was not heard of.
+
+    None: it need not be heard. Boskos' clients are heard by what they do with the slot, in whole
+    seconds, as Boskos shows them; the holder of another lease is also heard by its renewals.
+    """
+    touched = wall - slot.updated_at // SECOND * SECOND
+    lease = None if slot.lease is None else facts.leases[slot.lease]
+    if lease is None or lease.owner.startswith(BOSKOS):
+        return touched
+    if lease.ttl is None or lease.heard_until is None:
+        return None
+    return min(touched, moment.alive - (lease.heard_until - lease.ttl))
 
 
 class Counts(Struct, frozen=True):

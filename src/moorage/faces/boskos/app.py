@@ -4,6 +4,7 @@ import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
 from moorage.faces.golang.answers import Answer, answer_send, refusal
+from moorage.faces.golang.pages import page_refused
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.routing import redirect
 from moorage.faces.web import (
@@ -43,9 +44,9 @@ class BoskosFace:
         method, path = scope["method"], scope["path"]
         if path == "*":
             return Answer(400, more=((b"connection", b"close"),))
-        moved = redirect(method, path, scope["query_string"])
-        if moved is not None:
-            return moved
+        refused_or_moved = page_refused(scope) or redirect(method, path, scope["query_string"])
+        if refused_or_moved is not None:
+            return refused_or_moved
         handler = HANDLERS.get(path)
         if handler is None:
             return Answer(200)

@@ -1,0 +1,18 @@
+"""Refuse requests of web pages: nobody needs a token here, so any page could act for its reader.
+
+Clients of Boskos and of the lease proxy are programs, which send none of these headers.
+Source: Fetch standard, "Origin" and "Sec-Fetch-Site".
+"""
+
+from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.web import Scope
+
+_FOREIGN = frozenset({b"cross-site", b"same-site"})
+
+
+def page_refused(scope: Scope) -> Answer | None:
+    """Return the answer to a request that a web page sent; None: no page has."""
+    for name, value in scope["headers"]:
+        if name == b"origin" or (name == b"sec-fetch-site" and value.lower() in _FOREIGN):
+            return refusal(403, "Requests of web pages are refused here.")
+    return None
