@@ -6,6 +6,7 @@ query can be served by someone; `open` then combines the parts at one of them.
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,9 @@ from moorage.core.ledger.search.sharing import Guests
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.summaries import Counts
 from moorage.core.ledger.search.walk import Merged
+
+SMALL_TREE = 64
+"""Members of a tree up to which it is laid out without a rest."""
 
 SIEVE_STEPS = 20
 """Steps that it takes to compare one block with one part of a query."""
@@ -238,6 +242,21 @@ class Search:
 
     def picks(self, block: Block, anchor: int) -> Iterator[Pick | None]:
         """As `open`, in little memory, and not where there is a `single` one."""
+        rows = block.trees.members(anchor)
+        if self._shares or self._combiner.relates or len(rows) > SMALL_TREE:
+            return self._combined(block, anchor)
+        self.budget.steps += len(rows) * len(self.terms)
+        members = [(row, block.record(row)) for row in rows]
+        options = [
+            [record for row, record in members if mask[row]] if mask else []
+            for mask in self._homes_in(block)
+        ]
+        if self._combiner.is_free(options):
+            return product(*[[record.provider.uuid for record in each] for each in options])
+        return self._combiner.combine(options, {}, self.budget)
+
+    def _combined(self, block: Block, anchor: int) -> Iterator[Pick | None]:
+        """As `picks`, of trees that are large, or that others may serve."""
         budget = self.budget
         homes = self._homes_in(block)
         # All that the fleet is asked for is asked before the first rest.

@@ -50,6 +50,15 @@ class Combiner:
             special=bool(self._needs or query.same_subtree or not query.nested),
         )
         self._exclusive = bool(self._conditions.isolate or self._conditions.contended)
+        self.relates = bool(self._subtrees or self._conditions.one_per_tree)
+        """It matters where in their trees the providers are."""
+        self._unsuffixed = [n for n, term in enumerate(terms) if not term.is_suffixed]
+        self._competing = [
+            [n for n, term in enumerate(terms) if name in term.resources]
+            for name in self._conditions.contended
+        ]
+        if self._conditions.isolate:
+            self._competing.append([n for n, term in enumerate(terms) if term.is_suffixed])
         self._lines = [
             tuple(n for n, names in enumerate(query.same_subtree) if term.suffix in names)
             for term in terms
@@ -70,6 +79,20 @@ class Combiner:
                 found[above.provider.uuid] = parent
                 above = None if parent is None else self._record_of(parent)
         return found
+
+    def is_free(self, options: list[list[ProviderRecord]]) -> bool:
+        """May each provider serve its terms, whoever serves the others? Then all combinations hold.
+
+        False if that is not obvious, and wherever `relates`.
+        """
+        for numbers in self._competing:
+            there = [record.provider.uuid for number in numbers for record in options[number]]
+            if len(set(there)) < len(there):
+                return False
+        return all(
+            any(all(_has(record, names) for record in options[n]) for n in self._unsuffixed)
+            for names in self._needs
+        )
 
     def combine(
         self, options: list[list[ProviderRecord]], parents: Parents, budget: Budget
@@ -105,7 +128,7 @@ class Combiner:
         """Return which of the unsuffixed group's required sets of traits a provider meets."""
         gives = 0
         for number, names in enumerate(self._needs):
-            if not names.isdisjoint(record.tags.traits):
+            if _has(record, names):
                 gives |= 1 << number
         return gives
 
@@ -175,6 +198,11 @@ class Combiner:
             if name in term.resources and not sums.fit(seat, name, amounts[0] + amounts[1]):
                 claims |= seat.bit << (number * seats)
         return claims
+
+
+def _has(record: ProviderRecord, names: frozenset[str]) -> bool:
+    """Does a provider have one of these traits?"""
+    return not names.isdisjoint(record.tags.traits)
 
 
 def _relate(seats: dict[ProviderId, Seat], parents: Parents) -> None:

@@ -16,7 +16,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import Pick, Start
 from moorage.core.ledger.search.anchors import Search
-from moorage.core.ledger.search.block import Block
+from moorage.core.ledger.search.block import Block, Members
 from moorage.core.ledger.search.fleet import Fleet
 
 OPENING_STEPS_MAX = 200_000
@@ -50,6 +50,13 @@ class _Closed(NamedTuple):
     """Of its tree, the root first."""
     place: Start
     wrapped: bool
+
+
+class _Visited(NamedTuple):
+    """Anchors of one block that were visited, and the block as it was then."""
+
+    members: Members
+    anchors: list[memoryview]
 
 
 class Rounds:
@@ -87,9 +94,11 @@ class Rounds:
         self._applied = fleet.applied
         self._changed = False
         self._visited: set[ProviderId] = set()
-        """The members of all trees that were visited before the last interruption."""
+        """The members of all trees that were visited before the last change."""
         self._recent: list[tuple[Block, memoryview]] = []
-        """The anchors that were visited since."""
+        """The anchors that were visited since the last rest."""
+        self._rested: list[_Visited] = []
+        """Those that were visited before, since the last change."""
 
     def run(self, start: Start) -> Iterator[None]:
         """Search; whoever drives this may do other things, or stop, wherever it yields."""
@@ -305,12 +314,18 @@ class Rounds:
         if not self._budget.is_rest_due:
             return False
         for block, rows in self._recent:
-            for row in rows:
-                self._visited.update(members_at(block, row))
+            # Who was visited is worked out only if the fleet changes, which it seldom does.
+            if not self._rested or not self._rested[-1].members.is_of(block):
+                self._rested.append(_Visited(Members(block), []))
+            self._rested[-1].anchors.append(rows)
         self._recent.clear()
         yield
         changed = self._fleet.applied != self._applied
         if changed:
+            while self._rested:
+                visited = self._rested.pop()
+                self._visited.update(visited.members.of(visited.anchors))
+                yield
             self._applied = self._fleet.applied
             self._changed = True
             self._search.again()
