@@ -51,7 +51,7 @@ run: $(VENV)/run.stamp ## Start Moorage on http://127.0.0.1:8778 with its ledger
 run-postgres: $(VENV)/dev.stamp ## The same with its ledger in a PostgreSQL of its own, in ./moorage-postgres
 	@exec $(CLUSTER) moorage-postgres $(BIN)/moorage serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run every test, then the original's own suite (about eight minutes)
+test: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(CONFORMANCE_VENV)/stamp ## Run every test, then the original's own suite (about a quarter of an hour)
 	@failed=0; \
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory conformance || failed=1; \
@@ -104,7 +104,7 @@ compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random req
 
 client: $(CLIENT_VENV)/stamp ## Build the environment of the stock openstack client that the README's tour uses
 
-bench: $(VENV)/dev.stamp ## Measure beside the original, 20 minutes (ARGS="--quick": 3; ARGS="--help": more)
+bench: $(VENV)/dev.stamp ## Measure beside the original, half an hour (ARGS="--quick": 3; ARGS="--help": more)
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
 		echo "bench: goes on without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
