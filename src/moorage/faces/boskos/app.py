@@ -4,7 +4,7 @@ import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
 from moorage.faces.golang.answers import Answer, answer_send, refusal
-from moorage.faces.golang.pages import page_refused
+from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.routing import redirect
 from moorage.faces.web import (
@@ -44,7 +44,7 @@ class BoskosFace:
         method, path = scope["method"], scope["path"]
         if path == "*":
             return Answer(400, more=((b"connection", b"close"),))
-        refused_or_moved = page_refused(scope) or redirect(method, path, scope["query_string"])
+        refused_or_moved = browser_refused(scope) or redirect(method, path, scope["query_string"])
         if refused_or_moved is not None:
             return refused_or_moved
         handler = HANDLERS.get(path)

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from moorage.core.errors import Code, Error
 from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
+from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.decoding import names_read
-from moorage.faces.golang.pages import page_refused
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.routing import redirect
 from moorage.faces.golang.scanning import GoJsonError
@@ -75,7 +75,7 @@ class LeaseProxyFace:
             await answer_send(answer, scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        refused_or_moved = page_refused(scope) or redirect(
+        refused_or_moved = browser_refused(scope) or redirect(
             scope["method"], scope["path"], scope["query_string"]
         )
         if refused_or_moved is not None:

@@ -10,7 +10,7 @@ from moorage.faces.web import Scope
 _FOREIGN = frozenset({b"cross-site", b"same-site"})
 
 
-def page_refused(scope: Scope) -> Answer | None:
+def browser_refused(scope: Scope) -> Answer | None:
     """Return the answer to a request that a web page sent; None: no page has."""
     for name, value in scope["headers"]:
         if name == b"origin" or (name == b"sec-fetch-site" and value.lower() in _FOREIGN):
