@@ -2,5 +2,6 @@
 
 `query.py` reads query strings, `scanning.py` and `decoding.py` JSON with Go's own words of
 refusal, `texts.py` writes JSON, times and quoted strings, `answers.py` whole answers, `routing.py`
-redirects; `browsers.py` refuses what a web page sends. May import the core and what all faces share; not the service.
+redirects; `browsers.py` refuses what a web page sends. May import the core and what all faces
+share; not the service.
 """
