@@ -1,6 +1,6 @@
 """Some thousand providers of whole trees: their records, and the same in columns to search in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -24,28 +24,6 @@ FEW_ALIKE = 8
 
 _ROWS = list(range(BLOCK_ROWS))
 """The numbers of rows, so that blocks share them."""
-
-
-class Members:
-    """Who was a member of which tree of a block at some time."""
-
-    def __init__(self, block: "Block") -> None:
-        """Remember how it is now: that takes 16 bytes for each row."""
-        self._block = block
-        self._records = block.records.copy()
-        self._root = block.trees.root.copy()
-
-    def is_of(self, block: "Block") -> bool:
-        """Is it this block that is remembered?"""
-        return self._block is block
-
-    def of(self, anchors: Iterable[memoryview]) -> list[ProviderId]:
-        """Return the UUIDs of all members of some trees, given the rows of their roots."""
-        chosen = np.zeros(len(self._root), dtype=np.bool_)
-        for rows in anchors:
-            chosen[np.asarray(rows)] = True
-        found = chosen[self._root].nonzero()[0].tolist()
-        return [record.provider.uuid for row in found if (record := self._records[row]) is not None]
 
 
 Entry = tuple[int, int, ProviderRecord]

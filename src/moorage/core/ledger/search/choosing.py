@@ -24,7 +24,7 @@ TREE_CANDIDATES_MAX = 4
 """Candidates of one tree among those that a claim may choose from."""
 
 BLOCKS_WANTED, BLOCK_CANDIDATES = 8, 8
-"""Blocks that random candidates come from: enough that each gives eight, but at most eight."""
+"""Blocks that random candidates come from: one for every eight wanted, but at most eight."""
 
 WHOLE_MAX = 16
 """Blocks of a fleet up to which one query may open all of them."""

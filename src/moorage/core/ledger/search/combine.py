@@ -83,7 +83,7 @@ class Combiner:
     def is_free(self, options: list[list[ProviderRecord]]) -> bool:
         """May each provider serve its terms, whoever serves the others? Then all combinations hold.
 
-        False if that is not obvious, and wherever `relates`.
+        False also where that is not obvious. The places in the tree must not matter, see `relates`.
         """
         for numbers in self._competing:
             there = [record.provider.uuid for number in numbers for record in options[number]]
@@ -116,7 +116,7 @@ class Combiner:
             budget.tire(len(records))
             if budget.is_rest_due:
                 yield None
-        if self._subtrees or self._conditions.one_per_tree:
+        if self.relates:
             _relate(seats, parents)
             budget.steps += len(seats)
         sums = Sums()

@@ -34,15 +34,15 @@ def providers_in_order(fleet: Fleet, query: ProviderQuery) -> Steps[list[Provide
     between, and once, also if it moves to another tree and with it to another block.
     """
     named = _named(fleet, query)
-    applied, there = fleet.applied, list(fleet.places) if named is None else named
+    applied = fleet.applied
     met: set[ProviderId] = set()
     parts = []
-    for found in _found(fleet, query) if named is None else _found_in(fleet, query, there, met):
+    for found in _found(fleet, query) if named is None else _found_in(fleet, query, named):
         parts.append(_new_in_order(found, met))
         yield
     if named is None and fleet.applied != applied:
         # Some may have moved to where it was looked before.
-        for found in _found_in(fleet, query, there, met):
+        for found in _found_in(fleet, query, list(fleet.places)):
             parts.append(_new_in_order(found, met))
             yield
     ordered: list[ProviderRecord] = []
@@ -73,17 +73,14 @@ def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]
 
 
 def _found_in(
-    fleet: Fleet, query: ProviderQuery, named: list[ProviderId], met: set[ProviderId]
+    fleet: Fleet, query: ProviderQuery, named: list[ProviderId]
 ) -> Iterator[list[ProviderRecord]]:
-    """Yield those of some providers that meet the query, at most as many as a block has rows.
-
-    Those that were met before are left out.
-    """
+    """Yield those of some providers that meet the query, at most as many as a block has rows."""
     for first in range(0, len(named), BLOCK_ROWS):
         meeting: dict[Block, Mask] = {}
         found = []
         for uuid in named[first : first + BLOCK_ROWS]:
-            if uuid in met or uuid not in fleet.places:
+            if uuid not in fleet.places:
                 continue
             block, row = fleet.places[uuid]
             if block not in meeting:

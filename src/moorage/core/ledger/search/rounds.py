@@ -16,7 +16,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import Pick, Start
 from moorage.core.ledger.search.anchors import Search
-from moorage.core.ledger.search.block import Block, Members
+from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.fleet import Fleet
 
 OPENING_STEPS_MAX = 200_000
@@ -52,11 +52,22 @@ class _Closed(NamedTuple):
     wrapped: bool
 
 
-class _Visited(NamedTuple):
-    """Anchors of one block that were visited, and the block as it was then."""
+class _Visited:
+    """Anchors of one block that were visited, and the block as it was: 16 bytes for each row."""
 
-    members: Members
-    anchors: list[memoryview]
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self._records = block.records.copy()
+        self._root = block.trees.root.copy()
+        self.anchors: list[memoryview] = []
+
+    def members(self) -> list[ProviderId]:
+        """Return all members of the trees of the anchors, as they were then."""
+        chosen = np.zeros(len(self._root), dtype=np.bool_)
+        for rows in self.anchors:
+            chosen[np.asarray(rows)] = True
+        found = chosen[self._root].nonzero()[0].tolist()
+        return [record.provider.uuid for row in found if (record := self._records[row]) is not None]
 
 
 class Rounds:
@@ -315,16 +326,15 @@ class Rounds:
             return False
         for block, rows in self._recent:
             # Who was visited is worked out only if the fleet changes, which it seldom does.
-            if not self._rested or not self._rested[-1].members.is_of(block):
-                self._rested.append(_Visited(Members(block), []))
+            if not self._rested or self._rested[-1].block is not block:
+                self._rested.append(_Visited(block))
             self._rested[-1].anchors.append(rows)
         self._recent.clear()
         yield
         changed = self._fleet.applied != self._applied
         if changed:
             while self._rested:
-                visited = self._rested.pop()
-                self._visited.update(visited.members.of(visited.anchors))
+                self._visited.update(self._rested.pop().members())
                 yield
             self._applied = self._fleet.applied
             self._changed = True
