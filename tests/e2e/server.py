@@ -99,6 +99,12 @@ class Server:
             ):
                 raise TimeoutError(f"{words!r} is not among {self.said}")
 
+    def resident(self) -> int:
+        """Return the bytes of memory that the process has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """End the process and everything it started; return its exit code.
 

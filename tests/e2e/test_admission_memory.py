@@ -2,27 +2,19 @@
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
 
 from tests import cluster
 from tests.e2e.leasing import NOAUTH, POOL, pool_made
 from tests.e2e.peer import Peer
-from tests.e2e.server import Server, serve
+from tests.e2e.server import serve
 
 CLIENTS = 32
 WARM = 6_000
 LEASES = 30_000
 GROWTH_MAX = 4 << 20
 """Bytes: 170 for each lease; to remember its id alone in a set takes that."""
-
-
-def resident(server: Server) -> int:
-    """Return the bytes of memory that a server has."""
-    status = Path(f"/proc/{server.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
 
 
 async def through(url: str, first: int, last: int) -> None:
@@ -50,9 +42,9 @@ def test_leases_leave_no_memory_behind(capsys: pytest.CaptureFixture[str]) -> No
     with serve(cluster.fresh(), *NOAUTH, "--no-access-log") as server:
         asyncio.run(pool_made(server.url, limit=CLIENTS // 2))
         asyncio.run(through(server.url, 0, WARM))
-        before = resident(server)
+        before = server.resident()
         asyncio.run(through(server.url, WARM, LEASES))
-        after = resident(server)
+        after = server.resident()
     with capsys.disabled():
         sizes = f"{before >> 20} MiB after {WARM}, {after >> 20} MiB after {LEASES}"
         print(f"memory: {sizes} leases")  # noqa: T201 a measurement

@@ -74,10 +74,10 @@ def waiting(server: Server) -> int:
 def test_pipelines_leave_no_memory_behind(server: Server) -> None:
     """What was sent and not answered is forgotten with its connection."""
     flood(server)
-    before = resident(server)
+    before = server.resident()
     for _ in range(ROUNDS):
         flood(server)
-    assert resident(server) - before < GROWTH_MAX
+    assert server.resident() - before < GROWTH_MAX
 
 
 def flood(server: Server) -> None:
@@ -90,10 +90,3 @@ def flood(server: Server) -> None:
     for connection in connections:
         connection.close()
     assert [one.status for one in talk(server.url, request(b"GET", b"/healthz"))] == [200]
-
-
-def resident(server: Server) -> int:
-    """Return the bytes of memory that a server has."""
-    status = Path(f"/proc/{server.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
 from moorage.core.ledger.search.steps import Steps
-from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Message, Receive, Scope, Send
+from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Message, Receive, Scope, Send, gone
 from moorage.service.turns import TURN_SECONDS
 from moorage.service.unsent import Unsent
 
@@ -24,6 +24,9 @@ SENT_BYTES = 1 << 16
 
 READ_RATE_MIN = 1 << 18
 """Bytes a second that a client must read of a longer answer, on average."""
+
+REFERENCE_BYTES = 8
+"""Memory of a reference."""
 
 log = logging.getLogger("moorage.http")
 
@@ -117,7 +120,7 @@ async def long_send(
         send: Of the ASGI application.
         turn: Waits for a turn to write a piece.
     """
-    leaving = asyncio.ensure_future(_gone(receive))
+    leaving = asyncio.ensure_future(gone(receive))
     try:
         patience = SEND_SECONDS_MAX - await _sent(start, send, SEND_SECONDS_MAX)
         while not leaving.done():
@@ -145,8 +148,3 @@ async def _sent(message: Message, send: Send, patience: float) -> float:
     async with asyncio.timeout(patience):
         await send(message)
     return perf_counter() - began
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

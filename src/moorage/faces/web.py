@@ -48,12 +48,17 @@ def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
     To call it notes that the request waits on purpose, see `WAITED`.
     """
 
-    async def gone() -> None:
+    async def waited() -> None:
         scope[WAITED] = True
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await gone(receive)
 
-    return gone
+    return waited
+
+
+async def gone(receive: Receive) -> None:
+    """Wait until a caller goes away; what it sends until then is dropped."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class Caller(Struct, frozen=True):

@@ -4,9 +4,8 @@ import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
 from moorage.faces.golang.answers import Answer, answer_send, refusal
-from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.routing import redirect
+from moorage.faces.golang.routing import without_handler
 from moorage.faces.web import (
     Limits,
     Receive,
@@ -44,9 +43,9 @@ class BoskosFace:
         method, path = scope["method"], scope["path"]
         if path == "*":
             return Answer(400, more=((b"connection", b"close"),))
-        refused_or_moved = browser_refused(scope) or redirect(method, path, scope["query_string"])
-        if refused_or_moved is not None:
-            return refused_or_moved
+        answer = without_handler(scope)
+        if answer is not None:
+            return answer
         handler = HANDLERS.get(path)
         if handler is None:
             return Answer(200)

@@ -5,6 +5,8 @@ from html import escape
 from urllib.parse import quote
 
 from moorage.faces.golang.answers import Answer
+from moorage.faces.golang.browsers import browser_refused
+from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"
 """What stays as it is in a path that Go writes."""
@@ -16,6 +18,11 @@ def tidied(path: str) -> str:
     """Return a path without empty, `.` and `..` segments; a slash at the end stays."""
     clean = posixpath.normpath("/" + path.lstrip("/"))
     return clean + "/" if path.endswith("/") and clean != "/" else clean
+
+
+def without_handler(scope: Scope) -> Answer | None:
+    """Return the answer to a request that no handler sees; None: one must answer it."""
+    return browser_refused(scope) or redirect(scope["method"], scope["path"], scope["query_string"])
 
 
 def redirect(method: str, path: str, query_string: bytes) -> Answer | None:

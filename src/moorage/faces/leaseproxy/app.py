@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from moorage.core.errors import Code, Error
 from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
-from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.decoding import names_read
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.routing import redirect
+from moorage.faces.golang.routing import without_handler
 from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import (
     json_list,
@@ -75,11 +74,9 @@ class LeaseProxyFace:
             await answer_send(answer, scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        refused_or_moved = browser_refused(scope) or redirect(
-            scope["method"], scope["path"], scope["query_string"]
-        )
-        if refused_or_moved is not None:
-            return refused_or_moved
+        answer = without_handler(scope)
+        if answer is not None:
+            return answer
         if scope["path"] not in (ACQUIRE, RELEASE):
             return refusal(404, "404 page not found")
         if scope["method"] != "POST":

@@ -7,7 +7,7 @@ this order is the dialect's and the path is hot.
 
 import logging
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 
 from moorage.core.errors import Error
@@ -27,6 +27,7 @@ from moorage.faces.web import (
     Scope,
     Send,
     body_read,
+    gone,
     headers_of,
     query_parse,
     request_id_new,
@@ -154,10 +155,6 @@ class PlacementFace:
         if route.content:
             body = await self._body(route, exchange, receive)
 
-        async def disconnected() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
         return await route.handler(
             Request(
                 service=self._service,
@@ -167,7 +164,7 @@ class PlacementFace:
                 body=body,
                 prefix=exchange.prefix,
                 limits=self._limits,
-                disconnected=disconnected,
+                disconnected=partial(gone, receive),
             )
         )
 

@@ -18,7 +18,7 @@ from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search.steps import Steps
-from moorage.faces.long_answers import Body
+from moorage.faces.long_answers import REFERENCE_BYTES, Body
 from moorage.faces.placement.allocation_requests import requests_writer
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
 from moorage.faces.placement.queries import candidate_query
@@ -34,9 +34,6 @@ SPARE_FRAGMENTS = 1_000
 SORTED_ITEMS = 512
 """Summaries that are put in order in one go: about a millisecond."""
 
-
-REFERENCE_BYTES = 8
-"""Memory of a reference."""
 
 PICK_BYTES = 64
 """Memory of a candidate as it was found, beside the references to its providers."""

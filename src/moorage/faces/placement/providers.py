@@ -11,6 +11,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider, ProviderRecord
 from moorage.core.ledger.search import providers_in_order
+from moorage.faces.long_answers import REFERENCE_BYTES
 from moorage.faces.placement.problems import DUPLICATE_NAME, Outcome, problem_of
 from moorage.faces.placement.queries import provider_query
 from moorage.faces.placement.request import (
@@ -80,7 +81,8 @@ async def index(request: Request) -> Answer:
 
     pieces = pieces_of(b'{"resource_providers":[', found, write, b"]}")
     # The records are those of the fleet: the list holds references.
-    body = await request.service.turns.driven(request.written(pieces, 8 * len(found)))
+    written = request.written(pieces, REFERENCE_BYTES * len(found))
+    body = await request.service.turns.driven(written)
     return Answer(200, body, modified)
 
 
