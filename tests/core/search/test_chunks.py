@@ -12,9 +12,10 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, ProviderQuery
 from moorage.core.ledger.search import Fleet, providers, providers_in_order
+from moorage.core.ledger.search.block import Place
 from moorage.core.ledger.search.chunks import CHUNK_PROVIDERS, Belongings, applying
 from moorage.core.ledger.search.explain import explain, explaining
-from moorage.core.ledger.search.fleet import COMPARED
+from moorage.core.ledger.search.fleet import COMPARED, LOOKED_UP
 from moorage.core.ledger.search.steps import to_end
 from tests.core.search import world
 from tests.core.search.builder import group
@@ -39,6 +40,16 @@ class Counting(Fleet):
     def _image(self, uuid: ProviderId) -> dict[str, object]:
         self.touched += 1
         return super()._image(uuid)
+
+
+class Places(dict[ProviderId, Place]):
+    """Counts the providers that are looked up in it."""
+
+    looked_up = 0
+
+    def __contains__(self, uuid: object) -> bool:
+        self.looked_up += 1
+        return super().__contains__(uuid)
 
 
 def flat(count: int) -> Records:
@@ -69,6 +80,20 @@ def test_pieces_are_bounded() -> None:
     comparing: Any = ours.comparing(theirs)
     to_end(bounded(comparing, compared, 2 * COMPARED))
     assert ours.differences(theirs) == []
+
+
+def test_a_comparison_looks_up_few_providers_at_a_time() -> None:
+    """Whether the other fleet has more providers is found out in parts, too, and found."""
+    changes = world.changes_of(flat(1_000))
+    ours, theirs = Counting(), Counting()
+    theirs.apply(changes)
+    places = ours.places = Places()
+    comparing: Any = ours.comparing(theirs)
+    found = [
+        line for part in bounded(comparing, lambda: places.looked_up, LOOKED_UP) for line in part
+    ]
+    assert places.looked_up == len(theirs)
+    assert sum("provider is None" in line for line in found) == len(theirs), found[:3]
 
 
 def test_a_planted_long_piece_is_found() -> None:

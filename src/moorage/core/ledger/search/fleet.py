@@ -29,6 +29,9 @@ MANY = 64
 COMPARED = 4
 """Providers that are compared in one go."""
 
+LOOKED_UP = 256
+"""Providers that are looked up in one go."""
+
 
 class Fleet:
     """All providers, arranged for searching. Never a source of truth: a copy of committed rows.
@@ -133,9 +136,9 @@ class Fleet:
         for first in range(0, len(ours), COMPARED):
             some = ours[first : first + COMPARED]
             yield [line for uuid in some for line in self._compared(other, uuid)]
-        theirs = [uuid for uuid in other.places if uuid not in self.places]
-        for first in range(0, len(theirs), COMPARED):
-            some = theirs[first : first + COMPARED]
+        theirs = list(other.places)
+        for first in range(0, len(theirs), LOOKED_UP):
+            some = [uuid for uuid in theirs[first : first + LOOKED_UP] if uuid not in self.places]
             yield [line for uuid in some for line in self._compared(other, uuid)]
         yield from unsound(self.summaries, self.blocks)
 
