@@ -70,7 +70,13 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         help="put tables and charts into performance.md and scale.md (of docs/, if none is named)",
     )
     parser.add_argument(
-        "--from", dest="source", type=Path, help="measure nothing; take the figures of this JSON"
+        "--from",
+        dest="sources",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="JSON",
+        help="measure nothing; show the figures of this run; given several times, of all of them",
     )
     return parser.parse_args(words)
 
@@ -112,8 +118,8 @@ def measured(asked: argparse.Namespace, plan: Plan) -> dict[str, Any]:
 def main() -> int:
     """Measure; 0 if every operation on Moorage succeeded and every check of it held."""
     asked = arguments()
-    if asked.source is not None:
-        content = json.loads(asked.source.read_text())
+    if asked.sources:
+        content = report.joined([json.loads(path.read_text()) for path in asked.sources])
     else:
         plan = PLANS[asked.plan or "full"]()
         content = measured(asked, plan)

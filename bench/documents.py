@@ -50,12 +50,8 @@ def _replace(path: Path, text: str) -> None:
 
 def performance(content: dict[str, Any]) -> str:
     """What docs/performance.md shows of a run."""
-    about, options = content["machine"], content["options"]
     parts = [
-        f"Measured at {content['at']} by the plan `{options['plan']}`: "
-        f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
-        f"The run took {about['minutes']:.0f} minutes. "
-        f"Commit of Moorage: {about.get('code', 'not recorded')}.",
+        *map(_run_told, [content, *content.get("others", ())]),
         _disturbances(report.measurements(content)),
         *(f"Not measured: {_shortened(one)}" for one in content["not_measured"]),
         "![Operations per second of every line](performance.svg)",
@@ -71,6 +67,17 @@ def performance(content: dict[str, Any]) -> str:
         parts.append(f"#### Fleet: {fleet}")
         parts.append(_lines_table(row for row in found if row.measured.fleet == fleet))
     return "\n\n".join(parts)
+
+
+def _run_told(run: dict[str, Any]) -> str:
+    """When, where and of which commit a run was, in one paragraph."""
+    about = run["machine"]
+    return (
+        f"Measured at {run['at']} by the plan `{run['options']['plan']}`: "
+        f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
+        f"The run took {about['minutes']:.0f} minutes. "
+        f"Commit of Moorage: {about.get('code', 'not recorded')}."
+    )
 
 
 def _disturbances(measured: Sequence[Measurement]) -> str:

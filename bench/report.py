@@ -143,6 +143,22 @@ def document(
     }
 
 
+def joined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Show several runs as one: the first, with the lines and checks of the others after its own.
+
+    `others` holds what is known of the other runs: when, where, with which plan.
+    """
+    first, *others = runs
+    whole = {**first, "others": [*first.get("others", ()), *map(_described, others)]}
+    for name in ("not_measured", "checks", "measurements"):
+        whole[name] = [one for run in runs for one in run[name]]
+    return whole
+
+
+def _described(run: dict[str, Any]) -> dict[str, Any]:
+    return {name: run[name] for name in ("at", "machine", "options")}
+
+
 def written(path: Path, content: dict[str, Any]) -> None:
     """Write a run as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)

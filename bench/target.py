@@ -118,11 +118,15 @@ class Target:
 
 
 class Moorage(Target):
-    """One or several real `moorage serve` on one database."""
+    """One or several real `moorage serve` on one database.
 
-    def __init__(self, storage: Storage, count: int = 1) -> None:
+    `source` is a checkout of the version to serve; None: the one that is installed.
+    """
+
+    def __init__(self, storage: Storage, count: int = 1, source: Path | None = None) -> None:
         super().__init__(storage)
         self.count = count
+        self.source = source
         several = f", {count} processes" if count > 1 else ""
         self.name = f"Moorage, {storage.engine}{several}"
 
@@ -150,7 +154,7 @@ class Moorage(Target):
                 stdout=subprocess.PIPE,
                 stderr=said,
                 cwd=storage.directory,
-                env=_environment(),
+                env=_environment(self.source),
             )
         self.processes.append(process)
         ready = threading.Event()
@@ -170,6 +174,7 @@ class Moorage(Target):
         ready.set()
 
 
-def _environment() -> dict[str, str]:
+def _environment(source: Path | None) -> dict[str, str]:
     """The environment without settings of the caller's own Moorage."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
+    known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
+    return known if source is None else {**known, "PYTHONPATH": str(source / "src")}

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import documents, report
+from bench import documents, report, versus
 from bench.measure import Measurement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,3 +167,24 @@ def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
     assert math.isclose(found.cpu, 200.0)
     unmatched: list[Measurement] = [replace(theirs, connections=99)]
     assert report.ratio(ours, unmatched) is None
+
+
+def test_two_versions_are_compared_on_every_line() -> None:
+    """This version beside itself: every fleet's lines are there, and neither side fails."""
+    command = [sys.executable, "-m", "bench.versus", str(ROOT), "--tiny", "--rounds", "1"]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    lines = finished.stdout.splitlines()[1:]
+    expected = sum(len(versus.questions_of(hosts.shape)) for hosts in versus.SMALL_FLEETS)
+    assert len(lines) == expected
+    assert all(float(line.split()[-1]) > 0 for line in lines)
+
+
+def test_two_runs_are_shown_as_one(run: Path) -> None:
+    """Lines of the second run stand beside those of the first, and both runs are named."""
+    content = content_of(run)
+    other = {**content, "at": "some other day", "measurements": content["measurements"][:1]}
+    whole = report.joined([content, other])
+    assert len(whole["measurements"]) == len(content["measurements"]) + 1
+    told = documents.performance(whole)
+    assert content["at"] in told and "some other day" in told

@@ -1,0 +1,170 @@
+"""`python -m bench.versus OTHER`: this tree beside another one, in turns, so drift cancels out.
+
+A machine that others share may run at a third of its speed for an hour. Ratios to a run of last
+week then say nothing. Here both versions serve the same fleet at the same time, on SQLite; short
+bursts of the same requests go to the one and the other in turn, and each line shows the median of
+the ratios of neighbouring bursts. Above 1: this tree is faster.
+"""
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from bench import fleet, questions
+from bench.fleet import Fleet
+from bench.scenarios import LOADING_CONNECTIONS
+from bench.target import Moorage, Storage, Unusable
+from bench.wire import Work, bounded, drive
+
+ROOT = Path(__file__).resolve().parents[1]
+BURST_SECONDS = 0.4
+LEAST = 3
+FLEETS = (Fleet("flat", 15_000), Fleet("nested", 1_000), Fleet("slots", 1), Fleet("ports", 40))
+SMALL_FLEETS = (Fleet("flat", 20), Fleet("nested", 5), Fleet("slots", 1), Fleet("ports", 2))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One line: what is asked, over how many connections. `make` begins anew for each server."""
+
+    name: str
+    connections: int
+    make: Callable[[Fleet, Iterator[int]], Iterator[Work]]
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Milliseconds per operation: processor time of the server, and the median latency."""
+
+    cpu: float
+    p50: float
+
+
+def questions_of(shape: str) -> list[Question]:
+    """The lines that are compared on a fleet of this shape."""
+    if shape == "slots":
+        return [Question("candidates 8x8 limit=10", 1, lambda *_: questions.slot_questions(10))]
+    if shape == "ports":
+        return [Question("candidates 3 of 12 ports", 1, lambda *_: questions.port_questions(1000))]
+    asked: dict[str, Callable[[], Iterator[Work]]]
+    if shape == "nested":
+        asked = {
+            "candidates limit=10": lambda: questions.nested_questions(10),
+            "candidates limit=1000": lambda: questions.nested_questions(1000),
+            "candidates, no limit": lambda: questions.nested_questions(None),
+            "isolate, trait, zones, limit=10": lambda: questions.granular_questions(10),
+            "isolate, trait, zones, limit=1000": lambda: questions.granular_questions(1000),
+            "candidates, nothing fits": questions.unfit_nested_questions,
+        }
+        return [Question(name, 1, lambda *_, make=make: make()) for name, make in asked.items()]
+    asked = {
+        "candidates limit=10": lambda: questions.flat_questions(10),
+        "candidates limit=1000": lambda: questions.flat_questions(1000),
+        "candidates, no limit": lambda: questions.flat_questions(None),
+        "trait, zones, limit=1000": lambda: questions.labelled_questions(1000),
+        "candidates, nothing fits": questions.unfit_questions,
+    }
+    return [
+        *(Question(name, 1, lambda *_, make=make: make()) for name, make in asked.items()),
+        Question("claims, disjoint hosts", 1, lambda flat, n: questions.disjoint_claims(n, flat)),
+        Question("claims, disjoint hosts", 64, lambda flat, n: questions.disjoint_claims(n, flat)),
+        Question("claims, one host", 64, lambda _, n: questions.contended_claims(n)),
+        Question("schedule loop", 8, lambda _, n: questions.schedules(n)),
+        Question("refresh node by node", 1, lambda flat, _: questions.refreshes(flat, flat.size)),
+    ]
+
+
+async def loaded(target: Moorage, hosts: Fleet) -> None:
+    """Load a fleet over HTTP. Raises Unusable."""
+    if hosts.shape == "flat":
+        await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1)
+    outcome = await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS)
+    if any(status >= 300 for status in outcome.statuses):
+        raise Unusable(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+
+
+async def burst(target: Moorage, work: Iterator[Work], connections: int) -> Burst:
+    """Ask for a short while. Raises Unusable."""
+    before = sum(target.processor_seconds())
+    asked = bounded(work, BURST_SECONDS, LEAST, sys.maxsize)
+    outcome = await drive(target.urls, asked, connections)
+    if any(status >= 300 for status in outcome.statuses):
+        raise Unusable(f"{target.name}: {outcome.statuses}, {outcome.sample[:500]!r}")
+    spent = sum(target.processor_seconds()) - before
+    each = 1_000 / len(outcome.seconds)
+    return Burst(spent * each, 1_000 * statistics.median(outcome.seconds))
+
+
+@dataclass
+class Side:
+    """A server of one version; `numbers` counts its consumers, which no two lines may share."""
+
+    target: Moorage
+    numbers: Iterator[int]
+
+
+async def compared(question: Question, hosts: Fleet, sides: list[Side], rounds: int) -> str:
+    """Return one line: both versions, and how many times faster the first one is."""
+    works = [question.make(hosts, side.numbers) for side in sides]
+    pairs: list[tuple[Burst, Burst]] = []
+    for number in range(rounds + 1):
+        found: dict[int, Burst] = {}
+        for at in (0, 1) if number % 2 else (1, 0):
+            found[at] = await burst(sides[at].target, works[at], question.connections)
+        pairs.append((found[0], found[1]))
+    del pairs[0]  # it has warmed both up
+    ours, theirs = zip(*pairs, strict=True)
+    p50 = statistics.median(other.p50 / own.p50 for own, other in pairs)
+    shown = [statistics.median(one.p50 for one in side) for side in (ours, theirs)]
+    cpu = [statistics.median(one.cpu for one in side) for side in (ours, theirs)]
+    return (
+        f"{hosts.name:<14} {question.name:<36} {question.connections:>5} {shown[0]:>9.3f} "
+        f"{shown[1]:>9.3f} {cpu[0]:>9.3f} {cpu[1]:>9.3f} {p50:>6.2f}"
+    )
+
+
+async def everything(other: Path, fleets: tuple[Fleet, ...], rounds: int, directory: Path) -> None:
+    """Compare both versions on each fleet, one line after the other."""
+    for number, hosts in enumerate(fleets):
+        with (
+            Moorage(Storage(directory, f"ours{number}"), source=ROOT) as ours,
+            Moorage(Storage(directory, f"theirs{number}"), source=other) as theirs,
+        ):
+            sides = [Side(target, itertools.count(1)) for target in (ours, theirs)]
+            for side in sides:
+                await loaded(side.target, hosts)
+            for question in questions_of(hosts.shape):
+                print(await compared(question, hosts, sides, rounds), flush=True)
+
+
+def main() -> int:
+    """Compare two versions and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.versus", description=__doc__)
+    parser.add_argument("other", type=Path, help="a checkout of another version")
+    parser.add_argument("--rounds", type=int, default=8, help="pairs of bursts for each line")
+    parser.add_argument("--tiny", action="store_true", help="only to see that everything works")
+    asked = parser.parse_args()
+    if not (asked.other / "src" / "moorage").is_dir():
+        parser.error(f"{asked.other} is no checkout of Moorage: it has no src/moorage")
+    print(
+        f"{'fleet':<14} {'line':<36} {'conns':>5} {'p50 ms':>9} {'other':>9} {'CPU ms':>9} "
+        f"{'other':>9} {'times':>6}"
+    )
+    fleets = SMALL_FLEETS if asked.tiny else FLEETS
+    with tempfile.TemporaryDirectory(prefix="moorage-versus-") as directory:
+        work = everything(asked.other.resolve(), fleets, asked.rounds, Path(directory))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
