@@ -1,18 +1,15 @@
 """The command that is carried: its output, its exit code, signals, descriptors, the terminal."""
 
 import os
-import pty
-import select
 import shlex
 import signal
 import socket
 import subprocess
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.client.screen import Screen, quoted, state
 from tests.client.single import BARE, PYTHON, SECONDS, catching, command, finished, started
 
 RUN = ("run", "--pool", "p", "--")
@@ -148,53 +145,12 @@ def test_descriptors_are_handed_on() -> None:
 
 
 def test_nothing_of_another_lease_is_handed_on() -> None:
-    """Variables of an outer lease are not the command's; all others are."""
+    """Variables of an outer lease are not the command's; runs inside it learn of its name."""
     done = finished(*RUN, "env", MOORAGE_LEASE_ID="outer", MOORAGE_LEASE_TOKEN="t", OTHER="kept")
     assert "OTHER=kept" in done.stdout.splitlines()
-    assert "MOORAGE_LEASE" not in done.stdout
-
-
-class Screen:
-    """A terminal with a session of its own, in which a shell runs the command."""
-
-    def __init__(self, script: str) -> None:
-        self._seen = ""
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            os.execve("/bin/bash", ["bash", "--norc", "-c", f"set -m; {script}"], BARE)
-
-    def until(self, text: str) -> str:
-        """Read until this appears; return all that came before it."""
-        while text not in self._seen:
-            ready, _, _ = select.select([self._fd], [], [], SECONDS)
-            assert ready, f"{text!r} does not come: {self._seen!r}"
-            self._seen += os.read(self._fd, 4096).decode()
-        before, _, self._seen = self._seen.partition(text)
-        return before
-
-    def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._fd, text.encode())
-
-    def rest(self) -> str:
-        """Read until the shell has ended; return what came."""
-        with suppress(OSError):  # the terminal has gone with the shell
-            while True:
-                ready, _, _ = select.select([self._fd], [], [], SECONDS)
-                assert ready, f"it does not end: {self._seen!r}"
-                self._seen += os.read(self._fd, 4096).decode()
-        return self._seen
-
-    def ended(self) -> int:
-        """Return the exit code of the shell."""
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._fd)
-        return os.waitstatus_to_exitcode(status)
-
-
-def quoted(*arguments: str) -> str:
-    """Return the command line of the single file for a shell."""
-    return shlex.join(command(*arguments))
+    ours = [line for line in done.stdout.splitlines() if line.startswith("MOORAGE_LEASE")]
+    assert ours == ["MOORAGE_LEASE_OUTER=outer"]
+    assert "MOORAGE_LEASE" not in finished(*RUN, "env").stdout
 
 
 def test_the_command_has_the_terminal() -> None:
@@ -240,7 +196,7 @@ def test_the_command_can_be_stopped_at_the_terminal() -> None:
     screen = Screen(f"{quoted(*RUN, 'bash', '-c', inner)}; echo stopped $?; fg; echo code $?")
     screen.until("up")
     screen.type("\x1a")
-    screen.until("stopped 147")
+    screen.until("stopped 148")
     screen.type("again\n")
     screen.until("got again")
     screen.until("code 0")
@@ -251,22 +207,17 @@ def test_without_the_terminal_we_stop_together() -> None:
     """SIGTSTP sent to us stops the command and then us; SIGCONT lets both go on."""
     told = catching("CONT", "print('resumed', flush=True)", "sys.exit(6)")
     shows = told[2].replace("print('up'", "print(os.getpid()")
-    with started(*RUN, *told[:2], shows) as process:
+    words = command(*RUN, *told[:2], shows)
+    # Only what has a parent in its session can be stopped: somebody must be there to continue it.
+    with subprocess.Popen(
+        words, env=BARE, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as process:
         assert process.stdout is not None
         command_pid = int(process.stdout.readline())
         process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WSTOPSIG(status) == signal.SIGSTOP
-        # It was told to stop before we were; when it does is up to the kernel.
-        end = time.monotonic() + SECONDS
-        while state(command_pid) != "T" and time.monotonic() < end:
-            pass
+        assert os.WSTOPSIG(status) == signal.SIGTSTP
         assert state(command_pid) == "T"
         process.send_signal(signal.SIGCONT)
         assert process.communicate(timeout=SECONDS)[0] == "resumed\n"
     assert process.returncode == 6
-
-
-def state(pid: int) -> str:
-    """Return what the kernel says that a process does; T: it is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run.answers import Wish
+from moorage.client.run.answers import Wish, lease_of
 from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
 from moorage.client.run.keys import FileKey, GivenKey, OwnKey, write_private
+from moorage.client.run.locks import lock_path, locked
 from tests.client.single import finished
+from tests.client.test_run_words import told as lease_told
 
 WISH = Wish((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
 
@@ -33,6 +35,42 @@ def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
         assert handle.change(entries[0], newer)
         assert not handle.change(Entry("k3", WISH), newer)
     assert handle.entries() == [newer, entries[1]]
+
+
+def test_a_handle_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """What it does not say is as it was then: nothing that is held is forgotten."""
+    handle = Handle(str(tmp_path / "handle"))
+    handle.put(Entry("k1", WISH, "id1"))
+    told = json.loads(Path(handle.path).read_text())
+    del told["leases"][0]["retrying"]
+    del told["leases"][0]["wish"]["patience"]
+    del told["leases"][0]["wish"]["usual_ttl"]
+    Path(handle.path).write_text(json.dumps(told))
+    assert handle.entries() == [Entry("k1", WISH, "id1")]
+
+
+def test_an_attempt_is_answered_or_not() -> None:
+    """What is told of the lease before is no answer to a retry."""
+    entry = Entry("k1", WISH)
+    assert not entry.answered
+    held = entry.granted(lease_of(lease_told()))
+    assert (held.answered, held.id, held.token) == (True, "l1", "1.2.3")
+    retrying = held._replace(key="k2", retrying=True)
+    assert not retrying.answered
+    assert not retrying.renewed(lease_of(lease_told())).answered
+    again = retrying.granted(lease_of(lease_told(id="l2")))
+    assert (again.answered, again.id, again.key) == (True, "l2", "k2")
+
+
+def test_a_lock_is_one_processes_at_a_time(tmp_path: Path) -> None:
+    """Who is not to wait is told so; who removes the lock while it has it lets nobody else in."""
+    path = str(tmp_path / "key")
+    with locked(path):
+        with pytest.raises(BlockingIOError), locked(path, wait=False):
+            pass
+        Path(lock_path(path)).unlink()
+    with locked(path, wait=False):
+        assert Path(lock_path(path)).exists()
 
 
 def test_the_last_lease_takes_the_file_with_it(tmp_path: Path) -> None:

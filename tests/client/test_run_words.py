@@ -11,7 +11,9 @@ import pytest
 from moorage.client.run.answers import Lease, StrangeAnswerError, Waiting, Wish, lease_of
 from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.notices import Notices, standing_of
+from moorage.client.run.orders import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
 from moorage.client.run.terms import Term, elapsed, margin_of
+from moorage.core import limits
 from moorage.wire import admission as wire
 
 
@@ -58,6 +60,31 @@ def test_the_words_are_those_of_the_native_api() -> None:
         priority=1,
         labels={"x": "y"},
     )
+
+
+def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
+    """A TTL that is named counts."""
+    wish = Wish((("a", 1),), usual_ttl=600.0)
+    assert wish.body("k")["ttl"] == 600.0
+    assert wish._replace(ttl=5.0).body("k")["ttl"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ({}, UNREACHABLE_SECONDS + 30),
+        ({"unreachable_after": "5m"}, 330),
+        ({"unreachable_after": "0"}, 30),
+        ({"unreachable_after": "3h"}, PATIENCE_SECONDS_MAX),
+        ({"patience": "10s", "unreachable_after": "5m"}, 10),
+    ],
+)
+def test_a_place_is_kept_for_longer_than_we_try(words: dict[str, str], seconds: float) -> None:
+    """Who is back before --unreachable-after is over has its place yet, a poll included."""
+    none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after"))
+    wish = wish_of({"pool": ["a"], "label": [], **none, **words})
+    assert wish.patience == seconds
+    assert PATIENCE_SECONDS_MAX == limits.PATIENCE_SECONDS_MAX
 
 
 def test_a_lease_is_read() -> None:
@@ -224,6 +251,21 @@ def test_a_renewal_counts_from_its_sending() -> None:
     assert term.deadline == 170.0
     assert not term.renewed(sent=169.0, now=170.0)
     assert term.lost(170.0)
+
+
+def test_a_late_renewal_counts_for_the_patient() -> None:
+    """The server has said that it is ours: only who does not wait for its word has given it up."""
+    term = Term(60.0, sent=100.0)
+    assert not term.renewed(sent=170.0, now=171.0)
+    assert term.renewed(sent=170.0, now=171.0, late=True)
+    assert (term.lost(171.0), term.deadline) == (False, 220.0)
+
+
+def test_when_to_look_again() -> None:
+    """At what comes next; what has passed is no reason to look again and again."""
+    term = Term(60.0, sent=100.0, hold_by=155.0)
+    looks = [term.seconds_to_look(now) for now in (100.0, 150.0, 151.0, 155.0)]
+    assert looks == [50.0, 5.0, 4.0, float("inf")]
 
 
 def test_a_hold_that_is_over_is_no_loss() -> None:

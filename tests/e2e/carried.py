@@ -4,6 +4,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,11 +27,14 @@ class Harbour:
         self.admission = Admission(Transport(server.url, token))
         self._pools = 0
 
-    def pool(self, limit: int = 1, ttl: float = 60.0) -> str:
-        """Make a pool of its own for a test; return its name."""
+    def pool(self, limit: int = 1, ttl: float | None = None) -> str:
+        """Make a pool of its own for a test, whose leases last so long at most; return its name."""
         self._pools += 1
         name = f"test/pool-{self._pools}"
-        self.admission.pool_put(name, PoolWanted(limit=limit, ttl=ttl, pacing=None))
+        wanted = PoolWanted(limit=limit, pacing=None)
+        if ttl is not None:
+            wanted = replace(wanted, ttl=ttl, ttl_max=ttl)
+        self.admission.pool_put(name, wanted)
         return name
 
     def where(self, url: str | None = None) -> dict[str, str]:

@@ -17,17 +17,23 @@ class Relay:
     """Hands connections on to a server, and loses or spoils the answers that it is told to.
 
     `lose` is how many of the next answers never arrive, although the server was asked and has
-    answered. `spoil` is a word of the answers and what is to stand there instead, of the same
-    length; `spoilt` counts how often it did. `url` is where to reach the relay. `tried` counts
-    connections, `heard` are the first lines of all requests that went through.
+    answered; `stall` the same with a connection that stays open. `lost_answers` and `lost_requests`
+    are numbers of requests, counted from 1, whose answer is lost or that never arrive. `spoil` is a
+    word of the answers and what is to stand there instead, of the same length; `spoilt` counts how
+    often it did. `url` is where to reach the relay. `tried` counts connections, `heard` are the
+    first lines of all requests that went through.
     """
 
     def __init__(self, url: str) -> None:
         self.lose = 0
+        self.stall = 0
+        self.lost_answers: set[int] = set()
+        self.lost_requests: set[int] = set()
         self.spoil: tuple[bytes, bytes] | None = None
         self.spoilt = 0
         self.tried = 0
         self.heard: list[str] = []
+        self._open: set[socket.socket] = set()
         self.aim(url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -39,6 +45,13 @@ class Relay:
         assert parts.hostname is not None
         assert parts.port is not None
         self._target = (parts.hostname, parts.port)
+
+    def cut(self) -> None:
+        """Cut the network: end every connection, and let no further one reach a server."""
+        self.aim("http://127.0.0.1:1")
+        for client in [*self._open]:
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:
         return self
@@ -58,27 +71,34 @@ class Relay:
             except OSError:
                 return
             self.tried += 1
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client, self.tried), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client: socket.socket, number: int) -> None:
         """Carry one request of a connection that is used once, as ours are."""
+        self._open.add(client)
         with client:
-            try:
-                with socket.create_connection(self._target) as server:
-                    ends = threading.Thread(target=self._upwards, args=(client, server))
-                    ends.start()
-                    answer = server.recv(CHUNK)
-                    if answer and self.lose > 0:
-                        self.lose -= 1
-                    else:
-                        while answer:
-                            client.sendall(self._spoiled(answer))
-                            answer = server.recv(CHUNK)
-            except OSError:
-                pass  # the server is gone
+            with suppress(OSError):  # the server is gone
+                if number not in self.lost_requests:
+                    self._carry(client, number)
             # Its other thread may be blocked in a read, which keeps a closed connection open.
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
+        self._open.discard(client)
+
+    def _carry(self, client: socket.socket, number: int) -> None:
+        with socket.create_connection(self._target) as server:
+            ends = threading.Thread(target=self._upwards, args=(client, server))
+            ends.start()
+            answer = server.recv(CHUNK)
+            if answer and self.stall > 0:
+                self.stall -= 1
+                ends.join()
+            elif answer and (self.lose > 0 or number in self.lost_answers):
+                self.lose = max(0, self.lose - 1)
+            else:
+                while answer:
+                    client.sendall(self._spoiled(answer))
+                    answer = server.recv(CHUNK)
 
     def _spoiled(self, answer: bytes) -> bytes:
         """Replace the word; our server sends each answer at once, so it is never in two parts."""

@@ -59,10 +59,12 @@ def remaining(port: Harbour, pool: str) -> float:
 
 def test_a_lease_lasts_for_as_long_as_its_holder_thinks(port: Harbour) -> None:
     """Four answers are lost, so that the lease is some seconds old when its holder hears of it."""
-    pool = port.pool(ttl=10.0)
+    pool = port.pool()
     with Relay(port.server.url) as relay:
         relay.lose = 4
-        with port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one:
+        with port.started(
+            "run", "--pool", pool, "--ttl", "10s", "--", *WAITING, url=relay.url
+        ) as one:
             assert line(one) == "up\n"
             assert remaining(port, pool) > LEFT_MIN
             tell(one)
@@ -71,13 +73,13 @@ def test_a_lease_lasts_for_as_long_as_its_holder_thinks(port: Harbour) -> None:
 
 def test_a_lease_that_was_waited_for_lasts_as_long(port: Harbour) -> None:
     """Also if the answers are lost that told of its grant."""
-    pool = port.pool(ttl=10.0)
+    pool, words = port.pool(), ("--ttl", "10s", "--", *WAITING)
     with (
         Relay(port.server.url) as relay,
         port.started("run", "--pool", pool, "--", *WAITING) as holder,
     ):
         line(holder)
-        with port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one:
+        with port.started("run", "--pool", pool, *words, url=relay.url) as one:
             port.waiting(pool)
             relay.lose = 4
             tell(holder)
@@ -106,10 +108,11 @@ def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:
 
 
 def test_a_silent_server_loses_the_lease_by_our_clock(port: Harbour) -> None:
-    """The server is stopped: before its TTL is over the command is ended, by our own clock."""
+    """With --on-unreachable lost the command is ended before the TTL is over, by our own clock."""
     ttl = 6.0
     pool = port.pool(ttl=ttl)
-    with port.started("run", "--pool", pool, "--release-timeout", "1s", "--", *TRAPPED) as process:
+    words = ("--on-unreachable", "lost", "--release-timeout", "1s", "--")
+    with port.started("run", "--pool", pool, *words, *TRAPPED) as process:
         line(process)
         os.kill(port.server.pid, signal.SIGSTOP)
         silent = elapsed()

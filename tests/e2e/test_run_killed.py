@@ -89,7 +89,7 @@ def now() -> datetime:
 
 def play(fleet: Fleet) -> None:
     """Kill a holder, a waiter and a server, stop another holder; the others get their turns."""
-    fleet.admission.pool_put(POOL, PoolWanted(limit=LIMIT, ttl=TTL, pacing=None))
+    fleet.admission.pool_put(POOL, PoolWanted(limit=LIMIT, ttl=TTL, ttl_max=TTL, pacing=None))
     for number in range(PROCESSES):
         fleet.start(number)
     held = eventually(lambda: found if len(found := fleet.of("granted")) == LIMIT else None)

@@ -72,7 +72,7 @@ def show(lease_id: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Told to whoever held it.")
 @json_option
 def revoke(lease_id: str, reason: str, as_json: bool) -> None:
-    """Take the lease or ticket ID away; its holder learns of it when it next renews."""
+    """Take the lease or ticket ID away; its holder learns of it at once, or when it next renews."""
     with at_server() as admission:
         lease = admission.revoke(lease_id, reason)
     if as_json:

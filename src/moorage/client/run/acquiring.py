@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from moorage.client.run.answers import Lease, StrangeAnswerError, Wish
 from moorage.client.run.calls import WAIT_SECONDS_MAX, Leases
+from moorage.client.run.durations import spoken
 from moorage.client.run.keys import Keys
 from moorage.client.run.terms import Term, elapsed
 from moorage.client.transport import RefusedError, UnreachableError
@@ -24,9 +25,14 @@ TROUBLE_STATUS = 500
 CONFIRM_PART = 10
 """A lease that may have been granted longer ago than this part of its TTL is renewed first."""
 
+T = TypeVar("T")
+
 
 class NotGrantedError(Exception):
-    """There is no lease. `why` is refused, pool_unknown, unreachable, timed_out or withdrawn."""
+    """There is no lease.
+
+    `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
+    """
 
     def __init__(self, why: str, message: str) -> None:
         super().__init__(message)
@@ -52,7 +58,9 @@ class Patience(NamedTuple):
 class Acquiring:
     """One attempt. `get` runs in a thread; everything else is read or called from others.
 
-    `lease` is the newest answer, `trouble` what keeps us from getting one.
+    `lease` is the newest answer, `trouble` what keeps us from getting one. `uncertain` tells
+    whether the server may hold a lease or a place in line for us. `notes` are for people, to be
+    taken out when they are told.
     """
 
     def __init__(
@@ -62,18 +70,33 @@ class Acquiring:
         keys: Keys,
         patience: Patience,
         first: Callable[[], Lease] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare to ask; `first` is how to ask for the first time, if not by the key alone."""
+        """Prepare to ask.
+
+        Args:
+            leases: the way to the server.
+            wish: what to ask for.
+            keys: of this attempt.
+            patience: how long to go on.
+            first: how to ask for the first time, if not by the key alone.
+            check: called before that, and again until it is answered; may raise NotGrantedError.
+        """
         self.wish = wish
         self.began = elapsed()
         self.lease: Lease | None = None
         self.trouble: str | None = None
+        self.uncertain = False
+        self.notes: list[str] = []
         self.leases = leases
         self._keys = keys
         self._patience = patience
         self._first = first
+        self._check = check
         self._stopped = threading.Event()
         self._sent = self._told = self.began
+        self._lost = False
+        """Was an answer to the present question lost?"""
         self._ungranted = self.began
         """When it was surely not granted yet: before it was asked for, or while it waited."""
 
@@ -99,6 +122,8 @@ class Acquiring:
         """Return the lease when it is granted. Raises NotGrantedError, OSError (of the key)."""
         if self._patience.jitter:
             self._stopped.wait(random.uniform(0, self._patience.jitter))
+        if self._check is not None:
+            self._persist(self._check)
         self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
         if lease.state == "ended":  # that of a former attempt by the same key
@@ -120,6 +145,7 @@ class Acquiring:
         try:
             return self._attempt(lambda: self.leases.look(lease.id, wait))
         except _EndedError as ended:
+            self.uncertain = False
             return lease._replace(state="ended", cause="forgotten", detail=str(ended))
 
     def _again(self, ended: Lease) -> Lease:
@@ -131,9 +157,19 @@ class Acquiring:
                 "refused",
                 f"the lease of this key has ended ({ended.end}): a new attempt needs a new key",
             )
+        self.notes.append(self._anew(ended))
         self.lease = None
         self._ungranted = elapsed()
         return self._attempt(self._ask)
+
+    def _anew(self, ended: Lease) -> str:
+        if ended.cause != "unheard":
+            return f"lease {ended.id} has ended ({ended.end}): asking anew"
+        kept = spoken(self.wish.patience)
+        return (
+            f"the place in line is lost: the server heard nothing from us for {kept} (--patience);"
+            " asking anew, at the end of the line"
+        )
 
     def _ask(self) -> Lease:
         return self.leases.ask(self.wish, self._keys.current())
@@ -167,6 +203,30 @@ class Acquiring:
         return Grant(lease, Term(ttl, since, hold_by))
 
     def _attempt(self, call: Callable[[], Lease]) -> Lease:
+        """Call until there is an answer, and note it. Raises NotGrantedError, _EndedError."""
+        before, self._lost = self.uncertain, False
+
+        def asked() -> Lease:
+            self.uncertain = True
+            try:
+                return call()
+            except RefusedError as refusal:
+                if refusal.status < TROUBLE_STATUS and not self._lost:
+                    self.uncertain = before  # it has made nothing
+                raise
+
+        try:
+            lease = self._persist(asked)
+        except StrangeAnswerError as strange:
+            raise NotGrantedError("refused", str(strange)) from None
+        self.lease = lease
+        self.uncertain = lease.state != "ended"
+        self._told = elapsed()
+        if lease.state == "waiting":
+            self._ungranted = self._sent
+        return lease
+
+    def _persist(self, call: Callable[[], T]) -> T:
         """Call until there is an answer. Raises NotGrantedError, _EndedError."""
         pause, since = PAUSE_SECONDS, elapsed()
         while True:
@@ -174,18 +234,15 @@ class Acquiring:
                 raise NotGrantedError("withdrawn", "withdrawn")
             self._sent = elapsed()
             try:
-                self.lease = call()
-                self._told = elapsed()
+                answer = call()
                 self.trouble = None
-                if self.lease.state == "waiting":
-                    self._ungranted = self._sent
-                return self.lease
-            except StrangeAnswerError as strange:
-                raise NotGrantedError("refused", str(strange)) from None
+                return answer
             except UnreachableError as lost:
+                self._lost = True
                 self.trouble = str(lost)
                 self._bear(since)
             except RefusedError as refusal:
+                self._lost = self._lost or refusal.status >= TROUBLE_STATUS
                 pause = self._judge(refusal, since) or pause
             self._rest(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
+PATIENCE_SECONDS = 30.0
+"""How long a server keeps a place in line where no patience is named."""
+
 
 class StrangeAnswerError(Exception):
     """What was answered is not what the native API says."""
@@ -22,16 +25,24 @@ class Wish(NamedTuple):
     hold: float | None = None
     priority: int = 0
     labels: tuple[tuple[str, str], ...] = ()
+    patience: float = PATIENCE_SECONDS
+    """How long the server keeps a place in line without hearing from us."""
+    usual_ttl: float | None = None
+    """The TTL where none is named, or the longest of the pools if that is shorter.
+
+    What a key was used for does not change with the pool: `Leases.ask` finds it again.
+    """
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request for one attempt, named by its idempotency key."""
         return {
             "needs": [{"pool": pool, "units": units} for pool, units in self.needs],
             "key": key,
-            "ttl": self.ttl,
+            "ttl": self.usual_ttl if self.ttl is None else self.ttl,
             "hold": self.hold,
             "priority": self.priority,
             "labels": dict(self.labels),
+            "patience": self.patience,
         }
 
     @property
@@ -58,6 +69,7 @@ class Lease(NamedTuple):
     state: str
     token: str | None
     pools: tuple[str, ...]
+    needs: tuple[tuple[str, int], ...]
     slots: dict[str, list[str]]
     ttl: float | None
     hold: float | None
@@ -93,6 +105,7 @@ def lease_of(told: Any) -> Lease:
             state=str(told["state"]),
             token=told["token"],
             pools=tuple(str(need["pool"]) for need in told["needs"]),
+            needs=tuple((str(need["pool"]), int(need["units"])) for need in told["needs"]),
             slots={str(pool): [*names] for pool, names in told["slots"].items()},
             ttl=_seconds(told["ttl"]),
             hold=_seconds(told["hold"]),

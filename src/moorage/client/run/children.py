@@ -1,4 +1,4 @@
-"""The command that runs with a lease: in a process group of its own, with the terminal if any."""
+"""The command that runs with a lease, in a process group of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+
+from moorage.client.run.terminal import Terminal
+from moorage.client.run.terms import elapsed
 
 PR_SET_PDEATHSIG = 1
 """Of prctl(2): the signal that a process gets when its parent has died."""
 
-STDIN = 0
+STOP_SECONDS = 1.0
+"""How long a command may take to stop when it is asked to; then it is stopped by force."""
+
+LOOK_SECONDS = 0.02
 
 
 class CommandError(Exception):
@@ -40,11 +47,15 @@ class Child:
     """A running command and everything that it started in its process group.
 
     When it has ended, `killed_by` is the signal that killed it, None: it ended by itself; and
-    `had_terminal` tells whether it had the terminal then.
+    `had_terminal` tells whether its group had the terminal then.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], if_we_die: int | None
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        if_we_die: int | None,
+        terminal: Terminal,
     ) -> None:
         """Start it. File descriptors and ignored signals are handed on as they are.
 
@@ -52,6 +63,7 @@ class Child:
             command: and its arguments.
             environment: all of its variables.
             if_we_die: the signal that it gets (on Linux) should we be killed; None: none.
+            terminal: given to it if it is wholly ours.
 
         Raises:
             CommandError: it cannot be run.
@@ -59,93 +71,104 @@ class Child:
         self.code: int | None = None
         self.killed_by: int | None = None
         self.had_terminal = False
-        self._terminal = _in_foreground()
+        self._terminal = terminal
+        self._stopped: int | None = None
+        self._told_stopped = False
+        given = terminal if terminal.wholly_ours else None
         try:
             self._process = subprocess.Popen(
                 [*command],
                 env=dict(environment),
                 close_fds=False,
-                preexec_fn=_prepare(self._terminal, if_we_die),  # noqa: PLW1509 it only makes system calls
+                preexec_fn=_prepare(given, if_we_die),  # noqa: PLW1509 it only makes system calls
             )
         except FileNotFoundError:
             raise CommandError(127, f"{command[0]}: no such command") from None
         except (OSError, ValueError) as error:
             raise CommandError(126, f"{command[0]}: {error}") from None
 
-    def signal(self, number: int) -> None:
-        """Send a signal to its process group, unless it has ended."""
-        if self.code is not None:
-            return
-        with suppress(ProcessLookupError):  # it has ended
-            os.killpg(self._process.pid, number)
+    @property
+    def group(self) -> int:
+        """Its process group."""
+        return self._process.pid
+
+    @property
+    def group_lives(self) -> bool:
+        """Is anything left of its process group, which may outlive the command itself?"""
+        with suppress(ChildProcessError):  # what has lost its parent may have become ours
+            while self.code is not None and os.waitpid(-self.group, os.WNOHANG)[0]:
+                pass
+        try:
+            os.killpg(self.group, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to all of its process group; False: it is another user's."""
+        try:
+            os.killpg(self.group, number)
+        except ProcessLookupError:
+            pass  # it has ended
+        except PermissionError:
+            return False
+        if number == signal.SIGCONT:
+            self._stopped = None
+        return True
+
+    def tell(self, number: int) -> None:
+        """Hand on a signal that was sent to us; what is stopped goes on, to be able to heed it."""
+        self.signal(number)
+        if self._stopped is not None:
+            self.signal(signal.SIGCONT)
 
     def look(self) -> int | None:
         """Return its exit code as shells tell it (128+n for a signal); None: it runs."""
         while self.code is None:
-            pid, status = os.waitpid(self._process.pid, os.WNOHANG | os.WUNTRACED)
+            pid, status = os.waitpid(self.group, os.WNOHANG | os.WUNTRACED)
             if pid == 0:
                 return None
             if os.WIFSTOPPED(status):
-                self._stop_too()
+                self._stopped, self._told_stopped = os.WSTOPSIG(status), False
                 continue
             code = os.waitstatus_to_exitcode(status)
             self._process.returncode = code
-            self.code = 128 - code if code < 0 else code
+            self.had_terminal = self._terminal.foreground == self.group
+            if self.had_terminal:
+                self._terminal.give(os.getpgrp())
             self.killed_by = -code if code < 0 else None
-            self.had_terminal = self._terminal
-            self._take_terminal()
+            self.code = 128 - code if code < 0 else code
         return self.code
 
+    def stopped(self) -> int | None:
+        """Return the signal that has stopped it, once; None: it was not stopped since."""
+        number = None if self._told_stopped else self._stopped
+        self._told_stopped = True
+        return number
+
     def suspend(self) -> None:
-        """Stop its process group, as we are about to stop."""
+        """Stop all of its process group, also what does not heed SIGTSTP."""
         self.signal(signal.SIGTSTP)
-
-    def resume(self) -> None:
-        """Go on, with the terminal if we have it: somebody told us to."""
-        if self.code is None and _in_foreground():
-            _give_terminal(self._process.pid)
-            self._terminal = True
-        self.signal(signal.SIGCONT)
-
-    def _stop_too(self) -> None:
-        """It was stopped at the terminal: give that back and stop, so that the shell goes on."""
-        if self._terminal:
-            self._take_terminal()
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _take_terminal(self) -> None:
-        if self._terminal:
-            _give_terminal(os.getpgrp())
-            self._terminal = False
+        pause, until = threading.Event(), elapsed() + STOP_SECONDS
+        while self.look() is None and self._stopped is None and elapsed() < until:
+            pause.wait(LOOK_SECONDS)
+        self._told_stopped = True
+        if self.code is None:
+            pause.wait(LOOK_SECONDS)  # what it has started may be about to stop by itself, too
+            self.signal(signal.SIGSTOP)
 
 
-def _in_foreground() -> bool:
-    """Do we own the terminal at standard input?"""
-    try:
-        return os.isatty(STDIN) and os.tcgetpgrp(STDIN) == os.getpgrp()
-    except OSError:
-        return False
-
-
-def _give_terminal(group: int) -> None:
-    """Put a group into the foreground; the kernel would stop us for that if we were not in it."""
-    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    try:
-        with suppress(OSError):  # the terminal has gone, or the group has ended
-            os.tcsetpgrp(STDIN, group)
-    finally:
-        signal.signal(signal.SIGTTOU, before)
-
-
-def _prepare(terminal: bool, if_we_die: int | None) -> Callable[[], None]:
+def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], None]:
     """Return what the new process does before it becomes the command."""
     tie = None if if_we_die is None else _tie(if_we_die)
     parent = os.getpid()
 
     def prepare() -> None:
         os.setpgid(0, 0)
-        if terminal:
-            _give_terminal(os.getpid())
+        if terminal is not None:
+            terminal.give(os.getpid())
         if tie is not None:
             tie()
             if os.getppid() != parent:

@@ -7,19 +7,22 @@ beside the file (`FILE.lock`), and each is written as a whole or not at all.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from moorage.client.run.answers import Lease, Wish
+from moorage.client.run.answers import PATIENCE_SECONDS, Lease, Wish
 from moorage.client.run.keys import write_private
+from moorage.client.run.locks import lock_path, locked
 
 TTL_SECONDS = 3600.0
-"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that."""
+"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that.
+
+Never longer than its pools permit.
+"""
 
 
 class HandleError(Exception):
@@ -27,7 +30,12 @@ class HandleError(Exception):
 
 
 class Entry(NamedTuple):
-    """One lease of a file. `id` is None until the server has answered."""
+    """One lease of a file.
+
+    `key` names the newest attempt. `id` and what follows are what the server has told: of that
+    attempt, or, if it is `retrying`, of the one before, which the server may have ended meanwhile.
+    None: it has told nothing yet.
+    """
 
     key: str
     wish: Wish
@@ -36,12 +44,20 @@ class Entry(NamedTuple):
     slots: tuple[str, ...] = ()
     expires_at: str | None = None
     hold_until: str | None = None
+    retrying: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Has the server told of the newest attempt?"""
+        return self.id is not None and not self.retrying
 
     def granted(self, lease: Lease) -> Entry:
-        """Return it with what was granted."""
+        """Return it with what was granted to the newest attempt."""
+        return self.renewed(lease)._replace(id=lease.id, token=lease.token, retrying=False)
+
+    def renewed(self, lease: Lease) -> Entry:
+        """Return it with what is told of its lease anew."""
         return self._replace(
-            id=lease.id,
-            token=lease.token,
             slots=tuple(lease.slot_names),
             expires_at=lease.expires_at,
             hold_until=lease.hold_until,
@@ -60,28 +76,12 @@ class Handle:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other process from changing the file."""
-        try:
-            descriptor = self._lock()
-        except OSError as error:
-            raise HandleError(f"{self._lock_path}: {error.strerror}") from None
-        try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path))
+            except OSError as error:
+                raise HandleError(f"{lock_path(self.path)}: {error.strerror}") from None
             yield
-        finally:
-            os.close(descriptor)
-
-    @property
-    def _lock_path(self) -> str:
-        return f"{self.path}.lock"
-
-    def _lock(self) -> int:
-        """Return the locked file; whoever drops the last lease removes it while it is locked."""
-        while True:
-            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(self._lock_path)):
-                    return descriptor
-            os.close(descriptor)
 
     def entries(self) -> list[Entry]:
         """Return all leases in it, in the order of their acquisition."""
@@ -123,7 +123,7 @@ class Handle:
 
     def clear(self) -> None:
         """Remove the file."""
-        for path in (self.path, self._lock_path):
+        for path in (self.path, lock_path(self.path)):
             with suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -171,12 +171,15 @@ def _entry(told: Any) -> Entry:
             hold=wish["hold"],
             priority=int(wish["priority"]),
             labels=tuple((str(name), str(value)) for name, value in wish["labels"]),
+            patience=float(wish.get("patience", PATIENCE_SECONDS)),  # older files have none
+            usual_ttl=wish.get("usual_ttl"),
         ),
         id=told["id"],
         token=told["token"],
         slots=tuple(told["slots"]),
         expires_at=told["expires_at"],
         hold_until=told["hold_until"],
+        retrying=bool(told.get("retrying")),
     )
 
 

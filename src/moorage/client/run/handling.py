@@ -34,6 +34,9 @@ UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another se
 BY_HOLDER = ("released", "withdrawn")
 """Causes of an end that a release has, or another release before."""
 
+NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
+"""Codes of refusals of what the server would have known, had it been granted or in line."""
+
 WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
 STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
 
@@ -45,7 +48,7 @@ def handle_command(name: str, words: Words, notices: Notices) -> int:
     try:
         return COMMANDS[name](words, notices)
     except InterruptedWaitError as interrupted:
-        notices.say(f"{interrupted} while waiting: withdrawn")
+        notices.say(interrupted.told)
         return 128 + interrupted.number
     except NotGrantedError as failure:
         code, why = WHY_CODES.get(failure.why, NOT_GRANTED), failure.why
@@ -73,8 +76,8 @@ def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
 
 def _acquire(words: Words, notices: Notices) -> int:
     wish = wish_of(words)
-    if wish.ttl is None:
-        wish = wish._replace(ttl=TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0))
+    usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
+    wish = wish._replace(usual_ttl=usual)
     leases = server_of(words)
     if leases is None:
         notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is acquired")
@@ -86,52 +89,52 @@ def _acquire(words: Words, notices: Notices) -> int:
         if entry is None:
             entry = Entry(str(uuid4()), wish)
             handle.put(entry)
-    try:
-        _get(handle, EntryKey(handle, entry), leases, words, notices)
-    except NotGrantedError:
-        if not words["handle"]:  # nobody knows the name of this file
-            with handle.locked():
-                handle.clear()
-        raise
+    _get(handle, EntryKey(handle, entry), leases, words, notices)
     _print(handle.path, _told(handle), words)
     return 0
 
 
-def _get(
-    handle: Handle,
-    keys: EntryKey,
-    leases: Leases,
-    words: Words,
-    notices: Notices,
-    old: bool = False,
-) -> None:
+def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: Notices) -> None:
     """Wait until the lease of an entry is granted, and keep it there. Raises NotGrantedError."""
     before = keys.entry
-
-    def retry() -> Lease:
-        try:
-            return leases.retry(str(before.id), before.token, keys.current())
-        except RefusedError as refusal:
-            if refusal.code not in GONE:
-                raise
-            return leases.ask(before.wish, keys.current())
-
     patience, timeout = patience_of(words), duration_of(words, "release_timeout", 5.0)
-    acquiring = Acquiring(leases, before.wish, keys, patience, retry if old else None)
+    acquiring = Acquiring(leases, before.wish, keys, patience, lambda: attempted(leases, before))
     try:
         with Signals() as signals:
             grant = await_grant(acquiring, notices, signals, timeout)
     except (NotGrantedError, InterruptedWaitError) as failure:
-        # Of what the server may have granted unheard the key is kept, for the next try.
-        if getattr(failure, "why", "") != "unreachable":
+        # A retry that the server has never answered leaves us what we had before.
+        if not acquiring.uncertain and not (before.retrying and acquiring.lease is None):
             with handle.locked():
                 handle.drop(keys.entry)
+            raise
+        stays = (
+            f"{handle.path} stays: the same command with --handle goes on with what it has asked"
+            " for, `lease release` gives it back"
+        )
+        if isinstance(failure, NotGrantedError):
+            raise NotGrantedError(failure.why, f"{failure}; {stays}") from None
+        notices.say(stays)
         raise
     with handle.locked():
         kept = handle.change(keys.entry, keys.entry.granted(grant.lease))
     if not kept:
-        give_back(leases, grant.lease.id, timeout)
+        give_back(leases, grant.lease, timeout)
         raise NotGrantedError("withdrawn", f"somebody has released {handle.path} meanwhile")
+
+
+def attempted(leases: Leases, entry: Entry, seconds_max: float = ANSWER_SECONDS) -> Lease:
+    """Make the newest attempt of an entry, or learn what became of it: to repeat it is harmless.
+
+    Raises what keeps the server from answering.
+    """
+    if entry.retrying:
+        try:
+            return leases.retry(str(entry.id), entry.token, entry.key, seconds_max)
+        except RefusedError as refusal:
+            if refusal.code not in GONE:
+                raise
+    return leases.ask(entry.wish, entry.key, seconds_max)
 
 
 def _retry(words: Words, notices: Notices) -> int:
@@ -140,13 +143,22 @@ def _retry(words: Words, notices: Notices) -> int:
     if leases is None or not handle.entries():
         notices.say("there is nothing to retry")
         return 0 if leases is None else NOT_GRANTED
-    for entry in handle.entries():
-        fresh = entry._replace(key=str(uuid4()))
-        with handle.locked():
-            handle.change(entry, fresh)
-        _get(handle, EntryKey(handle, fresh), leases, words, notices, old=entry.id is not None)
+    for entry in _begun(handle):
+        _get(handle, EntryKey(handle, entry), leases, words, notices)
     _print("", _told(handle), words)
     return 0
+
+
+def _begun(handle: Handle) -> list[Entry]:
+    """Return the leases of a file, each with the key of its next attempt, which is in the file.
+
+    An attempt that was not answered goes on: what it has asked for may have been granted.
+    """
+    with handle.locked():
+        for entry in handle.entries():
+            if entry.answered:
+                handle.change(entry, entry._replace(key=str(uuid4()), retrying=True))
+        return handle.entries()
 
 
 def _renew(words: Words, notices: Notices) -> int:
@@ -203,18 +215,35 @@ def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> 
 
     Raises what keeps the server from it.
     """
-    # Of what was never answered nobody knows the name: the key tells it.
-    lease_id = entry.id or leases.ask(entry.wish, entry.key).id
     ended: list[Lease] = []
-    calls = [lambda left: ended.append(leases.release(lease_id, left))]
+    calls = [lambda left: ended.append(_released(entry, leases, left))]
     (trouble,) = carry_through(calls, seconds)
-    if trouble is not None and getattr(trouble, "code", "") != "lease_not_found":
+    if trouble is not None and getattr(trouble, "code", "") not in NOTHING_THERE:
         raise trouble
     with handle.locked():
         handle.drop(entry)
     if trouble is not None:
-        return f"lease {lease_id} is {UNKNOWN}"
+        return f"lease {entry.id} is {UNKNOWN}" if entry.answered else f"no lease: {trouble}"
     return None if ended[0].cause in BY_HOLDER else _over(ended[0])
+
+
+def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
+    """Release all that the server may hold for an entry; return the last of it.
+
+    Of what was never answered nobody knows the name. The key tells it: to ask for the same again is
+    harmless, as what that makes is released at once.
+    """
+    if entry.id is not None:
+        try:
+            ended = leases.release(entry.id, entry.token, seconds)
+        except RefusedError as refusal:
+            if entry.answered or refusal.code not in GONE:
+                raise
+        else:
+            if entry.answered:
+                return ended
+    lease = leases.ask(entry.wish, entry.key, seconds)
+    return leases.release(lease.id, lease.token, seconds)
 
 
 def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | None:
@@ -222,7 +251,12 @@ def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | N
 
     Returns what is to be noted: that it had ended before.
     """
-    lease_id = entry.id or leases.ask(entry.wish, entry.key).id
+    if not entry.answered:
+        told = entry.granted(attempted(leases, entry))
+        with handle.locked():
+            handle.change(entry, told)
+        entry = told
+    lease_id = str(entry.id)
     try:
         leases.hold(lease_id, entry.token, delay)
         refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
@@ -325,7 +359,9 @@ def _temporary() -> str:
 
 
 def _like(entries: Iterable[Entry], wish: Wish) -> Entry | None:
-    return next((entry for entry in entries if entry.wish == wish), None)
+    """Return the entry of the same wish; how long its place is kept does not tell them apart."""
+    asked = wish._replace(patience=0.0)
+    return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
 
 
 def _told(handle: Handle) -> dict[str, Any]:

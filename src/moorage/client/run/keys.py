@@ -11,6 +11,8 @@ from contextlib import suppress
 from typing import Protocol
 from uuid import uuid4
 
+from moorage.client.run.locks import lock_path
+
 
 class Keys(Protocol):
     """The key of the present attempt."""
@@ -68,6 +70,7 @@ class GivenKey:
 class FileKey:
     """A key in a file that outlives us: who starts again with it gets the same lease.
 
+    Stands in a block of `locks.locked`: of two who had it at once both would have that lease.
     Every method raises OSError.
     """
 
@@ -90,8 +93,9 @@ class FileKey:
 
     def spend(self) -> None:
         """See `Keys`."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._path)
+        for path in (self._path, lock_path(self._path)):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
     def _written(self) -> str:
         key = str(uuid4())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import sys
 from contextlib import suppress
@@ -11,9 +12,13 @@ from typing import IO
 from moorage.client.run.answers import Waiting
 from moorage.client.run.durations import OVERDUE, SOON, eta_spoken, spoken
 from moorage.client.run.failures import failure_json
+from moorage.client.run.terminal import unstopped
 
 LIVE_SECONDS = 1.0
 LOG_SECONDS = 60.0
+WRITE_SECONDS = 1.0
+"""How long to wait for whoever reads our lines; then one is left out."""
+
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -65,9 +70,19 @@ class Notices:
         if self._stream is None:
             return
         # If nobody reads it any more that is no reason to lose a command or a lease.
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
+        with suppress(OSError, ValueError), unstopped():
+            if _takes_more(self._stream):
+                self._stream.write(text)
+                self._stream.flush()
+
+
+def _takes_more(stream: IO[str]) -> bool:
+    """Would a line be taken soon? Nobody can wait for a pager that is not scrolled."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return True  # it is no file
+    return bool(select.select([], [descriptor], [], WRITE_SECONDS)[1])
 
 
 def standing_of(

@@ -40,9 +40,20 @@ POOL = Option(
 WISH = (
     POOL,
     Option("--hold", "The server ends the lease so long after its grant.", "TIME"),
-    Option("--ttl", "How long the lease lasts without a renewal.", "TIME"),
+    Option(
+        "--ttl",
+        "How long the lease lasts without a renewal; by default 10m, of a lease in a file an hour,"
+        " but no longer than its pools permit.",
+        "TIME",
+    ),
     Option("--priority", "Higher goes first; 0 by default.", "NUMBER"),
     Option("--label", "A label of the lease, for people.", "NAME=VALUE", many=True),
+    Option(
+        "--patience",
+        "How long the server keeps our place in line without hearing from us; by default 30s more"
+        " than --unreachable-after.",
+        "TIME",
+    ),
 )
 PATIENCE = (
     Option("--wait", "The longest wait for the lease; 2h by default.", "TIME"),
@@ -81,7 +92,23 @@ RUN = (
         "If the lease is lost; term by default, warn with --best-effort or --hold.",
         choices=("warn", "term", "kill"),
     ),
-    Option("--kill-after", "KILL a command that does not heed --on-lost term; 30s.", "TIME"),
+    Option(
+        "--kill-after",
+        "KILL what is left of a command that does not heed --on-lost term; 30s by default.",
+        "TIME",
+    ),
+    Option(
+        "--on-unreachable",
+        "If the server does not answer until the lease may have ended: wait for it (by default),"
+        " or take the lease for lost, in time before that.",
+        choices=("wait", "lost"),
+    ),
+    Option(
+        "--nested",
+        "If a run around this one has units of a pool: refuse (by default), share its lease,"
+        " or wait for more.",
+        choices=("refuse", "share", "wait"),
+    ),
     RELEASE_TIMEOUT,
     Option("--outcome", "Report ok or failed, by the exit code, as evidence for the limit."),
     *SERVER,

@@ -7,19 +7,28 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moorage.client.run.acquiring import Patience
-from moorage.client.run.answers import Wish
+from moorage.client.run.answers import PATIENCE_SECONDS, Wish
 from moorage.client.run.calls import Leases
 from moorage.client.run.durations import seconds_of
+from moorage.client.run.nesting import REFUSE
 from moorage.client.transport import Transport, token_of
 
 URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"
-
-
 REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
 YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
-MISTAKES = ("refused", "pool_unknown")
+TTL_SECONDS = 600.0
+"""Of a lease that is renewed: long enough for a restart of a server, a failover, a network.
+
+Never longer than its pools permit.
+"""
+
+UNREACHABLE_SECONDS = 60.0
+PATIENCE_SECONDS_MAX = 3600.0
+"""As the server has it."""
+
+MISTAKES = ("refused", "pool_unknown", "nested")
 """Why there is no lease if trying later would not help."""
 
 
@@ -47,6 +56,9 @@ class Order(NamedTuple):
     kill_after: float
     release_timeout: float
     outcome: bool
+    patient: bool
+    """A server that does not answer is waited for, while the command runs."""
+    nested: str
 
     def forgives(self, why: str) -> bool:
         """Does the command run without a lease if there is none for this reason?"""
@@ -70,7 +82,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
         if not always:
             raise
         trouble = str(error)
-    wish = wish_of(words)
+    wish = wish_of(words)._replace(usual_ttl=TTL_SECONDS)
     # Who is limited for a while only, or not by all means, is not ended for it.
     lenient = best_effort or wish.hold is not None
     return Order(
@@ -87,6 +99,8 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
         kill_after=duration_of(words, "kill_after", 30.0),
         release_timeout=duration_of(words, "release_timeout", 5.0),
         outcome=bool(words["outcome"]),
+        patient=words["on_unreachable"] != "lost",
+        nested=words["nested"] or REFUSE,
     )
 
 
@@ -116,14 +130,23 @@ def wish_of(words: Mapping[str, Any]) -> Wish:
         hold=duration_of(words, "hold", None),
         priority=priority,
         labels=tuple(sorted(labels.items())),
+        patience=_place_kept(words),
     )
+
+
+def _place_kept(words: Mapping[str, Any]) -> float:
+    """Return how long a place in line is to be kept: longer than we try to be heard."""
+    silence = duration_of(words, "unreachable_after", UNREACHABLE_SECONDS)
+    usual = min(silence + PATIENCE_SECONDS, PATIENCE_SECONDS_MAX)
+    kept: float = duration_of(words, "patience", usual)
+    return kept
 
 
 def patience_of(words: Mapping[str, Any]) -> Patience:
     """Return how long to wait for what. Raises UsageError."""
     return Patience(
         wait=duration_of(words, "wait", 7200.0),
-        unreachable_after=duration_of(words, "unreachable_after", 60.0),
+        unreachable_after=duration_of(words, "unreachable_after", UNREACHABLE_SECONDS),
         jitter=duration_of(words, "jitter", 0.0),
     )
 

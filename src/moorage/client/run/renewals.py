@@ -63,4 +63,4 @@ class Renewals:
 def refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
     """Keep a renewed lease, unless somebody has released it meanwhile."""
     with handle.locked():
-        handle.change(entry, entry.granted(lease))
+        handle.change(entry, entry.renewed(lease))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from moorage.client.run.acquiring import Acquiring, Grant
@@ -12,14 +13,25 @@ from moorage.client.run.answers import Lease
 from moorage.client.run.calls import Leases
 from moorage.client.run.children import Child, CommandError, check_command
 from moorage.client.run.durations import spoken
+from moorage.client.run.job_control import JobControl
 from moorage.client.run.keeping import Keeper, carry_through
 from moorage.client.run.keys import FileKey, GivenKey, Keys, OwnKey
+from moorage.client.run.locks import locked
+from moorage.client.run.nesting import (
+    SHARE,
+    WAIT,
+    NestedError,
+    check_nesting,
+    covers,
+    leases_around,
+)
 from moorage.client.run.notices import Notices
 from moorage.client.run.orders import Order
 from moorage.client.run.signals import FORWARDED, Interrupted, Signals, end_by_interrupt
-from moorage.client.run.terms import elapsed
+from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
 from moorage.client.run.waiting import InterruptedWaitError, await_grant
+from moorage.client.run.watching import SIGNALS_IF_LOST, Watch
 
 LOST = 120
 REFUSED = 121
@@ -31,16 +43,13 @@ FAILED = 125
 
 EXIT_CODES = {
     "refused": REFUSED,
+    "nested": REFUSED,
     "pool_unknown": POOL_UNKNOWN,
     "unreachable": UNREACHABLE,
     "timed_out": TIMED_OUT,
 }
 
 DRY_RUN = "no server is named (MOORAGE_URL, --url): dry run, the command runs without a lease"
-LOOK_SECONDS = 5.0
-"""The longest time until a clock is looked at again."""
-
-SIGNALS_IF_LOST = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
 class Done(NamedTuple):
@@ -75,7 +84,7 @@ def run(order: Order, notices: Notices) -> int:
 
 
 def _run(this: Run) -> Done:
-    order, notices, signals = this
+    order, notices, _ = this
     try:
         check_command(order.command[0])  # before anybody waits for it
     except CommandError as error:
@@ -83,23 +92,55 @@ def _run(this: Run) -> Done:
         return Done(error.code)
     if order.leases is None:
         notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
-        return _carry(this, None, None)
-    keys = _keys(order)
+        return _carry(this, environment_of(os.environ, None))
+    with ExitStack() as stack:
+        try:
+            keys = stack.enter_context(_keys(order))
+        except BlockingIOError:
+            trouble = f"another process uses {order.key_file}, and the lease of its key"
+            return _no_lease(this, "", trouble)
+        except OSError as error:
+            return _no_lease(this, "", f"{order.key_file}: {error.strerror}")
+        return _acquired(this, order.leases, keys)
+
+
+def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
+    """Acquire a lease, and run the command."""
+    order, notices, signals = this
+
+    def check() -> None:
+        if order.nested != WAIT:
+            check_nesting(leases, order.wish, os.environ)
+
     try:
-        acquiring = Acquiring(order.leases, order.wish, keys, order.patience)
+        acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
         grant = await_grant(acquiring, notices, signals, order.release_timeout)
     except InterruptedWaitError as interrupted:
-        notices.say(f"{interrupted} while waiting: withdrawn, the command was not run")
+        notices.say(f"{interrupted.told}, the command was not run")
         by_us = Interrupted.PROCESS if interrupted.number == signal.SIGINT else None
         return Done(128 + interrupted.number, interrupted=by_us)
     except Exception as failure:  # whatever it is: with best effort the command runs
-        why = getattr(failure, "why", "")
-        if not order.forgives(why):
-            notices.say(f"no lease of {order.wish.pools}: {failure}")
-            return Done(EXIT_CODES.get(why, FAILED))
-        notices.say(_without(str(failure)))
-        return _carry(this, None, None)
-    return _held(this, order.leases, keys, grant)
+        if (
+            isinstance(failure, NestedError)
+            and order.nested == SHARE
+            and covers(failure.around, order.wish)
+        ):
+            notices.say(
+                f"lease {failure.around.id} of {order.wish.pools}, shared with the outer run"
+            )
+            return _carry(this, os.environ, shared=True)
+        return _no_lease(this, getattr(failure, "why", ""), str(failure))
+    return _held(this, leases, keys, grant)
+
+
+def _no_lease(this: Run, why: str, trouble: str) -> Done:
+    """Run the command all the same, if that is wished."""
+    order, notices, _ = this
+    if not order.forgives(why):
+        notices.say(f"no lease of {order.wish.pools}: {trouble}")
+        return Done(EXIT_CODES.get(why, FAILED))
+    notices.say(_without(trouble))
+    return _carry(this, environment_of(os.environ, None))
 
 
 def _without(trouble: str) -> str:
@@ -109,11 +150,13 @@ def _without(trouble: str) -> str:
 def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
     """Run the command with the lease, and give that back."""
     order, notices, signals = this
-    keeper = None if grant.term is None else Keeper(leases, grant, grant.term, signals.wake)
+    keeper = None
+    if grant.term is not None:
+        keeper = Keeper(leases, grant, grant.term, signals.wake, order.patient)
     notices.say(_granted(grant.lease, order))
     done: Done | None = None
     try:
-        done = _carry(this, grant.lease, keeper)
+        done = _carry(this, environment_of(os.environ, grant.lease), keeper)
         return done
     finally:
         if keeper is not None:
@@ -129,7 +172,7 @@ def _part(
     code = None if done is None or not done.by_itself else done.code
     calls: dict[str, Callable[[float], object]] = {}
     if not over:
-        calls["release"] = lambda left: leases.release(lease.id, left)
+        calls["release"] = lambda left: leases.release(lease.id, lease.token, left)
     if order.outcome and code is not None:
         result = "ok" if code == 0 else "failed"
         calls["outcome"] = lambda left: leases.outcome(
@@ -149,29 +192,39 @@ def _part(
         notices.say(f"the key file stays: {error}")
 
 
-def _carry(this: Run, lease: Lease | None, keeper: Keeper | None) -> Done:
-    """Run the command to its end, with or without a lease."""
+def _carry(
+    this: Run, environment: Mapping[str, str], keeper: Keeper | None = None, shared: bool = False
+) -> Done:
+    """Run the command to its end: with a lease of ours, one that is `shared`, or without any."""
     order, notices, signals = this
-    tied = None if keeper is None else SIGNALS_IF_LOST.get(order.on_lost)
+    tied = SIGNALS_IF_LOST.get(order.on_lost) if keeper is not None or shared else None
+    terminal = Terminal()
     try:
-        child = Child(order.command, environment_of(os.environ, lease), tied)
+        child = Child(order.command, environment, tied, terminal)
     except CommandError as error:
+        terminal.close()
         notices.say(str(error))
         return Done(error.code)
-    signals.before_stop = child.suspend
-    if keeper is not None:
-        keeper.start()
-    watch, told = _Watch(this, child, keeper), False
-    while (code := child.look()) is None:
-        for number in signals.wait(watch.seconds()):
-            if number in FORWARDED:
-                child.signal(number)
-                told = told or number == signal.SIGINT
-            elif number == signal.SIGCONT:
-                child.resume()
-        watch.look()
-    if watch.ended_it:
-        return Done(LOST)
+    watch = Watch(child, keeper, order.on_lost, order.kill_after, notices)
+    job = JobControl(child, terminal, signals, notices, watch.settle)
+    try:
+        if keeper is not None:
+            keeper.start()
+        told = False
+        while (code := child.look()) is None:
+            job.look()
+            for number in signals.wait(watch.seconds()):
+                if number in FORWARDED:
+                    child.tell(number)
+                    told = told or number == signal.SIGINT
+                elif number == signal.SIGCONT:
+                    job.resume()
+            watch.look()
+        if watch.ended_it:
+            watch.finish(signals)
+            return Done(LOST)
+    finally:
+        job.close()
     return Done(code, by_itself=True, interrupted=_interrupted(child, told))
 
 
@@ -186,62 +239,12 @@ def _interrupted(child: Child, told: bool) -> Interrupted | None:
     return Interrupted.GROUP if child.had_terminal and not told else Interrupted.PROCESS
 
 
-class _Watch:
-    """Looks after the lease while the command runs, and acts if it is lost."""
-
-    def __init__(self, this: Run, child: Child, keeper: Keeper | None) -> None:
-        self._on_lost = this.order.on_lost
-        self._kill_after = this.order.kill_after
-        self._notices = this.notices
-        self._child = child
-        self._keeper = keeper
-        self._kill_at: float | None = None
-        self.ended_it = False
-
-    def seconds(self) -> float:
-        """Return how long there is nothing to look at."""
-        left = LOOK_SECONDS
-        if self._keeper is not None:
-            left = min(left, self._keeper.seconds_left)
-        if self._kill_at is not None:
-            left = min(left, self._kill_at - elapsed())
-        return left
-
-    def look(self) -> None:
-        """Act on what has become of the lease."""
-        if self._kill_at is not None and elapsed() >= self._kill_at:
-            self._kill_at = None
-            self._child.signal(signal.SIGKILL)
-        if self._keeper is None or self._child.look() is not None:
-            return
-        lost = self._keeper.lost
-        if lost is not None:
-            self._keeper.close()
-            self._keeper = None
-            self._act(lost)
-        elif self._keeper.over:
-            self._keeper.close()
-            self._keeper = None
-            self._notices.say("the hold is over: the lease has ended, the command goes on")
-
-    def _act(self, lost: str) -> None:
-        number = SIGNALS_IF_LOST.get(self._on_lost)
-        if number is None:
-            self._notices.say(f"the lease is lost: {lost}; the command goes on without it")
-            return
-        self._notices.say(f"the lease is lost: {lost}; the command gets {number.name}")
-        self.ended_it = True
-        self._child.signal(number)
-        self._child.signal(signal.SIGCONT)
-        if number == signal.SIGTERM:
-            self._kill_at = elapsed() + self._kill_after
-
-
 def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
     """Return the command's variables: those there are, and what it may know of its lease."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(LEASE_PREFIX)}
+    outer = " ".join(leases_around(inherited))
     if lease is None:
-        return kept
+        return {**kept, f"{LEASE_PREFIX}OUTER": outer} if outer else kept
     told = {
         "ID": lease.id,
         "TOKEN": lease.token or "",
@@ -250,14 +253,19 @@ def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[st
         "POOL": " ".join(lease.pools),
         "EXPIRES_AT": lease.expires_at or "",
         "HOLD_UNTIL": lease.hold_until or "",
+        "OUTER": outer,
     }
     return {**kept, **{f"{LEASE_PREFIX}{name}": value for name, value in told.items()}}
 
 
-def _keys(order: Order) -> Keys:
-    if order.key is not None:
-        return GivenKey(order.key)
-    return OwnKey() if order.key_file is None else FileKey(order.key_file)
+@contextmanager
+def _keys(order: Order) -> Iterator[Keys]:
+    """Provide the key of this run. Raises OSError of the file that is to keep it."""
+    if order.key_file is None:
+        yield OwnKey() if order.key is None else GivenKey(order.key)
+        return
+    with locked(order.key_file, wait=False):
+        yield FileKey(order.key_file)
 
 
 def _granted(lease: Lease, order: Order) -> str:

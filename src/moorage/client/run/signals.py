@@ -24,7 +24,10 @@ FORWARDED = (
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """What ends the wait in line."""
 
-WAKING = (signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP)
+STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+"""What a terminal stops a process group with."""
+
+WAKING = (signal.SIGCHLD, signal.SIGCONT, *STOPPING)
 
 
 class Interrupted(Enum):
@@ -40,15 +43,16 @@ Handler = Callable[[int, "FrameType | None"], Any]
 class Signals:
     """Collects signals while it is entered, in the main thread.
 
-    What is ignored already (by nohup, say) stays so, for us and for the command. SIGTSTP stops us,
-    as ever, but after `before_stop`.
+    What is ignored already (by nohup, say) stays so, for us and for the command. `on_stop` is
+    called with one of `STOPPING` when it has come; by default it stops us, as ever.
     """
 
     def __init__(self) -> None:
         self._read, self._write = -1, -1
         self._before: dict[int, Any] = {}
         self._wakeup_before = -1
-        self.before_stop: Callable[[], None] = lambda: None
+        self._kept: list[int] = []
+        self.on_stop: Callable[[int], object] = self.stop
 
     def __enter__(self) -> Signals:
         self._read, self._write = os.pipe()
@@ -81,15 +85,41 @@ class Signals:
 
     def wait(self, seconds: float) -> list[int]:
         """Return the signals that have come, in order, after at most so many seconds."""
-        select.select([self._read], [], [], max(0.0, seconds))
+        select.select([self._read], [], [], 0.0 if self._kept else max(0.0, seconds))
+        numbers, self._kept = self._kept + self._come(), []
+        stops = [number for number in _since_continued(numbers) if number in STOPPING]
+        if stops:
+            self.on_stop(stops[-1])
+        return numbers
+
+    def stop(self, number: int, group: bool = False) -> bool:
+        """Stop this process as one of `STOPPING` does; return when it is told to go on.
+
+        Args:
+            number: of the signal.
+            group: stop the rest of our process group, too.
+
+        Returns:
+            False if it did not stop: the signal is ignored, or, as nobody could tell us to go on,
+            the kernel does not stop us (our process group is orphaned).
+        """
+        if number not in self._before:
+            return False
+        signal.signal(number, signal.SIG_IGN)
+        if group:
+            os.killpg(0, number)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, _noted)
+        came = self._come()
+        self._kept += [other for other in came if other not in (*STOPPING, signal.SIGCONT)]
+        return signal.SIGCONT in came
+
+    def _come(self) -> list[int]:
         try:
-            numbers = [number for number in os.read(self._read, 4096) if number]
+            return [number for number in os.read(self._read, 4096) if number]
         except BlockingIOError:
             return []
-        if signal.SIGTSTP in numbers:
-            self.before_stop()
-            os.kill(os.getpid(), signal.SIGSTOP)
-        return numbers
 
 
 def end_by_interrupt(what: Interrupted) -> None:
@@ -101,6 +131,12 @@ def end_by_interrupt(what: Interrupted) -> None:
         os.killpg(0, signal.SIGINT)
     else:
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def _since_continued(numbers: list[int]) -> list[int]:
+    """Return what came after the last SIGCONT, which undoes every stop before it."""
+    last = max((at for at, number in enumerate(numbers) if number == signal.SIGCONT), default=-1)
+    return numbers[last + 1 :]
 
 
 def _noted(number: int, frame: FrameType | None) -> None:

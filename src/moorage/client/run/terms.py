@@ -46,10 +46,10 @@ class Term:
         """When to renew it the next time."""
         return self._sent + self.ttl / 3
 
-    @property
-    def look_at(self) -> float:
-        """When there is something to look at, at the latest: it may be lost or over."""
-        return self.deadline if self.hold_by is None else min(self.deadline, self.hold_by)
+    def seconds_to_look(self, now: float) -> float:
+        """Return in how long there is something to look at: it may be lost then, or over."""
+        times = [at for at in (self.deadline, self.hold_by) if at is not None and at > now]
+        return min(times, default=float("inf")) - now
 
     def over(self, now: float) -> bool:
         """Is its hold certainly over? Then the server has ended it, as was wished."""
@@ -59,9 +59,12 @@ class Term:
         """Is it lost? A hold that is over is no loss."""
         return now >= self.deadline and not self.over(now)
 
-    def renewed(self, sent: float, now: float) -> bool:
-        """Take a renewal that was sent and answered then; False: it came too late to count."""
-        if self.lost(now):
+    def renewed(self, sent: float, now: float, late: bool = False) -> bool:
+        """Take a renewal that was sent and answered then; False: it came too late to count.
+
+        `late`: it counts all the same. The server does not renew what it has ended.
+        """
+        if not late and self.lost(now):
             return False
         self._sent = max(self._sent, sent)
         return True

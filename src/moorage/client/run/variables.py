@@ -24,6 +24,7 @@ GIVEN = {
     "SLOTS_CSV": "the same with commas",
     "EXPIRES_AT": "when it would have ended, as it was granted; it is renewed",
     "HOLD_UNTIL": "when its hold ends it; empty without one",
+    "OUTER": "the leases of the runs around this one, with blanks; empty if there are none",
 }
 """Variables that a command with a lease is given, without their prefix, and what they mean."""
 

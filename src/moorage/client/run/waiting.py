@@ -16,11 +16,22 @@ LIVE_POLL_SECONDS = 5.0
 
 
 class InterruptedWaitError(Exception):
-    """A signal came while we waited; `number` is which."""
+    """A signal came while we waited; `number` is which.
+
+    `withdrawn`: the server knows, so nothing is held or waited for.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.number = number
+        self.withdrawn = False
+
+    @property
+    def told(self) -> str:
+        """What has become of it, for people."""
+        if self.withdrawn:
+            return f"{self} while waiting: withdrawn"
+        return f"{self} while waiting: the server does not answer, so it could not be told"
 
 
 def await_grant(
@@ -29,7 +40,8 @@ def await_grant(
     """Return the lease when it is granted.
 
     Raises NotGrantedError, InterruptedWaitError, and OSError of a key's file. Then nothing is held
-    or waited for, unless the server could not be told within `release_timeout` seconds.
+    or waited for, unless the server could not be told within `release_timeout` seconds: that is
+    `acquiring.uncertain`.
     """
     if notices.live:
         acquiring.poll_within(LIVE_POLL_SECONDS)
@@ -49,18 +61,26 @@ def await_grant(
             for number in signals.wait(1.0):
                 if number in ENDING:
                     raise InterruptedWaitError(number)
+            _tell(acquiring, notices)
             if not results:
                 notices.standing(_standing(acquiring), elapsed())
         if isinstance(results[0], Exception):
             raise results[0]
         thread.join()
         return results[0]
-    except BaseException:
+    except BaseException as failure:
         notices.clear()
         _withdraw(acquiring, thread, release_timeout)
+        if isinstance(failure, InterruptedWaitError):
+            failure.withdrawn = not acquiring.uncertain
         raise
     finally:
         notices.clear()
+
+
+def _tell(acquiring: Acquiring, notices: Notices) -> None:
+    while acquiring.notes:
+        notices.say(acquiring.notes.pop(0))
 
 
 def _standing(acquiring: Acquiring) -> str:
@@ -76,6 +96,9 @@ def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) ->
     acquiring.stop()
     if acquiring.lease is None:
         thread.join(seconds)
-    if acquiring.lease is not None and acquiring.lease.state != "ended":
-        give_back(acquiring.leases, acquiring.lease.id, max(0.0, until - elapsed()))
+    lease = acquiring.lease
+    if lease is not None and lease.state != "ended":
+        trouble = give_back(acquiring.leases, lease, max(0.0, until - elapsed()))
+        if trouble is None or getattr(trouble, "code", "") == "lease_not_found":
+            acquiring.uncertain = False
     thread.join(max(0.0, until - elapsed()))

@@ -1,0 +1,154 @@
+"""`moorage run` while its server cannot be reached: no command is ended for that, no lease is lost.
+
+A TTL of seconds stands for one of minutes: what counts is how long an outage is beside it.
+"""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
+from tests.e2e.relay import Relay
+from tests.e2e.server import serve
+from tests.e2e.test_run import TRAPPED, WAITING
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[Harbour]:
+    """A server for one test, which may do what it likes to it."""
+    with harbour(tmp_path) as found:
+        yield found
+
+
+def told(process: subprocess.Popen[str], words: str) -> str:
+    """Return the next line of standard error that has these words."""
+    assert process.stderr is not None
+    for said in process.stderr:
+        if words in said:
+            return said
+    raise AssertionError(f"it ends without a word of {words!r}")
+
+
+def test_an_outage_longer_than_the_ttl_ends_no_command(port: Harbour, tmp_path: Path) -> None:
+    """The server is away until the lease may have ended: that is told, and the command runs on.
+
+    When the server is back the lease is renewed, and given back in the end.
+    """
+    pool = port.pool(limit=2, ttl=2.0)
+    with Relay(port.server.url) as relay, ExitStack() as stack:
+        runs = [
+            stack.enter_context(
+                port.started("run", "--pool", pool, *more, "--", *WAITING, url=relay.url)
+            )
+            for more in ((), ("--on-lost", "kill"))
+        ]
+        for process in runs:
+            assert line(process) == "up\n"
+        names = {lease.id for lease in port.leases(pool)}
+        port.server.stop(signal.SIGKILL)
+        for process in runs:
+            assert "may have ended" in told(process, "not renewed in time")
+        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
+            relay.aim(second.url)
+            for process in runs:
+                told(process, "the server answers again: the lease is renewed")
+            after = Harbour(second, port.token)
+            assert {lease.id for lease in after.leases(pool)} == names
+            for process in runs:
+                assert process.communicate("\n", SECONDS)[0] == "done\n"
+                assert process.returncode == 0
+            ended = {(lease.id, lease.cause) for lease in after.ended(pool)}
+            assert ended == {(name, "released") for name in names}
+            assert after.leases(pool) == []
+
+
+def test_an_outage_within_the_ttl_is_borne_in_silence(port: Harbour, tmp_path: Path) -> None:
+    """The same lease goes on, and nobody need be told."""
+    pool = port.pool(ttl=24.0)
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as process,
+    ):
+        assert line(process) == "up\n"
+        (lease,) = port.leases(pool)
+        port.server.stop(signal.SIGKILL)
+        tried = relay.tried
+        eventually(lambda: True if relay.tried > tried else None)
+        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
+            relay.aim(second.url)
+            after = Harbour(second, port.token)
+
+            eventually(lambda: True if any("/renew" in one for one in relay.heard) else None)
+            assert [one.id for one in after.leases(pool)] == [lease.id]
+            said, errors = process.communicate("\n", SECONDS)
+            assert (said, process.returncode) == ("done\n", 0)
+            assert errors.count("\n") == 1, errors
+            assert [(one.id, one.cause) for one in after.ended(pool)] == [(lease.id, "released")]
+
+
+def test_what_was_granted_to_another_meanwhile_is_lost(port: Harbour) -> None:
+    """A cut network is no outage of the server: when its word is heard again, it counts."""
+    pool = port.pool(ttl=2.0)
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *TRAPPED, url=relay.url) as process,
+    ):
+        assert line(process) == "up\n"
+        relay.cut()
+        told(process, "not renewed in time")
+        with port.started("run", "--pool", pool, "--", *WAITING) as other:
+            assert line(other) == "up\n"
+            relay.aim(port.server.url)
+            assert line(process) == "term\n"
+            assert process.wait(SECONDS) == 120
+            assert other.communicate("\n", SECONDS)[0] == "done\n"
+
+
+def test_a_lost_place_in_line_is_told(port: Harbour) -> None:
+    """Cut off for longer than --patience, it asks anew, and says that it is at the end now."""
+    pool = port.pool()
+    with (
+        Relay(port.server.url) as relay,
+        port.started("run", "--pool", pool, "--", *WAITING) as holder,
+    ):
+        line(holder)
+        words = ("--patience", "1s", "--", "echo", "ran")
+        with port.started("run", "--pool", pool, *words, url=relay.url) as waiter:
+            (ticket,) = port.waiting(pool)
+            relay.cut()
+            (unheard,) = eventually(lambda: port.ended(pool) or None)
+            assert (unheard.id, unheard.cause) == (ticket.id, "unheard")
+            relay.aim(port.server.url)
+            assert "at the end of the line" in told(waiter, "the place in line is lost")
+            port.waiting(pool)
+            tell(holder)
+            assert waiter.communicate(timeout=SECONDS)[0] == "ran\n"
+    assert [one.cause for one in port.ended(pool)] == ["released", "unheard", "released"]
+
+
+def test_a_ttl_is_never_above_the_longest_of_the_pools(port: Harbour) -> None:
+    """Where none is named; one that is named must be permitted. A second start finds its key."""
+    pool, other = port.pool(limit=3), port.pool(limit=3, ttl=5.0)
+    for pools, ttl in (((pool,), 600.0), ((other,), 5.0), ((pool, other), 5.0)):
+        words = [word for name in pools for word in ("--pool", name)]
+        assert port.finished("run", *words, "--", "true").returncode == 0
+        assert port.ended(pools[-1])[-1].ttl == ttl
+    named = ("--pool", other, "--ttl", "6s")
+    assert port.finished("run", *named, "--", "true").returncode == 121
+    assert port.finished("lease", "acquire", *named).returncode == 3
+
+
+def test_a_key_file_finds_a_lease_with_a_shorter_ttl(port: Harbour, tmp_path: Path) -> None:
+    """The TTL that the pool permits is no other wish."""
+    pool, key = port.pool(ttl=20.0), str(tmp_path / "key")
+    words = ("run", "--pool", pool, "--key-file", key, "--")
+    with port.started(*words, *WAITING) as killed:
+        line(killed)
+        killed.kill()
+    (lease,) = port.leases(pool)
+    again = port.finished(*words, "sh", "-c", "echo $MOORAGE_LEASE_ID")
+    assert again.stdout == f"{lease.id}\n", again.stderr
