@@ -4,11 +4,13 @@ import os
 import pty
 import select
 import shlex
+import signal
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.client.single import BARE, SECONDS, command
+from tests.client.single import BARE, SECONDS, command, session_of
 
 
 class Screen:
@@ -23,6 +25,8 @@ class Screen:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.execve(words[0], words, {**BARE, **environment})
+        # A test that fails leaves nothing of it behind.
+        self._end = weakref.finalize(self, _killed, self.pid)
 
     def until(self, text: str) -> str:
         """Read until this appears; return all that came before it."""
@@ -53,9 +57,16 @@ class Screen:
 
     def ended(self) -> int:
         """Return the exit code of the shell."""
+        self._end.detach()
         _, status = os.waitpid(self.pid, 0)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(status)
+
+
+def _killed(leader: int) -> None:
+    for member in session_of(leader):
+        with suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
 
 
 def quoted(*arguments: str) -> str:
