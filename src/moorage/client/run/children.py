@@ -151,13 +151,18 @@ class Child:
     def suspend(self) -> None:
         """Stop all of its process group, also what does not heed SIGTSTP."""
         self.signal(signal.SIGTSTP)
+        self._await_stop()
+        if self.code is None:
+            self.signal(signal.SIGSTOP)
+            self._await_stop()
+        self._told_stopped = True
+
+    def _await_stop(self) -> None:
+        """Wait until it is stopped, for a while; what it has started may take a moment longer."""
         pause, until = threading.Event(), elapsed() + STOP_SECONDS
         while self.look() is None and self._stopped is None and elapsed() < until:
             pause.wait(LOOK_SECONDS)
-        self._told_stopped = True
-        if self.code is None:
-            pause.wait(LOOK_SECONDS)  # what it has started may be about to stop by itself, too
-            self.signal(signal.SIGSTOP)
+        pause.wait(LOOK_SECONDS)
 
 
 def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], None]:
