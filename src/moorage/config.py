@@ -41,6 +41,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: Annotated[
         str, _about("Where the ledger is kept: sqlite:///PATH or postgresql://USER@HOST/NAME.")
     ] = "sqlite:///moorage.sqlite"
+    epoch_file: Annotated[
+        str | None,
+        _about("A file that remembers, for a PostgreSQL, how far it was, to notice a restore."),
+    ] = None
     auth: Annotated[
         Literal["token", "noauth2", "keystone"],
         _about("Who may call: own tokens, Placement's test scheme, or Keystone's tokens."),
@@ -266,6 +270,8 @@ def _check(settings: Settings) -> None:
             f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
             "listen on 127.0.0.1, choose --auth token, or add --insecure"
         )
+    if settings.epoch_file is not None and settings.database.startswith("sqlite:"):
+        raise ConfigError("epoch_file: is for PostgreSQL; SQLite remembers it in PATH.lock")
     if settings.boskos_config is not None and settings.boskos_listen is None:
         raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
     if settings.boskos_listen is not None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -59,6 +60,19 @@ def test_output_for_people(folder: Path) -> None:
     assert moorage("token", "revoke", identity, directory=folder).stdout == f"revoked {identity}\n"
 
 
+def test_epoch_raise(folder: Path) -> None:
+    """Each time a new epoch begins, with a server and without, and it is written down."""
+    first = answer("db", "epoch", "raise", directory=folder)
+    second = answer("db", "epoch", "raise", directory=folder)
+    assert 1 < first["epoch"] < second["epoch"]
+    assert first["revision"] == second["revision"]
+    told = moorage("db", "epoch", "raise", directory=folder).stdout
+    assert re.fullmatch(r"epoch \d+ begins after revision \d+\n", told)
+    entries = answer("audit", directory=folder)
+    assert [one["action"] for one in entries[:3]] == ["database.epoch_raise"] * 3
+    assert entries[1]["after"] == second
+
+
 def test_check_and_backup(folder: Path) -> None:
     """A sound database has no differences; a backup is written to a file that is new."""
     assert answer("db", "check", directory=folder) == {"differences": []}
@@ -71,6 +85,7 @@ def test_check_and_backup(folder: Path) -> None:
     "command",
     [
         ("db", "check"),
+        ("db", "epoch", "raise"),
         ("db", "backup", "copy.sqlite"),
         ("token", "list"),
         ("token", "create", "--name", "bob", "--role", "admin"),

@@ -87,6 +87,12 @@ class Watched:
     async def woken(self, seconds_max: float) -> None:
         await self.engine.woken(seconds_max)
 
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        self.engine.seen(epoch, revision, at)
+
+    async def history_checked(self) -> None:
+        await self.engine.history_checked()
+
     async def backup(self, path: str) -> None:
         await self.engine.backup(path)
 

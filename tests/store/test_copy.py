@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +13,17 @@ import pytest
 from moorage.store import check
 from moorage.store.api import Engine, Locked, Unusable
 from moorage.store.open import open_engine, restore
-from tests.store.build import CLASSES, TRAITS, digest, everything_load, provider_new, run, stream
+from moorage.store.sqlite_copy import copy
+from tests.store.build import (
+    CLASSES,
+    TRAITS,
+    digest,
+    everything_load,
+    provider_new,
+    run,
+    stream,
+    together,
+)
 
 
 def filled(path: Path, batches: int, seed: int = 20) -> str:
@@ -98,9 +110,11 @@ def test_restore_raises_the_epoch(tmp_path: Path) -> None:
 
     asyncio.run(backup_then_write())
     before = state(tmp_path / "a.db")
-    for expected, name in ((2, "before-restore"), (3, "before-restore-2"), (4, "before-restore-3")):
+    epochs = [epoch(url)]
+    for name in ("before-restore", "before-restore-2", "before-restore-3"):
         assert restore(url, str(copy)) == str(tmp_path / f"a.db.{name}")
-        assert epoch(url) == expected
+        epochs.append(epoch(url))
+        assert epochs[-1] > epochs[-2]
         assert state(tmp_path / "a.db")[0] == 10
     assert state(tmp_path / "a.db.before-restore") == before
     assert not list(tmp_path.glob("*restoring*"))
@@ -112,14 +126,15 @@ def test_restore_over_a_damaged_file(tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     copy.write_bytes((tmp_path / "a.db").read_bytes())
     restore(url, str(copy))
-    assert epoch(url) == 2
+    before = epoch(url)
+    assert before > 1
     (tmp_path / "a.db").write_bytes(b"nothing of use" * 1_000)
     (tmp_path / "a.db-wal").write_bytes(b"nor this" * 1_000)
     kept = restore(url, str(copy))
     assert kept is not None
     assert Path(kept).read_bytes().startswith(b"nothing of use")
     assert not os.path.exists(tmp_path / "a.db-wal")
-    assert epoch(url) == 3
+    assert epoch(url) > before
 
 
 def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
@@ -140,7 +155,42 @@ def test_restore_where_nothing_was(tmp_path: Path) -> None:
     filled(tmp_path / "copy.db", 5)
     url = f"sqlite:///{tmp_path}/new.db"
     assert restore(url, str(tmp_path / "copy.db")) is None
-    assert epoch(url) == 2
+    assert epoch(url) > 1
+
+
+def test_two_backups_to_one_name(sqlite_engine: Engine, tmp_path: Path) -> None:
+    """The second is refused while the first one writes, and the first one is whole."""
+    target = tmp_path / "copy.db"
+
+    async def scenario() -> None:
+        await run(sqlite_engine, together(*(provider_new(n, VCPU=1) for n in range(500))))
+        backups = (sqlite_engine.backup(str(target)) for _ in range(4))
+        found = await asyncio.gather(*backups, return_exceptions=True)
+        assert found.count(None) == 1
+        assert all(one is None or isinstance(one, Unusable) for one in found)
+
+    asyncio.run(scenario())
+    assert state(target) == state(Path(sqlite_engine.name.removeprefix("sqlite ")))
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
+    """If another process writes to the same name, ours fails and leaves that one alone."""
+    source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    filled(source, 5)
+
+    @contextmanager
+    def taking(_: apsw.Connection) -> Iterator[None]:
+        yield
+        (tmp_path / "copy.db.partial").unlink()
+        (tmp_path / "copy.db.partial").write_text("theirs")
+
+    with pytest.raises(Unusable, match="another process has replaced"):
+        copy(str(source), str(target), taking)
+    assert (tmp_path / "copy.db.partial").read_text() == "theirs"
+    assert not target.exists()
+    copy(str(source), str(target))
+    assert state(target) == state(source)
 
 
 def test_restore_refuses(tmp_path: Path) -> None:

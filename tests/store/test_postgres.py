@@ -107,7 +107,9 @@ def test_another_history_is_another_epoch(url: str) -> None:
             await engine.close()
         return found
 
-    assert asyncio.run(epochs()) == [1, 1, 2, 2]
+    found = asyncio.run(epochs())
+    assert found[:2] == [1, 1]
+    assert found[2] == found[3] > 1
 
 
 Cut = Callable[[Relay], None]
@@ -283,7 +285,7 @@ def test_reads_cannot_write(url: str) -> None:
         engine = open_engine(url)
 
         def plan() -> Any:
-            yield [Query("clock_raise")]
+            yield [Query("clock_raise", (0,))]
 
         with pytest.raises(Unavailable, match="read-only"):
             await engine.read(plan())

@@ -43,6 +43,10 @@ class Administration(Protocol):
         """Return every difference between what is stored and what it should be."""
         ...
 
+    def epoch_raise(self) -> dict[str, int]:
+        """Begin a new epoch; return it, and the revision after which it begins."""
+        ...
+
 
 def administering(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that `administration` and `database_url` look at."""

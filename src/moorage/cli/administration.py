@@ -72,6 +72,11 @@ class AtServer:
         found: list[str] = self._ask("POST", "/v1/database/check", {})["differences"]
         return found
 
+    def epoch_raise(self) -> dict[str, int]:
+        """See `administering.Administration`."""
+        raised: dict[str, int] = self._ask("POST", "/v1/database/epoch", {})
+        return raised
+
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         with refusals_told():
             return self.transport.request(method, path, body)
@@ -127,6 +132,11 @@ class InDatabase:
     def check(self) -> list[str]:
         """See `administering.Administration`."""
         return self._run(lambda service: service.upkeep.check())
+
+    def epoch_raise(self) -> dict[str, int]:
+        """See `administering.Administration`."""
+        epoch, revision = self._run(lambda service: service.upkeep.epoch_raise(by=local()))
+        return {"epoch": epoch, "revision": revision}
 
     def restored(self, source: str, kept: str | None) -> None:
         """Write down that the database was restored from the backup `source`."""

@@ -87,3 +87,20 @@ def restore(source: str, as_json: bool) -> None:
         show_json({"database": path, "kept": kept})
     else:
         click.echo(f"restored {path}" + (f"; the old one is kept as {kept}" if kept else ""))
+
+
+@group.group("epoch")
+def epoch_group() -> None:
+    """Tell followers and holders that the database was put back."""
+
+
+@epoch_group.command("raise")
+@administering
+@json_option
+def epoch_raise(as_json: bool) -> None:
+    """Begin a new epoch: after every restore that was not made by `moorage db restore`."""
+    raised = administration().epoch_raise()
+    if as_json:
+        show_json(raised)
+    else:
+        click.echo(f"epoch {raised['epoch']} begins after revision {raised['revision']}")

@@ -137,6 +137,7 @@ def _readiness(
             return "the index is not loaded"
         try:
             await service.reads.consumer(NOBODY)
+            await service.index.current()
         except Exception as error:
             return f"the database cannot be read: {error}"
         return None

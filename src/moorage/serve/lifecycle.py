@@ -124,6 +124,7 @@ async def _run(settings: Settings) -> int:
                     on_fatal=_die,
                     queue_max=settings.queue_max,
                     candidates_max=settings.candidates_max,
+                    epoch_file=settings.epoch_file,
                 )
         except StoreError as error:
             raise StartError(str(error)) from None

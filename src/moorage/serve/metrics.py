@@ -159,7 +159,11 @@ class Metrics(Collector):
             ),
             ("moorage_http_connections", "Connections open.", self.connections()),
             ("moorage_revision", "The logical clock.", index.revision),
-            ("moorage_epoch", "Restores from a backup so far.", index.epoch),
+            (
+                "moorage_epoch",
+                "The time of the last restore or failover, in seconds; 1: none.",
+                index.epoch,
+            ),
             ("moorage_providers", "Providers in the index.", len(index.fleet)),
         ):
             yield GaugeMetricFamily(name, help_text, value=value)

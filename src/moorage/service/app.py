@@ -87,7 +87,7 @@ class Service:
             reads=Reads(engine),
             access=Access(engine, transactor, clock),
             audit=audit,
-            upkeep=Upkeep(engine, index, transactor, audit, turns),
+            upkeep=Upkeep(engine, index, transactor, audit, turns, clock),
             watch=watch,
             admission=admission,
             chores=chores,
@@ -105,10 +105,11 @@ class Service:
         on_fatal: Callable[[Exception], None],
         queue_max: int = 10_000,
         candidates_max: int = CANDIDATES_MAX,
+        epoch_file: str | None = None,
     ) -> "Service":
         """Open a database with the standard vocabulary and start on it. Raises StoreError."""
         return await cls.start(
-            open_engine(database_url),
+            open_engine(database_url, epoch_file=epoch_file),
             clock,
             STANDARD_CLASSES,
             STANDARD_TRAITS,

@@ -82,6 +82,7 @@ class Index:
                 self._copies.clear()
                 self.fleet = copy.fleet
                 self.epoch, self.revision, self._at = copy.epoch, copy.revision, copy.at
+                self._engine.seen(self.epoch, self.revision, self._at)
             break
         self.loaded = True
         self.bell.ring()
@@ -194,19 +195,33 @@ class Index:
             await self.load()
 
     async def _goes_on(self, tail: Tail, known: int, at: Instant | None) -> bool:
-        """Is what is known, up to a revision that was written at some time, how this began?"""
+        """Is what is known, up to a revision that was written at some time, how this began?
+
+        A transaction is executed once: who has the same one at the last revision has all that was
+        before it, too.
+        """
+        same = at is not None and tail.at == at
+        changed = at is not None and tail.at is not None and not same
+        back = (tail.epoch, tail.revision) < (self.epoch, known)
+        if back or (changed and tail.epoch == self.epoch):
+            log.warning("revision %d.%d is not there any more", self.epoch, known)
+            await self._engine.history_checked()
+            return False
         if not tail.compacted <= known <= tail.revision:
             return False
         if tail.epoch == self.epoch:
             return True
-        # Another server goes on, or another epoch was begun. A transaction is executed once: who
-        # has the same one at the last revision has all that was before it, too.
-        found = await self._engine.look(ledger_store.change_time_load(known))
-        if at is None or found != at:
-            return False
-        log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
-        self.epoch = tail.epoch
-        return True
+        # Another server goes on, or another epoch was begun.
+        if same:
+            log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
+            self.epoch = tail.epoch
+        return same
+
+    async def epoch_raised(self, epoch: int) -> None:
+        """Follow a new epoch that was begun here; the rows stay as they are."""
+        async with self._following:
+            self.epoch = max(self.epoch, epoch)
+        self.bell.ring()
 
     async def _follow(self, batches: Iterable[Batch]) -> None:
         """Apply batches; the caller holds `_following`."""
@@ -215,6 +230,7 @@ class Index:
                 if batch.revision > self.revision:
                     await self._apply(batch.changes)
                     self.revision, self._at = batch.revision, batch.at
+            self._engine.seen(self.epoch, self.revision, self._at)
         finally:
             self._whole.set()
         self.bell.ring()

@@ -1,15 +1,18 @@
 """Looking after the database: checks, backups, restores."""
 
+from moorage.core.clock import Clock
 from moorage.core.errors import Error
 from moorage.service import faults
-from moorage.service.audit import Actor, Audit
+from moorage.service.audit import Actor, Audit, audit_row
 from moorage.service.copies import ChangesGone, Copy
 from moorage.service.index import Index
 from moorage.service.transactor import Transactor
 from moorage.service.turns import Pieces, Turns
+from moorage.store import audit as audit_store
 from moorage.store import check as check_store
 from moorage.store import ledger as ledger_store
-from moorage.store.api import Engine
+from moorage.store import mark as mark_store
+from moorage.store.api import Engine, Plan
 
 FOUND_MAX = 1_000
 """Differences of the index that are told."""
@@ -19,13 +22,20 @@ class Upkeep:
     """What an operator asks of a running service."""
 
     def __init__(
-        self, engine: Engine, index: Index, transactor: Transactor, audit: Audit, turns: Turns
+        self,
+        engine: Engine,
+        index: Index,
+        transactor: Transactor,
+        audit: Audit,
+        turns: Turns,
+        clock: Clock,
     ) -> None:
         self._engine = engine
         self._index = index
         self._transactor = transactor
         self._audit = audit
         self._turns = turns
+        self._clock = clock
 
     async def check(self) -> list[str]:
         """Re-derive every sum, generation and tree from the rows, and the index from them too.
@@ -96,6 +106,26 @@ class Upkeep:
             failed = {"reason": error.message}
             await self._audit.record(by, "database.backup_failed", path, after=failed)
             raise
+
+    async def epoch_raise(self, *, by: Actor) -> tuple[int, int]:
+        """Begin a new epoch, because somebody has put the database back; return (epoch, revision).
+
+        From then on no cursor of an earlier epoch is resumed from, and every fencing token is
+        higher than any before. Raises `Error`: UNAVAILABLE.
+        """
+        now = self._clock.now()
+
+        def plan() -> Plan[tuple[int, int]]:
+            epoch, revision = yield from mark_store.epoch_raise()
+            after = {"epoch": epoch, "revision": revision}
+            yield from audit_store.audit_insert(
+                audit_row(now, by, "database.epoch_raise", self._engine.name, after=after)
+            )
+            return epoch, revision
+
+        epoch, revision = await self._transactor.run_alone(plan)
+        await self._index.epoch_raised(epoch)
+        return epoch, revision
 
     async def wipe(self) -> None:
         """Forget the whole ledger. For test servers only; the face that calls it sees to that."""

@@ -100,6 +100,10 @@ class Unavailable(StoreError):
     """The database is away, full or broken: nothing was written, nothing may be acknowledged."""
 
 
+class Outdated(Unavailable):
+    """A newer release has written what this one does not understand; it must be upgraded."""
+
+
 class Fatal(StoreError):
     """A write may or may not be durable and asking again cannot tell (a failed fsync).
 
@@ -169,6 +173,17 @@ class Engine(Protocol):
 
     async def woken(self, seconds_max: float) -> None:
         """Wait until another process may have changed something; only a hint, and only if shared.
+
+        Raises Unavailable.
+        """
+        ...
+
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        """Remember that a revision, written at some time, was found to be committed."""
+        ...
+
+    async def history_checked(self) -> None:
+        """Begin a new epoch if a revision that is known is not there any more: it was put back.
 
         Raises Unavailable.
         """

@@ -36,8 +36,8 @@ def batch_save(
         yield [*rows, *admission.writes(facts, granted)]
         return None
     # As late as possible: from here to the commit everybody else who commits waits.
-    *_, raised = yield [*rows, *save.writes(before, changes), Query("clock_raise")]
-    revision, epoch = map(int, raised[0])
+    *_, raised = yield [*rows, *save.writes(before, changes), Query("clock_raise", (now,))]
+    revision, epoch = map(int, raised[0][:2])
     granted.stamp(epoch, revision)
     facts.apply(granted)
     told = chain(log.change_rows(changes), admission.change_rows(granted))

@@ -6,6 +6,7 @@ that no follower needs any more.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from msgspec import json
@@ -22,9 +23,9 @@ from moorage.core.ledger.model import (
     Tags,
     Vocable,
 )
-from moorage.store import admission_rows
+from moorage.store import admission_rows, formats
 from moorage.store.admission_save import wipe_writes
-from moorage.store.api import Plan, Query, Row, Stream, Write
+from moorage.store.api import Outdated, Plan, Query, Row, Stream, Write
 from moorage.store.rows import (
     encode,
     encode_consumer,
@@ -79,6 +80,8 @@ class Tail:
     batches: list[Batch]
     place: tuple[int, int] | None
     """(revision, n) of the last row, if there may be more: the last batch may go on after it."""
+    at: Instant | None = None
+    """When the revision was written after which this begins; None: it is not kept."""
 
 
 class Snapshot(NamedTuple):
@@ -117,20 +120,38 @@ def changes_load(
 ) -> Plan[Tail]:
     """Load what was changed after (revision, n), oldest first, at most `rows_max` rows of it.
 
-    Other kinds are left out: a batch of nothing else has no changes here.
+    Other kinds are left out: a batch of nothing else has no changes here. Raises Outdated: a newer
+    release has written changes that cannot be read here.
     """
-    (rows,) = yield [Query("changes_load", (after_revision, n, key_set(kinds), rows_max))]
+    (rows,) = yield [Query("changes_load", (after_revision, n, _others(tuple(kinds)), rows_max))]
     batches: list[Batch] = []
-    epoch, newest, compacted, revision, *_ = rows[0]
+    epoch, newest, compacted, minimum, began, revision, *_ = rows[0]
+    formats.check(minimum, "the database")
     if revision is None:
-        return Tail(epoch, newest, compacted, batches, None)
-    for _, _, _, revision, _, at, kind, key, body in rows:
+        return Tail(epoch, newest, compacted, batches, None, began)
+    for *_, revision, _, at, kind, key, body in rows:
         if not batches or batches[-1].revision != revision:
             batches.append(Batch(revision, Changes(), at))
         if kind in kinds:
             _change_read(batches[-1].changes, kind, key, body)
-    place = rows[-1][3:5] if len(rows) == rows_max else None
-    return Tail(epoch, newest, compacted, batches, place)
+        elif kind not in KINDS:
+            raise unknown(kind)
+    place = rows[-1][5:7] if len(rows) == rows_max else None
+    return Tail(epoch, newest, compacted, batches, place, began)
+
+
+@cache
+def _others(kinds: tuple[str, ...]) -> str:
+    """Return the known kinds besides these: a kind that is not known is never left out."""
+    return key_set(set(KINDS).difference(kinds))
+
+
+def unknown(kind: str) -> Outdated:
+    """Return the error of whoever meets a kind of change row that this release does not know."""
+    return Outdated(
+        f"a newer release has written changes of the kind {kind!r}, which this release does not "
+        "know: upgrade this process"
+    )
 
 
 def clock_load() -> Plan[tuple[int, int]]:
@@ -224,6 +245,6 @@ def wipe() -> Plan[int]:
         Write("changes_wipe", [()]),
     ]
     locks = [Query("ledger_lock"), Query("admission_lock")]
-    revision = int((yield [*locks, *tables, Query("clock_raise")])[-1][0][0])
+    revision = int((yield [*locks, *tables, Query("clock_raise", (0,))])[-1][0][0])
     yield [Write("clock_compact", [(revision,)])]
     return revision

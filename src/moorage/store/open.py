@@ -2,11 +2,12 @@
 
 import os
 
-from moorage.store import sqlite_copy, sqlite_file
+from moorage.store import sqlite_copy, sqlite_file, sqlite_history
 from moorage.store.api import Engine, Unusable
+from moorage.store.mark import Mark
 from moorage.store.migrate import migrate as apply_migrations
 from moorage.store.migrate import pending
-from moorage.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
+from moorage.store.sqlite import CHECKPOINT_PAGES, LOG_PAGES_MAX, SqliteEngine
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -19,12 +20,15 @@ def open_engine(
     vfs: str | None = None,
     synchronous: str = "FULL",
     checkpoint_pages: int = CHECKPOINT_PAGES,
+    log_pages_max: int = LOG_PAGES_MAX,
+    epoch_file: str | None = None,
 ) -> Engine:
     """Open a database, made if it is not there; with `migrate` bring it up to date.
 
     `url`: `sqlite:///PATH` (relative), `sqlite:////PATH` (absolute) or `postgresql://...`, as
-    libpq knows it. `vfs`, `synchronous` and `checkpoint_pages` are for tests of durability on
-    SQLite; FULL is what keeps acknowledged writes.
+    libpq knows it. `vfs`, `synchronous`, `checkpoint_pages` and `log_pages_max` are for tests of
+    durability on SQLite; FULL is what keeps acknowledged writes. `epoch_file`: remembers, for a
+    PostgreSQL, the newest revision that was seen; SQLite has PATH.lock.
 
     Raises:
         Locked: another process uses the database file.
@@ -32,16 +36,22 @@ def open_engine(
         Unusable: the address, the file or its schema cannot be used; the message says why.
     """
     if is_postgres(url):
-        return _open_postgres(url, migrate)
+        return _open_postgres(url, migrate, epoch_file)
     path = sqlite_path(url)
     lock = sqlite_file.Lock(path)
     try:
-        _prepare(path, migrate, vfs, synchronous)
+        newer = _prepare(path, lock, migrate, vfs, synchronous)
     except BaseException:
         lock.release()
         raise
     return SqliteEngine(
-        path, lock, vfs=vfs, synchronous=synchronous, checkpoint_pages=checkpoint_pages
+        path,
+        lock,
+        vfs=vfs,
+        synchronous=synchronous,
+        checkpoint_pages=checkpoint_pages,
+        log_pages_max=log_pages_max,
+        newer=newer,
     )
 
 
@@ -60,14 +70,14 @@ def is_postgres(url: str) -> bool:
     return url.startswith(_POSTGRES)
 
 
-def _open_postgres(url: str, migrate: bool) -> Engine:
+def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
         from moorage.store import postgres_migrate
         from moorage.store.postgres import PostgresEngine
     except ImportError as error:
         raise Unusable("PostgreSQL needs `pip install 'moorage[postgres]'`") from error
     try:
-        engine = PostgresEngine(url)
+        engine = PostgresEngine(url, epoch_file)
     except ValueError as error:
         raise Unusable(f"this is no address of a database: {error}") from None
     if migrate:
@@ -78,23 +88,41 @@ def _open_postgres(url: str, migrate: bool) -> Engine:
 
 
 def sqlite_path(url: str) -> str:
-    """Return the absolute path of a SQLite address. Raises Unusable for any other address."""
+    """Return the absolute path of a SQLite address, without symbolic links: a file has one lock.
+
+    Raises Unusable: it is another address.
+    """
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
         raise Unusable(f"{url!r} is no database address; use sqlite:///PATH or postgresql://...")
-    return os.path.abspath(path)
+    return os.path.realpath(path)
 
 
-def _prepare(path: str, migrate: bool, vfs: str | None, synchronous: str) -> None:
-    if not migrate and not os.path.exists(path):
-        raise Unusable(f"there is no database {path}; run `moorage db migrate`")
+def _prepare(path: str, lock: sqlite_file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
+    """Make or check the file; return whether a newer release has written to it."""
+    if not os.path.exists(path):
+        _check_new(path, lock.mark(), migrate)
     sqlite_file.create(path)
-    connection = sqlite_file.connect(path, writes=True, vfs=vfs, synchronous=synchronous)
+    connection = sqlite_file.connect(path, writes=True, vfs=vfs, synchronous=sync)
     try:
         if migrate:
             apply_migrations(connection, path)
             sqlite_file.sync_directory(path)
         elif pending(connection, path):
             raise Unusable(f"the schema of {path} is older; run `moorage db migrate`")
+        newer = sqlite_history.format_checked(connection, path)
+        lock.reached(sqlite_history.checked(connection, path, lock.mark()))
+        return newer
     finally:
         connection.close(True)
+
+
+def _check_new(path: str, mark: Mark, migrate: bool) -> None:
+    if mark > Mark(1):  # an empty ledger of the first epoch is no loss
+        raise Unusable(
+            f"there is no database {path}, but {path}.lock remembers one at revision "
+            f"{mark.epoch}.{mark.revision}: move it back, or run `moorage db restore FILE`; to "
+            f"begin an empty ledger, remove {path}.lock"
+        )
+    if not migrate:
+        raise Unusable(f"there is no database {path}; run `moorage db migrate`")

@@ -28,8 +28,17 @@ from moorage.store.api import (
     advanced,
     weight,
 )
-from moorage.store.postgres_aside import Aside
-from moorage.store.postgres_commit import CHANNEL, Receipt, lineage_checked, orphan_ended
+from moorage.store.keeping import kept
+from moorage.store.mark import Mark
+from moorage.store.postgres_aside import Aside, Moved
+from moorage.store.postgres_commit import (
+    CHANNEL,
+    Receipt,
+    history_checked,
+    orphan_ended,
+    server_known,
+)
+from moorage.store.postgres_known import Known
 from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
 from moorage.store.sql import blocks
 
@@ -43,9 +52,15 @@ READERS_MAX = 4
 READERS_ASIDE_MAX = 2
 """Connections that answer long reads; one more answers those that read everything."""
 
+SERVERS_MAX = 3
+"""How often a long read may meet another server before it gives up."""
+
 _CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
+# No time limit may end the wait of a COMMIT for a standby. PostgreSQL 17 has one more.
 _WRITER_SETTINGS = """;
 SET enable_seqscan = off;
+SELECT set_config(name, '0', false) FROM pg_settings
+WHERE name IN ('statement_timeout', 'transaction_timeout');
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off'
 """
@@ -63,16 +78,18 @@ _NOW = ("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", ())
 class PostgresEngine:
     """A database that others may use, too. Made by `open.py`; implements `api.Engine`.
 
-    Raises ValueError: `url` is no address.
+    Raises ValueError: `url` is no address. Unusable: `epoch_file` cannot be used.
     """
 
     shared = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, epoch_file: str | None = None) -> None:
         self._conninfo = conninfo_of(url)
         self.name = f"postgresql {name_of(url)}"
         self._writer: Link | None = None
         self._listener: Link | None = None
+        self.known = Known(epoch_file)
+        self._checking = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._idle: list[Link] = []
         self._aside = Aside(self._conninfo)
@@ -119,7 +136,14 @@ class PostgresEngine:
             raise Unavailable("the database is closed")
         loop = asyncio.get_running_loop()
         executor = self._reading_slowly if slow else self._reading_aside
-        return await loop.run_in_executor(executor, self._aside.read, plan)
+        for _ in range(SERVERS_MAX):
+            try:
+                return await loop.run_in_executor(
+                    executor, self._aside.read, plan, self.known.server
+                )
+            except Moved as moved:  # the plan has not begun
+                await self._check_server(moved.server)
+        raise Unavailable("read: the server keeps changing")
 
     async def woken(self, seconds_max: float) -> None:
         """Wait until some process may have committed something, at most so long.
@@ -151,14 +175,30 @@ class PostgresEngine:
             for executor in (self._reading_aside, self._reading_slowly):
                 await asyncio.to_thread(executor.shutdown)
             self._aside.close()
+            await asyncio.to_thread(self.known.close)
+
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        """Remember a revision that a look has found."""
+        self.known.reached(Mark(epoch, revision, at or 0))
+
+    async def history_checked(self) -> None:
+        """Begin a new epoch if what is known is not there any more. Raises Unavailable."""
+        async with self._checking:
+            await (await self.open_writer()).close()
+
+    async def _check_server(self, server: str) -> None:
+        """See whether a server has the history that is known, before anything is read from it."""
+        async with self._checking:
+            if self.known.server != server:
+                await (await self.open_writer()).close()
 
     async def open_writer(self) -> Link:
         """Connect as whoever writes does, after a look at who has written before."""
         link = await Link.open(self._conninfo, _WRITER_SETTINGS)
         try:
-            if self._writer is not None:
+            if self._writer is not None and self._writer.closed:
                 await orphan_ended(link, self._writer)
-            await lineage_checked(link)
+            await history_checked(link, self.known)
         except BaseException:
             await link.close()
             raise
@@ -167,6 +207,8 @@ class PostgresEngine:
     async def _writing(self) -> Link:
         if self._closed:
             raise Unavailable("the database is closed")
+        if self._writer is not None and self._writer.server != self.known.server:
+            await self._writer.close()
         if self._writer is None or self._writer.closed:
             self._writer = await self.open_writer()
         return self._writer
@@ -174,13 +216,27 @@ class PostgresEngine:
     async def _reading(self) -> Link:
         if self._closed:
             raise Unavailable("the database is closed")
-        return await Link.open(self._conninfo, _READER_SETTINGS)
+        link = await Link.open(self._conninfo, _READER_SETTINGS)
+        try:
+            await server_known(link)
+            if link.server != self.known.server:
+                await self._check_server(link.server)
+            if link.server != self.known.server:
+                raise Lost("read: the server changes; try again")
+        except BaseException:
+            await link.close()
+            raise
+        return link
 
     async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
         """Read on a connection of the pool; on a new one if the server has dropped that."""
-        if self._idle:
+        while self._idle:
+            link = self._idle.pop()
+            if link.server != self.known.server:
+                await link.close()
+                continue
             try:
-                return await self._read_on(self._idle.pop(), statements)
+                return await self._read_on(link, statements)
             except Lost:
                 stale, self._idle = self._idle, []
                 for link in stale:
@@ -208,6 +264,8 @@ class PostgresTransaction:
         self._begun = False
         self._written = False
         self._committing: asyncio.Future[None] | None = None
+        self._taken: Mark | None = None
+        """The revision that it has taken."""
         self.now: Instant | None = None
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
@@ -215,6 +273,8 @@ class PostgresTransaction:
 
         Raises Conflict, Unavailable.
         """
+        if self._engine.known.newer:
+            plan = kept(plan)
         found = await _worked(aside, advanced, plan, None)
         while not isinstance(found, Done):
             aside = aside or weight(found) > HEAVY
@@ -236,6 +296,8 @@ class PostgresTransaction:
         # Behind the locks: whoever held them before had an earlier time.
         self.now = Instant(results[-1][0][0][0])
         results = results[len(first) : -1]
+        rows = [found for found, _ in results]
+        self._taken = self._engine.known.taken(statements, rows) or self._taken
         for statement, (_, touched) in zip(statements, results, strict=True):
             if (
                 isinstance(statement, Write)
@@ -243,7 +305,7 @@ class PostgresTransaction:
                 and touched != len(statement.rows)
             ):
                 raise Conflict(f"{statement.block}: a row was changed by somebody else")
-        return [rows for rows, _ in results]
+        return rows
 
     async def commit(self) -> None:
         """Make everything durable. A caller who is cancelled meanwhile does not stop it.
@@ -254,11 +316,21 @@ class PostgresTransaction:
         await asyncio.shield(self._committing)
 
     async def _commit(self) -> None:
-        receipt = Receipt()
+        receipt, link = Receipt(), self._link
+        link.committing = True
         try:
-            await self._link.run("commit", [*receipt.statements(), _COMMIT])
+            await link.run("commit", [*receipt.statements(), _COMMIT])
         except Lost:
             await receipt.ask(self._engine.open_writer)
+        except StoreError:  # the server has refused it
+            link.committing = False
+            raise
+        else:
+            link.committing = False
+            if link.warned:  # somebody has ended its wait for a standby
+                await receipt.ask(self._engine.open_writer)
+        if self._taken is not None:
+            self._engine.known.reached(self._taken)
 
     async def settle(self) -> None:
         """Roll back what was not committed; a connection that cannot do that is closed.

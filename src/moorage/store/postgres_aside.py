@@ -10,11 +10,20 @@ import psycopg
 from psycopg import Connection, RawCursor, RawServerCursor
 
 from moorage.store.api import ROWS_AT_A_TIME, Plan, Row, Statement, Stream
+from moorage.store.postgres_commit import SERVED
 from moorage.store.postgres_link import Lost, prepared, translated
 
 T = TypeVar("T")
 
 _SETTINGS = "SET jit = off; SET default_transaction_read_only = on; SET statement_timeout = '10min'"
+
+
+class Moved(Exception):
+    """Another server answers than the one whose history is known."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.server = server
 
 
 class Aside:
@@ -24,9 +33,9 @@ class Aside:
         self._conninfo = conninfo
         self._idle: deque[Connection[Row]] = deque()
 
-    def read(self, plan: Plan[T]) -> T:
-        """Run a plan in one snapshot. Raises Unavailable."""
-        connection = self._begun()
+    def read(self, plan: Plan[T], server: str) -> T:
+        """Run a plan in one snapshot of a server. Raises Unavailable; Moved, before it begins."""
+        connection = self._begun(server)
         try:
             with translated("read"):
                 answer = _drive(connection, plan)
@@ -42,19 +51,25 @@ class Aside:
         while self._idle:
             self._idle.pop().close()
 
-    def _begun(self) -> Connection[Row]:
-        """Begin a transaction on a connection that is there, or on a new one."""
+    def _begun(self, server: str) -> Connection[Row]:
+        """Begin a transaction on a connection that is there, or on a new one. Raises Moved."""
         while self._idle:
             connection = self._idle.pop()
             try:
                 with translated("read"):
-                    connection.execute("SELECT 1")
-            except Lost:
-                connection.close()  # the server has dropped it
+                    _check(connection, server)
+            except (Lost, Moved):
+                connection.close()  # the server has dropped it, or another one goes on
             else:
                 return connection
         with translated("connect"):
-            return self._connected()
+            connection = self._connected()
+            try:
+                _check(connection, server)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def _connected(self) -> Connection[Row]:
         connection = psycopg.connect(self._conninfo, cursor_factory=RawCursor)
@@ -62,6 +77,13 @@ class Aside:
         connection.commit()
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         return cast(Connection[Row], connection)
+
+
+def _check(connection: Connection[Row], server: str) -> None:
+    """See which server answers. Raises Moved."""
+    (found,) = connection.execute(SERVED).fetchall()
+    if found[0] != server:
+        raise Moved(found[0])
 
 
 def _drive(connection: Connection[Row], plan: Plan[T]) -> T:

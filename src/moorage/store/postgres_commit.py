@@ -12,6 +12,10 @@ from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 from moorage.store.api import Conflict, StoreError, Unavailable
+from moorage.store.formats import FORMAT
+from moorage.store.formats import check as check_format
+from moorage.store.mark import Mark
+from moorage.store.postgres_known import Known
 from moorage.store.postgres_link import Link, Prepared
 
 CHANNEL = "moorage_revision"
@@ -36,23 +40,36 @@ INSERT INTO batch (id, revision, kept) SELECT $1::uuid, revision, false FROM clo
 ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1 RETURNING kept
 """
 # A timeline begins with every promotion and every recovery to a point in time; a copy of the
-# cluster or of the database has another identity.
-_LINEAGE = """
-SELECT lineage, left(pg_walfile_name(pg_current_wal_lsn()), 8)
+# cluster or of the database has another identity, and so has a table that was restored.
+# A server that was started again may have other rows, be it the same one.
+_SERVER = """
+left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '-' || (SELECT system_identifier FROM pg_control_system())
-    || '-' || (SELECT oid FROM pg_database WHERE datname = current_database()),
-    pid::text, backend_start::text
+    || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+    || '-' || 'clock'::regclass::oid"""
+SERVED = f"SELECT {_SERVER} || '-' || extract(epoch FROM pg_postmaster_start_time())"
+"""Which server answers, since when, and which history it has: to compare connections."""
+
+_HISTORY = f"""
+SELECT epoch, revision, (SELECT at FROM change WHERE revision = $1 AND n = 0), lineage, {_SERVER},
+    minimum_version, newest_version, pid::text, backend_start::text
 FROM clock, pg_stat_activity WHERE pid = pg_backend_pid()
 """
-_LINEAGE_SET = """
-UPDATE clock SET lineage = $1, epoch = epoch + (lineage IS NOT NULL)::int
-WHERE lineage IS DISTINCT FROM $1
+# Always a commit: when it returns, whatever can be seen here is as durable as any other commit.
+# Of several processes that find the same, one raises the epoch.
+_HISTORY_SET = f"""
+UPDATE clock SET lineage = $1, newest_version = GREATEST(newest_version, {FORMAT}),
+    epoch = CASE WHEN $2::boolean AND epoch = $3 THEN GREATEST(epoch, $4::bigint,
+        floor(extract(epoch FROM clock_timestamp()))::bigint - 1) + 1 ELSE epoch END
+RETURNING epoch, revision
 """
 
-# Named by more than its number, which may be another's by now.
+# Named by more than its number, which may be another's by now. Who has been sent a COMMIT is ended
+# only while the server waits for us, so cannot have heard of it: a COMMIT that waits for a standby
+# would end as committed, for everybody to see, and without the standby.
 _END = """
 SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
-WHERE pid = $1 AND backend_start::text = $2
+WHERE pid = $1 AND backend_start::text = $2 AND (NOT $3::boolean OR wait_event = 'ClientRead')
 """
 
 log = logging.getLogger("moorage.postgres")
@@ -75,7 +92,7 @@ class Receipt:
             Conflict: it was not, and never will be.
             Unavailable: nobody could tell for `ASK_SECONDS_MAX`.
         """
-        log.warning("the connection was lost during a commit; asking for transaction %s", self.id)
+        log.warning("a commit was not confirmed; asking for transaction %s", self.id)
         loop = asyncio.get_running_loop()
         end = loop.time() + ASK_SECONDS_MAX
         while True:
@@ -98,24 +115,51 @@ class Receipt:
         link = await connect()
         try:
             (((kept,),), _), *_ = await link.run("ask", [(_ASK, (self.id,))])
+            if link.warned:
+                raise Unavailable("a standby has not confirmed it")
             return bool(kept)
         finally:
             await link.close()
 
 
-async def lineage_checked(link: Link) -> None:
-    """Raise the epoch if another server, or another history, goes on where the last one wrote.
+async def history_checked(link: Link, known: Known) -> None:
+    """Begin a new epoch if the database has another history than the one that is known.
 
-    Also remembers who serves the link, for `orphan_ended`.
+    That is: if another server goes on, or another history, where the last one wrote; or if what the
+    mark stands for is not there any more. Also remembers who serves the link, for `orphan_ended`
+    and for readers. Raises Outdated.
     """
-    ((((known, found, *link.served_by),), _),) = await link.run("lineage", [(_LINEAGE, ())])
-    if known != found:
-        await link.run("lineage", [(_LINEAGE_SET, (found,))])
-        if known is not None:
-            log.warning("the server's history changed from %s to %s: new epoch", known, found)
+    mark = known.mark
+    found, served = await link.run("history", [(_HISTORY, (str(mark.revision),)), (SERVED, ())])
+    ((epoch, revision, at, former, lineage, minimum, newest, *link.served_by),), _ = found
+    ((link.server,),), _ = served
+    check_format(minimum, "the database")
+    moved = former is not None and former != lineage
+    missed = mark.is_missed_by(Mark(epoch, revision), at)
+    asked = (lineage, "true" if moved or missed else "false", str(epoch), str(mark.epoch))
+    (((reached,), _),) = await link.run("history", [(_HISTORY_SET, asked)])
+    if link.warned:
+        raise Unavailable("a standby has not confirmed what the server shows")
+    if moved:
+        log.warning("the server's history changed from %s to %s: new epoch", former, lineage)
+    elif missed:
+        log.warning(
+            "the database is at revision %d.%d and has been at %d.%d: it was put back to an "
+            "earlier state; a new epoch begins, and what was given out since then is refused",
+            *(epoch, revision, mark.epoch, mark.revision),
+        )
+    known.reached(Mark(*reached))
+    known.newer |= newest > FORMAT
+    known.server = link.server
+
+
+async def server_known(link: Link) -> None:
+    """Ask which server answers on a link."""
+    ((((link.server,),), _),) = await link.run("history", [(SERVED, ())])
 
 
 async def orphan_ended(link: Link, lost: Link) -> None:
     """Let the server end whoever served a link that broke: it may hold locks, and wait for us."""
     if lost.served_by:
-        await link.run("end", [(_END, tuple(lost.served_by))])
+        committing = "true" if lost.committing else "false"
+        await link.run("end", [(_END, (*lost.served_by, committing))])

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors
+from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors, waiting
 from psycopg.abc import PQGen
 
 from moorage.store.api import (
@@ -20,8 +20,13 @@ from moorage.store.api import (
 )
 from moorage.store.sql import blocks
 
+T = TypeVar("T")
+
 ROUND_SECONDS_MAX = 30.0
 """How long the server may take to answer one round of statements before it counts as gone."""
+
+WAIT_SECONDS = 0.1
+"""How often psycopg looks up while it waits; its own default."""
 
 STATEMENTS_PREPARED_MAX = 200
 
@@ -127,6 +132,26 @@ def _element(value: Any) -> str:
     return repr(value)
 
 
+class _Connection(AsyncConnection[Row]):
+    """A connection that never asks the server to cancel what it does.
+
+    psycopg does when a task is cancelled. A COMMIT that waits for a standby would end then: as
+    committed, for everybody to see, though a failover may take it back.
+    """
+
+    async def wait(
+        self, gen: PQGen[T], interval: float = WAIT_SECONDS, timeout: float | None = None
+    ) -> T:
+        """Run a step of the protocol; who is interrupted in it leaves the connection behind."""
+        more = {} if timeout is None else {"timeout": timeout}
+        try:
+            return await waiting.wait_async(gen, self.pgconn.socket, interval, **more)
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                self.pgconn.finish()
+            raise
+
+
 class _Round(AsyncPipeline):
     """A pipeline that ends with its Sync, not with a Flush after it, as psycopg's own may.
 
@@ -161,12 +186,19 @@ class Link:
         self._connection = connection
         self.served_by: list[str] = []
         """The process of the server behind it, and its start; empty: nobody has asked."""
+        self.server = ""
+        """Which server answers, see `postgres_commit.SERVED`; empty: nobody has asked."""
+        self.committing = False
+        """Has a COMMIT been sent, and nothing been heard of it?"""
+        self.warned = False
+        """Has the server warned of something since the last statement was sent?"""
+        connection.add_notice_handler(self._noticed)
 
     @classmethod
     async def open(cls, conninfo: str, settings: str = "") -> Self:
         """Connect, with the session's settings. Raises Unavailable."""
         with translated("connect"):
-            connection = await AsyncConnection.connect(
+            connection = await _Connection.connect(
                 conninfo,
                 autocommit=True,
                 prepare_threshold=0,
@@ -210,8 +242,12 @@ class Link:
             await self.close()
             raise
 
+    def _noticed(self, notice: errors.Diagnostic) -> None:
+        self.warned |= notice.severity_nonlocalized == "WARNING"
+
     async def _run(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
         connection = self._connection
+        self.warned = False
         if len(statements) == 1:
             ((text, params),) = statements
             cursors = [await connection.execute(cast(Any, text), params)]

@@ -51,7 +51,7 @@ def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
     *_, raised, _ = yield [
         *writes(before, changes),
         # As late as possible: from here to the commit everybody else who commits waits.
-        Query("clock_raise"),
+        Query("clock_raise", (now,)),
         changes_insert(change_rows(changes), now),
     ]
     return int(raised[0][0])

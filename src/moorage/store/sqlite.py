@@ -6,12 +6,14 @@ nobody waits for that.
 """
 
 import asyncio
+import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import islice
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 import apsw
@@ -31,9 +33,12 @@ from moorage.store.api import (
     advanced,
     weight,
 )
+from moorage.store.keeping import kept
+from moorage.store.mark import Mark, raised
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
-from moorage.store.sqlite_file import Lock, connect, log_end, translated
+from moorage.store.sqlite_file import Lock as FileLock
+from moorage.store.sqlite_file import Place, connect, log_end, translated
 
 T = TypeVar("T")
 
@@ -44,6 +49,12 @@ the more often the same page is among them, and is copied once."""
 CHECKPOINT_PAGES_MAX = 16_000
 """Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
 
+PAGE = 4_096
+"""Bytes of a page."""
+
+LOG_PAGES_MAX = 65_536
+"""Pages in the log (256 MiB) from which on long reads are ended, if the database is not larger:
+while one goes on, what is committed meanwhile must stay in the log."""
 
 SCAN_CACHE = -2_048
 """Size of the page cache of a connection that reads a whole table, in KiB, as SQLite has it."""
@@ -57,15 +68,19 @@ class SqliteEngine:
     def __init__(
         self,
         path: str,
-        lock: Lock,
+        owned: FileLock,
         *,
         vfs: str | None = None,
         synchronous: str = "FULL",
         checkpoint_pages: int = CHECKPOINT_PAGES,
+        log_pages_max: int = LOG_PAGES_MAX,
+        newer: bool = False,
     ) -> None:
         self.name = f"sqlite {path}"
+        self.newer = newer
+        """Has a newer release written, too? Then what it alone knows is kept."""
         self._path = path
-        self._lock = lock
+        self._owned = owned
         self._connections: list[apsw.Connection] = []
         try:
             for writes in (True, True, False, False, False):
@@ -84,6 +99,12 @@ class SqliteEngine:
         self._checkpoint: Future[None] | None = None
         self._checkpoint_pages = checkpoint_pages
         self._log_pages = 0
+        self._log_pages_max = log_pages_max
+        self._place = Place(path)
+        self._taken: Mark | None = None
+        """The revision that the open transaction has taken."""
+        self._long_reads = {connection for _, connection in (self._aside, self._slow)}
+        self._guard = Lock()
         self._turn = asyncio.Lock()
         self._fatal: Fatal | None = None
         self._writer.set_wal_hook(self._count_log)
@@ -93,6 +114,7 @@ class SqliteEngine:
         """Begin the one write transaction; a second one waits for its turn."""
         async with self._turn:
             self._check_health()
+            self._taken = None
             with translated("begin"):
                 self._writer.execute("BEGIN IMMEDIATE")
             transaction = SqliteTransaction(self)
@@ -122,9 +144,18 @@ class SqliteEngine:
         """Nobody else changes the file."""
         await asyncio.sleep(seconds_max)
 
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        """Every commit of this process is remembered, and there are no others."""
+
+    async def history_checked(self) -> None:
+        """It was, when the file was opened; nobody else changes it since."""
+
     async def backup(self, path: str) -> None:
-        """Write a copy to a new file. Raises Unusable: `path` exists or cannot be written."""
-        await asyncio.to_thread(copy, self._path, path)
+        """Write a copy to a new file.
+
+        Raises Unusable: `path` exists or cannot be written. Unavailable: it took too long.
+        """
+        await asyncio.to_thread(copy, self._path, path, self._endable)
 
     async def settled(self) -> None:
         """Wait for a checkpoint that is under way."""
@@ -148,7 +179,7 @@ class SqliteEngine:
         if not self._writer.in_transaction:
             raise Unavailable("the transaction was rolled back by an earlier error")
         with translated("write"):
-            return _drive(self._writer, plan, statements, most)
+            return _drive(self._writer, plan, statements, most, self._watch)
 
     def write_begin(
         self, plan: Plan[T], statements: Sequence[Statement] | None
@@ -161,14 +192,23 @@ class SqliteEngine:
         """Begin to commit in the commit thread."""
         return asyncio.get_running_loop().run_in_executor(self._committing, self._commit)
 
+    def _watch(self, statements: Sequence[Statement], results: list[list[Row]]) -> None:
+        if (found := raised(statements, results)) is not None:
+            self._taken = found.mark
+
     def _commit(self) -> None:
         self._check_health()
+        self._place.check()
         try:
             with translated("commit"):
                 self._writer.execute("COMMIT")
         except Fatal as fatal:
             self._fatal = fatal
             raise
+        if self._taken is not None:
+            self._owned.reached(self._taken)
+        if self._log_pages >= self._log_pages_max:
+            self._end_long_reads()
         if self._log_pages >= self._checkpoint_pages:
             if self._checkpoint is None or self._checkpoint.done():
                 self._checkpoint = self._checkpointing.submit(self._run_checkpoint)
@@ -191,6 +231,25 @@ class SqliteEngine:
         self._log_pages = pages
         return apsw.SQLITE_OK
 
+    @contextmanager
+    def _endable(self, connection: apsw.Connection) -> Iterator[None]:
+        with self._guard:
+            self._long_reads.add(connection)
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._long_reads.discard(connection)
+
+    def _end_long_reads(self) -> None:
+        """End what keeps the log from starting anew, if that has become too long."""
+        with suppress(FileNotFoundError):  # the next commit tells of it
+            if self._log_pages * PAGE < os.stat(self._path).st_size:
+                return
+        with self._guard:
+            for connection in self._long_reads:
+                connection.interrupt()
+
     def _check_health(self) -> None:
         if self._fatal is not None:
             raise self._fatal
@@ -211,7 +270,7 @@ class SqliteEngine:
                 while self._connections:
                     self._connections.pop().close(True)
         finally:
-            self._lock.release()
+            self._owned.release()
 
 
 class SqliteTransaction:
@@ -225,6 +284,8 @@ class SqliteTransaction:
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
         """Run a plan at once, in the loop; from what is heavy on, in the commit thread."""
+        if self._engine.newer:
+            plan = kept(plan)
         found: Done[T] | Sequence[Statement] | None = None
         if not aside:
             found = self._engine.write(plan)
@@ -254,8 +315,9 @@ def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
             assert isinstance(found, Done)
             return found.answer
         finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            while connection.in_transaction:
+                with suppress(apsw.InterruptError):  # who ends a long read may meet its end
+                    connection.execute("ROLLBACK")
 
 
 def _drive(
@@ -263,11 +325,18 @@ def _drive(
     plan: Plan[T],
     statements: Sequence[Statement] | None = None,
     most: int = sys.maxsize,
+    told: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
 ) -> Done[T] | Sequence[Statement]:
-    """Run a plan from some of its statements on (None: from its beginning), as far as `most`."""
+    """Run a plan from some of its statements on (None: from its beginning), as far as `most`.
+
+    `told` is shown the rows of each round before the plan is.
+    """
     found = advanced(plan, None) if statements is None else statements
     while not (isinstance(found, Done) or weight(found) > most):
-        found = advanced(plan, [_execute(connection, one) for one in found])
+        results = [_execute(connection, one) for one in found]
+        if told is not None:
+            told(found, results)
+        found = advanced(plan, results)
     return found
 
 

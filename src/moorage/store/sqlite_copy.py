@@ -1,42 +1,96 @@
 """Copies of a SQLite database: a backup while the service runs, a restore while it does not."""
 
 import os
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Lock as Guard
+from typing import Any
 
 import apsw
 
 from moorage.store.api import StoreError, Unusable
 from moorage.store.migrate import migrate
-from moorage.store.sqlite_file import Lock, connect, create, log_end, sync_directory, translated
+from moorage.store.sqlite_file import Lock, connect, log_end, sync_directory, translated
+from moorage.store.sqlite_history import clock_of, epoch_raise
+
+Endable = Callable[[apsw.Connection], AbstractContextManager[Any]]
+
+_under_way: set[str] = set()
+"""Files that backups of this process are being written to."""
+
+_guard = Guard()
 
 
-def copy(source: str, target: str) -> None:
+def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
     """Write a complete, defragmented copy of the open database `source` to the new file `target`.
 
     It is one snapshot, and durable on return. Until then it has another name, so that a file
-    called `target` is always complete. Raises Unusable: `target` exists or cannot be written.
+    called `target` is always complete. Raises Unusable: `target` exists, cannot be written, or is
+    being written by another backup. Unavailable: it was ended.
+
+    `endable` is entered with the connection that reads, for whoever may have to end it.
     """
-    if os.path.lexists(target):
-        raise Unusable(f"{target} exists; name a new file")
-    partial = f"{target}.partial"
-    with suppress(FileNotFoundError):
-        os.unlink(partial)
-    create(partial)
-    try:
-        connection = connect(source, writes=False)
-        try:
-            with translated(f"copy to {target}"):
-                connection.pragma("query_only", False)
-                connection.execute("VACUUM INTO ?", (partial,))
-        finally:
-            connection.close(True)
-        _sync(partial)
-        os.rename(partial, target)
-        sync_directory(target)
-    except BaseException:
+    with _alone(target):
+        partial = f"{target}.partial"
         with suppress(FileNotFoundError):
-            os.unlink(partial)
-        raise
+            os.unlink(partial)  # of a process that was killed
+        ours = _made(partial)
+        try:
+            connection = connect(source, writes=False)
+            try:
+                with endable(connection), translated(f"copy to {target}"):
+                    connection.pragma("query_only", False)
+                    connection.execute("VACUUM INTO ?", (partial,))
+            finally:
+                connection.close(True)
+            os.fsync(ours)
+            _publish(partial, target, ours)
+        except BaseException:
+            if _is(partial, ours):
+                os.unlink(partial)
+            raise
+        finally:
+            os.close(ours)
+
+
+@contextmanager
+def _alone(target: str) -> Iterator[None]:
+    """Keep other backups of this process from the same file. Raises Unusable."""
+    name = os.path.realpath(target)
+    with _guard:
+        if name in _under_way:
+            raise Unusable(f"another backup is being written to {target}; name a new file")
+        if os.path.lexists(target):
+            raise Unusable(f"{target} exists; name a new file")
+        _under_way.add(name)
+    try:
+        yield
+    finally:
+        with _guard:
+            _under_way.remove(name)
+
+
+def _made(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unusable(f"cannot make {path}: {error.strerror}") from error
+
+
+def _is(path: str, file: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    return False
+
+
+def _publish(partial: str, target: str, ours: int) -> None:
+    """Give a file that is complete its name. Raises Unusable: somebody else was at it, too."""
+    if not _is(partial, ours):
+        raise Unusable(f"another process has replaced {partial}; name another file")
+    if os.path.lexists(target):
+        raise Unusable(f"{target} was made meanwhile; name a new file")
+    os.rename(partial, target)
+    sync_directory(target)
 
 
 def restore(backup: str, path: str) -> str | None:
@@ -60,7 +114,7 @@ def restore(backup: str, path: str) -> str | None:
                 os.unlink(name)
         _check(backup)
         copy(backup, partial)
-        epoch = max(_epoch(path), lock.epoch())
+        epoch = max(_epoch(path), lock.mark().epoch)
         _raise_epoch(partial, epoch, lock)
         return _replace(partial, path)
     finally:
@@ -89,16 +143,11 @@ def _epoch(path: str) -> int:
     except StoreError:
         return 0
     try:
-        return _epoch_of(connection)
+        return clock_of(connection)[0].epoch
     except (apsw.Error, ValueError):
         return 0
     finally:
         connection.close(True)
-
-
-def _epoch_of(connection: apsw.Connection) -> int:
-    ((epoch,),) = connection.execute("SELECT epoch FROM clock").fetchall()
-    return int(str(epoch))
 
 
 def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
@@ -106,9 +155,7 @@ def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
     try:
         migrate(connection, path)
         with translated(f"raise the epoch of {path}"):
-            raised = max(epoch, _epoch_of(connection)) + 1
-            lock.remember(raised)
-            connection.execute("UPDATE clock SET epoch = ?", (raised,))
+            lock.remember(epoch_raise(connection, epoch))
         log_end(connection)
     finally:
         connection.close(True)

@@ -1,6 +1,7 @@
 """The database file: who owns it, how it is opened, and what its errors mean."""
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +9,13 @@ from contextlib import contextmanager
 import apsw
 
 from moorage.store.api import Conflict, Fatal, Locked, StoreError, Unavailable, Unusable
+from moorage.store.mark import Mark, MarkFile
 
 _UNSYNCED = {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
 _BUSY_MS = 5_000
 _WAL_SIZE_KEPT = 64 * 1024 * 1024
+
+log = logging.getLogger("moorage.sqlite")
 
 
 @contextmanager
@@ -35,6 +39,11 @@ def _translate(doing: str, error: apsw.Error) -> StoreError | None:
         return Conflict(f"{doing}: {error}")
     if isinstance(error, apsw.FullError):
         return Unavailable(f"{doing}: the disk is full; nothing was written: {error}")
+    if isinstance(error, apsw.InterruptError):
+        return Unavailable(
+            f"{doing}: this took so long that the log of the database has grown to its limit; it "
+            "was ended so that the log can start anew. Try again when less is written"
+        )
     if isinstance(error, (apsw.SQLError, apsw.MisuseError, apsw.BindingsError)):
         return None  # A mistake in this program; no state of the disk explains it.
     return Unavailable(f"{doing}: {type(error).__name__}: {error}")
@@ -43,36 +52,91 @@ def _translate(doing: str, error: apsw.Error) -> StoreError | None:
 class Lock:
     """The sole right to a database file, by flock on PATH.lock; it ends with the process.
 
-    The lock file also remembers the highest epoch, for a restore that cannot read the old file.
+    The lock file also remembers the highest epoch, for a restore that cannot read the old file, and
+    the newest revision, so that a file that was put back is noticed.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = f"{path}.lock"
+        """Take it. Raises Locked, Unusable."""
+        self.path = f"{path}.lock"
+        self._told = False
+        while True:
+            try:
+                self._marks = MarkFile(self.path)
+            except OSError as error:
+                raise Unusable(f"cannot open {self.path}: {error.strerror}") from error
+            try:
+                fcntl.flock(self._marks.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._marks.close()
+                raise Locked(
+                    f"{path} is in use by another process, which holds {self.path}; stop it first"
+                ) from error
+            if _identity(self.path) == _identity(self._marks.fileno()):
+                return
+            self._marks.close()  # somebody removed the file before it was locked
+
+    def mark(self) -> Mark:
+        """Return what was remembered. Raises Unusable: it cannot be read."""
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unusable(f"cannot open {self._path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._file)
-            raise Locked(
-                f"{path} is in use by another process, which holds {self._path}; stop it first"
+            return self._marks.load()
+        except (OSError, ValueError) as error:
+            raise Unusable(
+                f"cannot read {self.path}: {error}; remove it, then run `moorage db epoch raise`"
             ) from error
 
-    def epoch(self) -> int:
-        """Return the epoch that was remembered, 0 if none."""
-        text = os.pread(self._file, 32, 0).strip()
-        return int(text) if text.isdigit() else 0
-
     def remember(self, epoch: int) -> None:
-        """Keep an epoch, durably."""
-        os.pwrite(self._file, f"{epoch}\n".encode(), 0)
-        os.fsync(self._file)
+        """Keep an epoch, durably, and no revision."""
+        self._marks.store(Mark(epoch))
+        os.fsync(self._marks.fileno())
+
+    def reached(self, mark: Mark) -> None:
+        """Keep a revision, not durably: after a loss of power it may be an older one."""
+        try:
+            self._marks.store(mark)
+        except OSError as error:  # what is committed stays committed
+            if not self._told:
+                log.error("cannot write %s, which notices restores: %s", self.path, error)
+            self._told = True
 
     def release(self) -> None:
         """Let others have the file."""
-        os.close(self._file)
+        self._marks.close()
+
+
+def _identity(file: str | int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class Place:
+    """Tells whether the names of open files still are those of the files.
+
+    SQLite goes on in a file that was moved or deleted, and whoever opens the name next begins in
+    another one: what was acknowledged in between would be missing there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._log = f"{path}-wal"
+        self._known = {name: _identity(name) for name in (path, f"{path}.lock")}
+
+    def check(self) -> None:
+        """See where they are, within a write transaction. Raises Unavailable: one is elsewhere."""
+        if self._log not in self._known:
+            self._known[self._log] = _identity(self._log)
+        for name, known in self._known.items():
+            try:
+                found = _identity(name)
+            except OSError as error:
+                raise Unavailable(f"{name} cannot be found: {error.strerror}") from error
+            if found is None or found != known:
+                raise Unavailable(
+                    f"{name} was moved, deleted or replaced while this process uses it; nothing is "
+                    "written until it is back in its place, or this process is started again"
+                )
 
 
 def create(path: str) -> None:

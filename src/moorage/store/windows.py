@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from moorage.core.ids import ProviderId
 from moorage.store.api import Plan, Query
+from moorage.store.log import KINDS, unknown
 
 
 class ChangeRow(NamedTuple):
@@ -28,10 +29,16 @@ class ChangesWindow(NamedTuple):
 
 
 def changes_window(revision: int, n: int, rows_max: int) -> Plan[ChangesWindow]:
-    """Load the change rows after (revision, n), oldest first, at most `rows_max` of them."""
+    """Load the change rows after (revision, n), oldest first, at most `rows_max` of them.
+
+    Raises Outdated: one of them is of a kind that this release does not know.
+    """
     (rows,) = yield [Query("changes_window", (revision, n, rows_max))]
     epoch, newest, compacted = rows[0][:3]
     changes = [ChangeRow(*row[3:]) for row in rows if row[3] is not None]
+    for change in changes:
+        if change.kind not in KINDS:
+            raise unknown(change.kind)
     return ChangesWindow(epoch, newest, compacted, changes)
 
 

@@ -59,3 +59,11 @@ class Differences:
     """What a check found: one sentence per difference, none when all is well."""
 
     differences: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """The epoch that begins, and the revision after which it begins."""
+
+    epoch: int
+    revision: int

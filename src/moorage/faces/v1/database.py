@@ -1,4 +1,4 @@
-"""The database: backup and check of a running service."""
+"""The database: backup, check and epoch of a running service."""
 
 from http import HTTPStatus
 from pathlib import PurePath
@@ -6,7 +6,7 @@ from pathlib import PurePath
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
 from moorage.service.access import Role
-from moorage.wire.administration import Backup, BackupWanted, Differences
+from moorage.wire.administration import Backup, BackupWanted, Differences, Epoch
 
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:
@@ -21,6 +21,12 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
 async def check(request: Request[None, None]) -> Differences:
     """Derive everything again that can be; none when all is well."""
     return Differences(differences=await request.service.upkeep.check())
+
+
+async def epoch_raise(request: Request[None, None]) -> Epoch:
+    """Begin a new epoch."""
+    epoch, revision = await request.service.upkeep.epoch_raise(by=request.actor)
+    return Epoch(epoch=epoch, revision=revision)
 
 
 ROUTES = (
@@ -40,5 +46,13 @@ ROUTES = (
         summary="Derive every sum, generation and tree again and tell every difference.",
         handler=check,
         answer=Differences,
+    ),
+    Route(
+        method="POST",
+        path="/v1/database/epoch",
+        role=Role.ADMIN,
+        summary="Begin a new epoch, because the database was put back to an earlier state.",
+        handler=epoch_raise,
+        answer=Epoch,
     ),
 )

@@ -6,8 +6,16 @@ SELECT epoch, revision, compacted FROM clock;
 -- name: beginning_load --
 SELECT at FROM beginning;
 
+-- Also tells when the batch is written, as it was asked, for the mark, and the formats of the rows.
 -- name: clock_raise --
-UPDATE clock SET revision = revision + 1 RETURNING revision, epoch;
+UPDATE clock SET revision = revision + 1
+RETURNING revision, epoch, $1::bigint, minimum_version, newest_version;
+
+-- At least the time in seconds, so that no epoch comes twice, whatever was put back.
+-- name: epoch_raise --
+UPDATE clock
+SET epoch = GREATEST(epoch, $1::bigint, floor(extract(epoch FROM clock_timestamp()))::bigint - 1) + 1
+RETURNING epoch, revision;
 
 -- name: clock_compact --
 UPDATE clock SET compacted = GREATEST(compacted, r.reached)
@@ -20,15 +28,18 @@ SELECT clock.revision, r.n, r.at, r.kind, r.key, r.body
 FROM clock, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
     AS r(n, at, kind, key, body);
 
--- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot:
--- those of some kinds, and the first of each batch, whose body is left out if it is of another kind.
+-- One row at least: the clock, when the given revision was written, and the change rows after
+-- (revision, n) beside it, in one snapshot: without those of some kinds, except that of each batch the
+-- first row is there, whose body is left out if it is of such a kind.
 -- name: changes_load --
-SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.at, c.kind, c.key, c.body
+SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
+    (SELECT at FROM change WHERE revision = $1 AND n = 0),
+    c.revision, c.n, c.at, c.kind, c.key, c.body
 FROM clock LEFT JOIN (
     SELECT revision, n, at, kind, key,
-        CASE WHEN kind = ANY (ARRAY(SELECT json_array_elements_text($3))) THEN body END AS body
+        CASE WHEN kind <> ALL (ARRAY(SELECT json_array_elements_text($3))) THEN body END AS body
     FROM change WHERE (revision, n) > ($1, $2)
-        AND (n = 0 OR kind = ANY (ARRAY(SELECT json_array_elements_text($3))))
+        AND (n = 0 OR kind <> ALL (ARRAY(SELECT json_array_elements_text($3))))
     ORDER BY revision, n LIMIT $4
 ) AS c ON TRUE
 ORDER BY c.revision, c.n;
@@ -67,3 +78,17 @@ SELECT pg_advisory_xact_lock(778, 1);
 -- others from adding a child or a name.
 -- name: structure_lock --
 SELECT pg_advisory_xact_lock(778, 2);
+
+-- What is stored of rows that are written again, as it is: see keeping.py.
+-- name: inventories_stored --
+SELECT uuid, inventories FROM provider
+WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: pools_stored --
+SELECT name, body FROM pool WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: slots_stored --
+SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: leases_stored --
+SELECT id, body FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));

@@ -6,8 +6,15 @@ SELECT epoch, revision, compacted FROM clock;
 -- name: beginning_load --
 SELECT at FROM beginning;
 
+-- Also tells when the batch is written, as it was asked, for the mark, and the formats of the rows.
 -- name: clock_raise --
-UPDATE clock SET revision = revision + 1 RETURNING revision, epoch;
+UPDATE clock SET revision = revision + 1
+RETURNING revision, epoch, ?1, minimum_version, newest_version;
+
+-- At least the time in seconds, so that no epoch comes twice, whatever was put back.
+-- name: epoch_raise --
+UPDATE clock SET epoch = MAX(epoch, ?1, CAST(unixepoch() AS INTEGER) - 1) + 1
+RETURNING epoch, revision;
 
 -- name: clock_compact --
 UPDATE clock SET compacted = MAX(compacted, ?);
@@ -17,15 +24,18 @@ UPDATE clock SET compacted = MAX(compacted, ?);
 INSERT INTO change (revision, n, at, kind, key, body)
 VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 
--- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot:
--- those of some kinds, and the first of each batch, whose body is left out if it is of another kind.
+-- One row at least: the clock, when the given revision was written, and the change rows after
+-- (revision, n) beside it, in one snapshot: without those of some kinds, except that of each batch the
+-- first row is there, whose body is left out if it is of such a kind.
 -- name: changes_load --
-SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.at, c.kind, c.key, c.body
+SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
+    (SELECT at FROM change WHERE revision = ?1 AND n = 0),
+    c.revision, c.n, c.at, c.kind, c.key, c.body
 FROM clock LEFT JOIN (
     SELECT revision, n, at, kind, key,
-        CASE WHEN kind IN (SELECT value FROM json_each(?3)) THEN body END AS body
+        CASE WHEN kind NOT IN (SELECT value FROM json_each(?3)) THEN body END AS body
     FROM change WHERE (revision, n) > (?1, ?2)
-        AND (n = 0 OR kind IN (SELECT value FROM json_each(?3)))
+        AND (n = 0 OR kind NOT IN (SELECT value FROM json_each(?3)))
     ORDER BY revision, n LIMIT ?4
 ) AS c ON TRUE
 ORDER BY c.revision, c.n;
@@ -55,3 +65,16 @@ SELECT 1;
 
 -- name: structure_lock --
 SELECT 1;
+
+-- What is stored of rows that are written again, as it is: see keeping.py.
+-- name: inventories_stored --
+SELECT uuid, inventories FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
+
+-- name: pools_stored --
+SELECT name, body FROM pool WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: slots_stored --
+SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?));
+
+-- name: leases_stored --
+SELECT id, body FROM lease WHERE id IN (SELECT value FROM json_each(?));

@@ -9,13 +9,17 @@ CREATE TABLE migration (
 
 -- The one logical clock: `revision` counts batches, `epoch` restores and failovers; change rows up
 -- to revision `compacted` are gone. `lineage` names the history of the server that last wrote: when
--- another one goes on, the epoch rises.
+-- another one goes on, the epoch rises. A process that knows only an older
+-- format of rows than `minimum_version` may not write; `newest_version` is the newest of any process
+-- that has written.
 CREATE TABLE clock (
     id BIGINT PRIMARY KEY CHECK (id = 1),
     epoch BIGINT NOT NULL,
     revision BIGINT NOT NULL,
     compacted BIGINT NOT NULL,
-    lineage TEXT
+    lineage TEXT,
+    minimum_version BIGINT NOT NULL DEFAULT 1,
+    newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10);
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 

@@ -8,12 +8,15 @@ CREATE TABLE migration (
 ) STRICT;
 
 -- The one logical clock: `revision` counts batches, `epoch` restores from a backup; change rows up
--- to revision `compacted` are gone.
+-- to revision `compacted` are gone. A process that knows only an older format of rows than
+-- `minimum_version` may not write; `newest_version` is the newest of any process that has written.
 CREATE TABLE clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    compacted INTEGER NOT NULL
+    compacted INTEGER NOT NULL,
+    minimum_version INTEGER NOT NULL DEFAULT 1,
+    newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 

@@ -1,0 +1,140 @@
+"""Keeps what a newer release has stored and this one does not know, when it writes a row again.
+
+Used only once a newer release has written to the database (`clock.newest_version`): a plan that
+writes JSON then reads what is stored first, within its transaction, and every member that this
+release does not know goes into the new value. Columns that it does not know it never touches.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import inspect, json
+
+from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.ledger.model import Inventory
+from moorage.store.admission_rows import slot_key
+from moorage.store.api import Done, Plan, Query, Row, Statement, Write, advanced
+from moorage.store.rows import key_set
+
+T = TypeVar("T")
+
+
+class _Stored(NamedTuple):
+    """Where a statement writes JSON, and how what is stored is found."""
+
+    query: str
+    """Returns keys and JSON, for a set of first keys."""
+    keys: tuple[int, ...]
+    """Columns of the statement's rows."""
+    text: int
+    type: inspect.Type
+
+
+_inventories = inspect.type_info(dict[str, Inventory])
+_WRITES = {
+    "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
+    "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
+    "pool_upsert": _Stored("pools_stored", (0,), 4, inspect.type_info(Pool)),
+    "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
+    "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
+}
+_KINDS = {
+    "pool": ("pools_stored", inspect.type_info(Pool)),
+    "slot": ("slots_stored", inspect.type_info(Slot)),
+    "lease": ("leases_stored", inspect.type_info(Lease)),
+}
+_inventory = inspect.type_info(Inventory)
+
+
+def kept(plan: Plan[T]) -> Plan[T]:
+    """Run a plan so that nothing is lost of the rows that it writes."""
+    stored: dict[str, dict[tuple[str, ...], Any]] = {}
+    found = advanced(plan, None)
+    while not isinstance(found, Done):
+        queries = _queries(found)
+        if queries:
+            for query, rows in zip(queries, (yield queries), strict=True):
+                known = stored.setdefault(query.block, {})
+                known.update((tuple(keys), json.decode(text)) for *keys, text in rows)
+        found = advanced(plan, (yield [_completed(one, stored) for one in found]))
+    return found.answer
+
+
+def _queries(statements: Sequence[Statement]) -> list[Query]:
+    wanted: dict[str, set[str]] = {}
+    for one in statements:
+        place = _WRITES.get(one.block)
+        if isinstance(one, Write) and place is not None:
+            wanted.setdefault(place.query, set()).update(row[place.keys[0]] for row in one.rows)
+    return [Query(block, (key_set(keys),)) for block, keys in wanted.items()]
+
+
+def _completed(statement: Statement, stored: dict[str, dict[tuple[str, ...], Any]]) -> Statement:
+    if not isinstance(statement, Write):
+        return statement
+    if statement.block == "change_insert":
+        return statement._replace(rows=[_change(row, stored) for row in statement.rows])
+    place = _WRITES.get(statement.block)
+    if place is None:
+        return statement
+    rows: list[Row] = []
+    for row in statement.rows:
+        old = stored[place.query].get(tuple(row[n] for n in place.keys))
+        text = _merged_text(place.type, old, row[place.text])
+        rows.append((*row[: place.text], text, *row[place.text + 1 :]))
+    return statement._replace(rows=rows)
+
+
+def _change(row: Row, stored: dict[str, dict[tuple[str, ...], Any]]) -> Row:
+    """Complete a change row, as the row of which it tells was completed before."""
+    n, at, kind, key, body = row
+    if body is None:
+        return row
+    if kind == "inventory":
+        provider, name = key.split("/", 1)
+        held = stored.get("inventories_stored", {}).get((provider,)) or {}
+        return (n, at, kind, key, _merged_text(_inventory, held.get(name), body))
+    if kind in _KINDS:
+        query, described = _KINDS[kind]
+        keys = slot_key(key) if kind == "slot" else (key,)
+        old = stored.get(query, {}).get(keys)
+        return (n, at, kind, key, _merged_text(described, old, body))
+    return row
+
+
+def _merged_text(described: inspect.Type, old: Any, text: str) -> str:
+    if old is None:
+        return text
+    return json.encode(_merged(described, old, json.decode(text))).decode()
+
+
+def _merged(described: inspect.Type, old: Any, new: Any) -> Any:
+    """Put into a new value what an old one has and its type does not know."""
+    if isinstance(described, inspect.UnionType):
+        for part in described.types:
+            new = _merged(part, old, new)
+    elif isinstance(old, dict) and isinstance(new, dict):
+        if isinstance(described, inspect.StructType):
+            known = {field.encode_name: field.type for field in described.fields}
+            for name, value in old.items():
+                if name not in known:
+                    new[name] = value
+                elif name in new:
+                    new[name] = _merged(known[name], value, new[name])
+        elif isinstance(described, inspect.DictType):
+            for name in old.keys() & new.keys():
+                new[name] = _merged(described.value_type, old[name], new[name])
+    elif isinstance(old, list) and isinstance(new, list):
+        item = getattr(described, "item_type", None)
+        if isinstance(item, inspect.StructType):
+            return [_merged(item, _same(item, old, one), one) for one in new]
+    return new
+
+
+def _same(described: inspect.StructType, old: list[Any], one: Any) -> Any:
+    """Return the first of several values that is this one, as far as its type knows it."""
+    known = {field.encode_name for field in described.fields}
+    for other in old:
+        if isinstance(other, dict) and {k: v for k, v in other.items() if k in known} == one:
+            return other
+    return one

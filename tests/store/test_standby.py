@@ -1,0 +1,156 @@
+"""A synchronous standby that goes away: what it has not confirmed is shown to nobody."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from moorage.store import ledger, postgres_commit, postgres_link
+from moorage.store.api import StoreError, Unavailable
+from moorage.store.postgres import PostgresEngine
+from moorage.store.postgres_migrate import migrate
+from tests.cluster import Cluster
+from tests.store.build import provider_new, run
+
+WAITING = """
+SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'COMMIT%'
+"""
+CONFIRMING = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+
+
+class Pair:
+    """A primary, and the standby without which it commits nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.primary = Cluster(folder / "a", durable=True)
+        self.url = self.primary.create("moorage")
+        migrate(self.url)
+        self.standby = Cluster(folder / "b", durable=True, primary=self.primary)
+        with psycopg.connect(self.primary.url("postgres"), autocommit=True) as server:
+            server.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            server.execute("SELECT pg_reload_conf()")
+            while server.execute(CONFIRMING).fetchone() is None:
+                pass
+
+    def close(self) -> None:
+        """Stop both."""
+        self.standby.close()
+        self.primary.close()
+
+    def waiting(self) -> list[int]:
+        """Return who waits for the standby in a COMMIT."""
+        with psycopg.connect(self.primary.url("postgres"), autocommit=True) as server:
+            return [pid for (pid,) in server.execute(WAITING.encode()).fetchall()]
+
+    def cancel(self, pid: int) -> None:
+        """End somebody's wait, as an operator might."""
+        with psycopg.connect(self.primary.url("postgres"), autocommit=True) as server:
+            server.execute("SELECT pg_cancel_backend(%s)", (pid,))
+
+
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+    """A pair; whoever waits for it does so for a second or two."""
+    monkeypatch.setattr(postgres_link, "ROUND_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(postgres_commit, "ASK_SECONDS_MAX", 2.0)
+    with TemporaryDirectory(prefix="moorage-pg-") as folder:
+        Path(folder).chmod(0o755)
+        made = Pair(Path(folder))
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+async def seen(engine: PostgresEngine) -> int:
+    """Return the newest revision that a process sees."""
+    return (await engine.look(ledger.changes_load(0))).revision
+
+
+async def published(
+    pair: Pair, engines: list[PostgresEngine], meanwhile: Callable[[Pair], Awaitable[None]]
+) -> tuple[int, bool]:
+    """Commit while the standby is away: what others saw then, and whether it was acknowledged."""
+    writer, other = engines
+    assert await run(writer, provider_new(1)) == 1
+    assert await seen(other) == 1
+    await asyncio.to_thread(pair.standby.stop, "immediate")
+    committing = asyncio.ensure_future(run(writer, provider_new(2)))
+    most = 1
+    acting = asyncio.ensure_future(meanwhile(pair))
+    while not committing.done():
+        most = max(most, await seen(other))
+    await acting
+    with contextlib.suppress(StoreError):
+        await committing
+    return max(most, await seen(other)), committing.exception() is None
+
+
+async def nothing(_: Pair) -> None:
+    """Nobody does anything."""
+
+
+async def cancelled(pair: Pair) -> None:
+    """An operator ends the wait of a COMMIT."""
+    while not (pids := await asyncio.to_thread(pair.waiting)):
+        pass
+    await asyncio.to_thread(pair.cancel, pids[0])
+
+
+def test_a_standby_that_goes_away_and_takes_over(pair: Pair) -> None:
+    """Nobody sees the commit before the standby has it; what was seen is there after a failover."""
+
+    async def whole() -> None:
+        engines = [PostgresEngine(pair.url) for _ in range(2)]
+        assert await published(pair, engines, nothing) == (1, False)
+        assert await asyncio.to_thread(pair.waiting), "the server's wait was ended"
+        await asyncio.to_thread(pair.standby.start)
+        async with asyncio.timeout(60):
+            while (most := await seen(engines[1])) < 2:
+                pass
+        assert await run(engines[0], provider_new(3)) == most + 1
+        for engine in engines:
+            await engine.close()
+        await asyncio.to_thread(pair.primary.stop, "immediate")
+        await asyncio.to_thread(pair.standby.promote)
+        with psycopg.connect(pair.standby.url("moorage")) as server:
+            assert server.execute("SELECT revision FROM clock").fetchone() == (most + 1,)
+
+    asyncio.run(whole())
+
+
+def test_whoever_cancels_shows_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a driver that cancels what takes too long shows what a failover takes back."""
+    monkeypatch.setattr(postgres_link._Connection, "wait", AsyncConnection.wait)
+
+    async def whole() -> None:
+        engines = [PostgresEngine(pair.url) for _ in range(2)]
+        most, acknowledged = await published(pair, engines, nothing)
+        assert most == 2 and not acknowledged
+        for engine in engines:
+            await engine.close()
+
+    asyncio.run(whole())
+
+
+def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
+    """If somebody else ends the wait, the server says so, and nobody is told that it is durable."""
+
+    async def whole() -> None:
+        engines = [PostgresEngine(pair.url) for _ in range(2)]
+        _, acknowledged = await published(pair, engines, cancelled)
+        assert not acknowledged
+        await asyncio.to_thread(pair.standby.start)
+        while True:  # until the standby follows
+            with contextlib.suppress(Unavailable):
+                await run(engines[0], provider_new(3))
+                break
+        for engine in engines:
+            await engine.close()
+
+    asyncio.run(whole())
