@@ -64,7 +64,7 @@ def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
         else:  # by hand
             while not reader.done():
                 engine._slow[1].interrupt()  # type: ignore[attr-defined]  # no engine shows it
-                await asyncio.sleep(0)
+                await asyncio.wait([reader], timeout=0.1)
             with pytest.raises(Unavailable):
                 await reader
         await engine.close()

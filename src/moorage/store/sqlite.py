@@ -25,6 +25,7 @@ from moorage.store.api import (
     Done,
     Fatal,
     Plan,
+    Query,
     Row,
     Statement,
     Stream,
@@ -349,6 +350,15 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
             raise Conflict(f"{statement.block}: a row was changed by somebody else")
         return []
     cursor = connection.execute(text, tuple(statement.params))
+    try:
+        return _rows(connection, statement, cursor)
+    except BaseException:
+        # Whoever was interrupted can only roll back when no statement is half-way.
+        cursor.close(True)
+        raise
+
+
+def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.Cursor) -> list[Row]:
     if isinstance(statement, Stream):
         # A scan needs no page twice: the cache would only be filled, and stay so.
         size = connection.pragma("cache_size")
