@@ -155,3 +155,20 @@ def test_what_was_read_is_told_although_the_database_fails() -> None:
             assert (await waiting).lease.state == "granted"
 
     play(scene)
+
+
+def test_an_end_at_one_wakes_who_watches_at_the_other() -> None:
+    """Whoever waits for the end of a lease is told of it, whichever process has ended it."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(one, "a", "p")).lease.id
+        watching = asyncio.create_task(other.until_ended(lease, 30.0))
+        while not other.waiting.count:
+            await other.report("p")
+        begun = asyncio.get_running_loop().time()
+        await one.revoke(lease, "why", TESTER)
+        assert (await watching).lease.cause == "revoked"
+        assert asyncio.get_running_loop().time() - begun < 5.0
+
+    play(scene)

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import SECOND
 from moorage.core.clock import Instant
 from moorage.service.admission import Admission
@@ -111,5 +112,78 @@ def test_of_two_who_leave_no_ghost_stays(tmp_path: Path) -> None:
         assert (await admission.lease(ticket)).lease.state == "waiting"
         await later(one, 2 * SECOND)
         assert (await admission.lease(ticket)).lease.cause == "unheard"
+
+    by_hand(tmp_path, scene)
+
+
+def test_who_waits_for_the_end_is_told_of_it(tmp_path: Path) -> None:
+    """Whatever ends a lease wakes whoever waits for that; a renewal wakes nobody."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        for cause in ("revoked", "released", "ttl_over", "hold_over"):
+            hold = 20 * SECOND if cause == "hold_over" else None
+            lease = (await ask(admission, cause, "p", hold=hold)).lease.id
+            watching = asyncio.create_task(admission.until_ended(lease, 60.0))
+            await there(admission)
+            await admission.renew(lease, Proof("me"))
+            assert not watching.done()
+            if cause == "revoked":
+                await admission.revoke(lease, "why", TESTER)
+            elif cause == "released":
+                await admission.release(lease, Proof("me"))
+            else:
+                await later(one, 64 * SECOND)
+            async with asyncio.timeout(5):
+                assert (await watching).lease.cause == cause
+            assert admission.waiting.count == 0
+
+    by_hand(tmp_path, scene)
+
+
+def test_to_wait_for_the_end_is_no_sign_of_life(tmp_path: Path) -> None:
+    """It writes nothing: a lease that is not renewed ends, and a ticket that is not polled."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease.id
+        ticket = (await ask(admission, "b", "p")).lease.id
+        before = one.service.index.revision
+        watching = [asyncio.create_task(admission.until_ended(x, 60.0)) for x in (lease, ticket)]
+        while admission.waiting.count < 2:
+            await admission.report("p")
+        assert one.service.index.revision == before
+        await later(one, 31 * SECOND)
+        async with asyncio.timeout(5):
+            assert (await watching[1]).lease.cause == "unheard"
+        assert not watching[0].done()
+        await later(one, 30 * SECOND)
+        async with asyncio.timeout(5):
+            assert (await watching[0]).lease.cause == "ttl_over"
+
+    by_hand(tmp_path, scene)
+
+
+def test_a_wait_for_the_end_has_an_end(tmp_path: Path) -> None:
+    """When the time is over, when the caller has gone, when the service ends: nobody is kept."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease.id
+        assert (await admission.until_ended(lease, 0.01)).lease.state == "granted"
+        leaving = asyncio.Event()
+        watching = asyncio.create_task(admission.until_ended(lease, 60.0, leaving.wait))
+        await there(admission)
+        leaving.set()
+        assert (await watching).lease.state == "granted"
+        watching = asyncio.create_task(admission.until_ended(lease, 60.0))
+        await there(admission)
+        admission.waiting.close()
+        assert (await watching).lease.state == "granted"
+        assert admission.waiting.count == 0
+        assert (await admission.until_ended(lease, 60.0)).lease.state == "granted"
 
     by_hand(tmp_path, scene)

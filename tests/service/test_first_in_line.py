@@ -147,23 +147,25 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
     async def scene(one: Running) -> None:
         admission = one.service.admission
         pool = (await admission.pool_put("p", spec(1), None, TESTER)).pool
-        await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
+        views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
+        ticket = views[-1].lease
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
         engine = Slow(one.engine.engine)
         standings = Standings(engine, lambda _: when)
         engine.go.set()
-        assert await standings.first("p") is not None
+        assert await standings.of(ticket) is not None
         engine.go.clear()
         engine.looks = 0
-        standings._passes["p"] = (0.0, standings._passes["p"][1])  # it is old by now
+        passes = standings._lines._passes
+        passes["p"] = (0.0, passes["p"][1])  # it is old by now
         asking = []
         for _ in range(10):
             standings.note(Changes(pools={"p": pool}), when)
-            asking.append(asyncio.create_task(standings.first("p")))
+            asking.append(asyncio.create_task(standings.of(ticket)))
             assert await admission.leases(None, 1, "p", None)
         engine.go.set()
         assert None not in await asyncio.gather(*asking)
-        assert await standings.first("p") is not None
+        assert await standings.of(ticket) is not None
         assert engine.looks == 1
 
     by_hand(tmp_path, scene)

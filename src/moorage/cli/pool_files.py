@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.cli.durations import NONE, pacing_parse
 from moorage.cli.output import USAGE, Failure
-from moorage.cli.pools import DURATIONS, PROPERTIES, paced, property_text
+from moorage.cli.pools import DURATIONS, PROPERTIES, paced, property_text, units_of
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import Pacing, Pool, PoolWanted
 
@@ -155,7 +155,8 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
         was, shall = getattr(before, what), getattr(wanted, what)
         if what == "pacing":
             was = paced(was, before.limit, before.hold)
-            shall = paced(shall, wanted.limit, wanted.hold)
+            units = units_of(pool) if wanted.limit is None and pool is not None else wanted.limit
+            shall = paced(shall, units, wanted.hold)
         if was != shall:
             changes[what] = (was, shall)
     action: Literal["create", "change", "keep"] = "change" if changes else "keep"

@@ -28,7 +28,7 @@ from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown"})
+DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown", "lock_delay", "proxy_ttl"})
 ALWAYS_SAID = ("limit", "hold", "pacing")
 
 _DURATION = DurationType()
@@ -52,6 +52,11 @@ _OPTIONS = (
     click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be asked for."),
     click.option("--cooldown", type=_DURATION, help="A freed unit rests so long."),
     click.option(
+        "--lock-delay",
+        type=_DURATION,
+        help="A unit rests so long if its holder did not give it back.",
+    ),
+    click.option(
         "--pacing", type=PacingType(), help="INTERVAL[xBURST][+JITTER] between grants; auto; none."
     ),
     click.option("--quota", type=NoneOr(_AMOUNT), help="Units that one owner may hold."),
@@ -66,6 +71,11 @@ _OPTIONS = (
         "--on-retry",
         type=click.Choice(["keep", "requeue"]),
         help="Whether who retries keeps its place.",
+    ),
+    click.option(
+        "--proxy-ttl",
+        type=NoneOr(_DURATION),
+        help="A lease of the lease proxy ends so long after it was handed out.",
     ),
 )
 
@@ -239,7 +249,7 @@ def _follows(pool: Pool) -> bool:
     """Does its pacing follow from limit and hold? None follows from no hold; else it was said."""
     if pool.pacing is None:
         return pool.hold is None
-    return pool.pacing == paced(AUTO, pool.limit, pool.hold)
+    return pool.pacing == paced(AUTO, units_of(pool), pool.hold)
 
 
 def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from moorage.core.admission.proxied import OWNER
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error

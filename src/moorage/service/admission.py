@@ -133,10 +133,16 @@ class Admission:
         self.tally.unheard = await self._lookout.unheard()
 
     async def pool_put(
-        self, name: str, spec: PoolSpec, generation: int | None, by: Actor
+        self,
+        name: str,
+        spec: PoolSpec,
+        generation: int | None,
+        by: Actor,
+        *,
+        paced: bool = False,
     ) -> PoolView:
-        """Make a pool, or let it be as described."""
-        case = pooling.PoolPut(name=name, by=by, spec=spec, generation=generation)
+        """Make a pool, or let it be as described; `paced`: its pacing follows from its hold."""
+        case = pooling.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
         await self._transactor.submit_case(case)
         return await self.pool(name)
 
@@ -188,6 +194,23 @@ class Admission:
         case = leasing.LeasePoll(lease, wait=_micro(seconds))
         known = await self._transactor.submit_case(case)
         return await self._seen(known, case.until, seconds, gone)
+
+    async def until_ended(
+        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> LeaseView:
+        """Return a lease when it has ended, or as it stands after so many seconds.
+
+        To ask is no sign of life, and writes nothing. Raises LEASE_NOT_FOUND.
+        """
+        future = self.waiting.expect_end(lease)
+        try:
+            view = await self._lookout.lease(lease)
+            if view.lease.state == "ended" or seconds <= 0:
+                return view
+            await either(future, seconds, gone)
+        finally:
+            self.waiting.forget_end(lease, future)
+        return await self._lookout.lease(lease)
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return a lease without being heard of. Raises LEASE_NOT_FOUND."""

@@ -24,6 +24,7 @@ from moorage.service.boskos_cases import (
     Release,
     Reset,
     Sync,
+    TakeNamed,
     Update,
 )
 from moorage.service.boskos_config import ConfigFileError, roster_parse
@@ -99,9 +100,10 @@ class Boskos:
     ) -> list[Slot]:
         """Take slots by name, the longest rested first. Raises `Error`: NO_CAPACITY."""
         wish = Wish("", state, dest, owner, "", LeaseId(""), "")
-        return await self._transactor.submit_case(
-            AcquireNamed(wish, sorted(set(names)), self._strict)
-        )
+        wanted = sorted(set(names))
+        if self._strict:
+            return await self._transactor.submit_case(TakeNamed(wish, wanted))
+        return await self._transactor.submit_case(AcquireNamed(wish, wanted))
 
     async def release(self, name: str, dest: str, owner: str) -> None:
         """Give a slot back. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""

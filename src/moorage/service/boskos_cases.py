@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from moorage.core.admission import boskos, holding, roster
+from moorage.core.admission import boskos, boskos_strict, holding, roster
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.boskos import Acquired, Wish
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Slot
 from moorage.core.admission.roster import Roster
-from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.ids import lease_id_new
@@ -22,15 +22,20 @@ class Acquire(AdmissionCase[Acquired]):
     wish: Wish
     strict: bool
     _ticket: LeaseId | None = None
+    _at_once: tuple[AtOnce, ...] = ()
 
     def keys(self) -> Keys:
         pools = {self.wish.pool}
-        if self.strict or not self.wish.request_id:
+        if self.strict:
             return Keys(pools=pools, ends=pools)
         return Keys(pools=pools, asked=self.wish.asked)
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
+        if not (self.strict or self.wish.request_id):
+            self._at_once = (boskos.now_or_never(facts, when.moment, self.wish),)
+            self._ticket = self.wish.fresh
+            return Changes()
+        decide = boskos_strict.acquire_strict if self.strict else boskos.acquire_safe
         changes, self._ticket = decide(facts, when.moment, when.wall, self.wish)
         return changes
 
@@ -39,17 +44,47 @@ class Acquire(AdmissionCase[Acquired]):
             return frozenset()
         return frozenset({self._ticket})
 
+    def at_once(self) -> tuple[AtOnce, ...]:
+        return self._at_once
+
     def conclude(self, facts: Facts, when: When) -> Acquired:
         return boskos.acquired(facts, self.wish, self._ticket, strict=self.strict)
 
 
 @dataclass(slots=True)
 class AcquireNamed(AdmissionCase[list[Slot]]):
-    """Take slots by name. Raises NO_CAPACITY; strict has kept what it could have by then."""
+    """Take slots by name, all or none, after those who wait for them. Raises NO_CAPACITY."""
 
     wish: Wish
     names: list[str]
-    strict: bool
+    _at_once: AtOnce | None = None
+
+    def keys(self) -> Keys:
+        return Keys(slots={("", name) for name in self.names})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        fresh = [lease_id_new() for _ in self.names]
+        self._at_once = boskos.named_or_never(facts, when.moment, self.wish, self.names, fresh)
+        return Changes()
+
+    def at_once(self) -> tuple[AtOnce, ...]:
+        return () if self._at_once is None else (self._at_once,)
+
+    def conclude(self, facts: Facts, when: When) -> list[Slot]:
+        wish = self._at_once
+        assert wish is not None  # it was decided
+        if any(ticket.id not in facts.leases for ticket in wish.tickets):
+            raise boskos.nothing(self.wish.state)
+        pools = [ticket.needs[0].pool for ticket in wish.tickets]
+        return [facts.slots[pool][name] for pool, name in zip(pools, wish.names, strict=True)]
+
+
+@dataclass(slots=True)
+class TakeNamed(AdmissionCase[list[Slot]]):
+    """Take slots by name as Boskos does. Raises NO_CAPACITY; what could be had is kept then."""
+
+    wish: Wish
+    names: list[str]
     _taken: list[tuple[str, str]] | None = None
 
     def keys(self) -> Keys:
@@ -57,16 +92,14 @@ class AcquireNamed(AdmissionCase[list[Slot]]):
 
     def decide(self, facts: Facts, when: When) -> Changes:
         fresh = [lease_id_new() for _ in self.names]
-        changes, self._taken = boskos.acquire_named(
-            facts, when.moment, when.wall, self.wish, self.names, fresh, strict=self.strict
+        changes, self._taken = boskos_strict.take_named(
+            facts, when.moment, when.wall, self.wish, self.names, fresh
         )
         return changes
 
     def conclude(self, facts: Facts, when: When) -> list[Slot]:
         if self._taken is None:
-            raise Error(
-                Code.NO_CAPACITY, f"no available resource {self.wish.state}, try again later."
-            )
+            raise boskos.nothing(self.wish.state)
         return [facts.slots[pool][name] for pool, name in self._taken]
 
 
@@ -101,6 +134,9 @@ class Update(SlotCase):
     state: str
     user_data: dict[str, str]
 
+    def keys(self) -> Keys:
+        return Keys(touched={self.name})
+
     def decide(self, facts: Facts, when: When) -> Changes:
         return holding.update(facts, when.wall, self.name, self.owner, self.state, self.user_data)
 
@@ -117,7 +153,7 @@ class Reset(AdmissionCase[dict[str, str]]):
     _owners: dict[str, str] = field(default_factory=dict)
 
     def keys(self) -> Keys:
-        return Keys(pools={self.pool}, ends={self.pool})
+        return Keys(pools={self.pool}, holders={self.pool})
 
     def decide(self, facts: Facts, when: When) -> Changes:
         changes, self._owners = holding.reset(

@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
 
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Moment
 from moorage.core.clock import Instant
@@ -49,6 +50,10 @@ class AdmissionCase(Generic[A]):
     def polled(self) -> frozenset[LeaseId]:
         """Return the pull tickets that are asked for by this request, once it is decided."""
         return frozenset()
+
+    def at_once(self) -> tuple[AtOnce, ...]:
+        """Return what this request takes of what nobody waits for, once it is decided."""
+        return ()
 
     def conclude(self, facts: Facts, when: When) -> A:
         """Return the caller's answer, drawn from the facts after all grants of the batch.

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.admit import ClaimLaterError, LineShort, admit
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
@@ -193,6 +194,7 @@ class Granting:
         self.ledger = ledger
         self.changes = Changes()
         self._polled: set[LeaseId] = set()
+        self._at_once: list[AtOnce] = []
         self._late = late
 
     @classmethod
@@ -218,6 +220,7 @@ class Granting:
         self.facts.apply(made)
         self.changes.update(made)
         self._polled |= case.polled()
+        self._at_once += case.at_once()
 
     def grant(self, lines: Mapping[str, int]) -> Plan[None]:
         """Grant whoever may start. Raises NeedsLedgerError.
@@ -237,6 +240,7 @@ class Granting:
                     self.when.wall,
                     try_claim=self.ledger.claim,
                     polled=polled,
+                    at_once=self._at_once,
                 )
             except LineShort as short:
                 self.ledger.take_back()

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from moorage.core.admission import proxied
 from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need
-from moorage.core.admission.proxied import OWNER
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import MAX_INT
@@ -47,7 +47,7 @@ class Confirm(AdmissionCase[list[str]]):
         return Keys(leases={self.lease})
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        return proxied.confirm(facts, self.lease)
+        return proxied.confirm(facts, when.moment, self.lease)
 
     def conclude(self, facts: Facts, when: When) -> list[str]:
         return proxied.names_of(facts, facts.leases[self.lease])
@@ -174,7 +174,7 @@ class LeaseProxy:
             try:
                 await self._transactor.submit_case(GiveBack(name))
             except Error as error:
-                raise NotReleasedError(name, error.message, done) from None
+                raise NotReleasedError(name, error, done) from None
             done.append(name)
 
 
@@ -185,8 +185,9 @@ class CallerGoneError(Exception):
 class NotReleasedError(Exception):
     """One of several names could not be given back; those before it were."""
 
-    def __init__(self, name: str, reason: str, done: list[str]) -> None:
-        super().__init__(f"{name}: {reason}")
+    def __init__(self, name: str, error: Error, done: list[str]) -> None:
+        super().__init__(f"{name}: {error.message}")
         self.name = name
-        self.reason = reason
+        self.reason = error.message
+        self.code = error.code
         self.done = done

@@ -79,6 +79,9 @@ class LeasePoll(LeaseCase):
     until: Instant = field(init=False, repr=False)
     """Alive time until which the ticket is heard of, once it is decided."""
 
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
+
     def decide(self, facts: Facts, when: When) -> Changes:
         patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
         self.until = Instant(when.moment.alive + self.wait + patience)
@@ -95,6 +98,9 @@ class LeaseLeave(LeaseCase):
 
     until: Instant
 
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
+
     def decide(self, facts: Facts, when: When) -> Changes:
         found = facts.leases.get(self.lease)
         if found is not None and found.heard_until != self.until:
@@ -108,6 +114,9 @@ class LeaseRenew(LeaseCase):
     """A holder is alive: its lease lasts another TTL."""
 
     proof: Proof
+
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
 
     def decide(self, facts: Facts, when: When) -> Changes:
         changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof, None)

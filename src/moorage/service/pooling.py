@@ -33,18 +33,23 @@ class PoolCase(AuditedCase[None]):
 
 @dataclass(slots=True)
 class PoolPut(PoolCase):
-    """Make a pool, or let it be as described. `generation` is the one seen; 0: there is none."""
+    """Make a pool, or let it be as described. `generation` is the one seen; 0: there is none.
+
+    `paced`: its pacing follows from its hold and its units, whatever `spec` says.
+    """
 
     spec: PoolSpec
     generation: int | None
+    paced: bool = False
 
     def keys(self) -> Keys:
         return Keys(pools={self.name}, quotas=set() if self.spec.quota is None else {self.name})
 
     def decide(self, facts: Facts, when: When) -> Changes:
         before = facts.pools.get(self.name)
-        changes, _ = pools.put(facts, when.moment, when.wall, self.name, self.spec, self.generation)
-        self.leave("pool.put", _told(before), structs.asdict(self.spec), when)
+        spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
+        changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
+        self.leave("pool.put", _told(before), structs.asdict(spec), when)
         return changes
 
 

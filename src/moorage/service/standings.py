@@ -1,14 +1,17 @@
 """Where tickets stand: one pass over a pool's line serves everybody who asks within a second."""
 
 import asyncio
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from moorage.core.admission import line
-from moorage.core.admission.eta import Place
+from moorage.core.admission.eta import Floor
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing, View
 from moorage.core.admission.model import Lease, Timeline
+from moorage.core.admission.queueing import Queue, queue_of
 from moorage.service.cases import When
 from moorage.store.admission_pass import Pass, pass_load
 from moorage.store.api import Engine
@@ -20,72 +23,54 @@ SHORT = 256
 """Lines of so many tickets are passed over anew whenever something has changed here."""
 
 POOLS_MAX = 1_000
-"""Pools of which a pass is kept."""
+"""Pools of which a pass is kept: those that were passed over last."""
+
+GANGS_MAX = 32
+"""Tickets of a line that need other pools, too, of which those pools are looked at: the first."""
+
+OTHERS_MAX = 8
+"""Pools that are looked at for them."""
 
 
-class _Seen(NamedTuple):
-    """A pass, and what is drawn from it for all who ask; None: there is no such pool."""
+@dataclass(slots=True)
+class _Seen:
+    """A pass, and what is drawn from it for all who ask; no view: there is no such pool."""
 
     read: Pass
-    view: View | None
+    queue: Queue
+    plain: View | None
+    """As if nobody in this line needed other pools."""
+    view: View | None = None
+    """With what those wait for in other pools; None: nobody has asked for it yet."""
 
 
-class Standings:
-    """The last passes over the lines of pools. Raises StoreError."""
+class _Passes:
+    """The last passes over the lines of pools, shared by all who ask at the same time."""
 
-    def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:
+    def __init__(
+        self, engine: Engine, when: Callable[[Timeline], When], tickets: int | None
+    ) -> None:
+        """Take what it works with; `tickets`: how many of each line are read; None: all."""
         self._engine = engine
         self._when = when
+        self._tickets = tickets
         self._passes: dict[str, tuple[float, _Seen]] = {}
-        """With the time of each, in the loop's time."""
+        """With the time of each, in the loop's time; the newest last."""
         self._changed: set[str] = set()
         """Pools that have changed since their pass."""
         self._under_way: dict[str, asyncio.Task[_Seen]] = {}
 
-    async def of(self, ticket: Lease) -> Standing | None:
-        """Return where a ticket stands; None: a pool of it is gone."""
-        return self._standing(
-            ticket, {need.pool: await self._pass(need.pool) for need in ticket.needs}
-        )
-
-    async def first(self, pool: str) -> tuple[Lease, Standing] | None:
-        """Return the ticket that is first in a pool's line and where it stands; None: no one is."""
-        here = await self._pass(pool)
-        ticket = here.read.first
-        if ticket is None:
-            return None
-        others = [need.pool for need in ticket.needs if need.pool != pool]
-        passes = {pool: here} | {name: await self._pass(name) for name in others}
-        standing = self._standing(ticket, passes)
-        return None if standing is None else (ticket, standing)
-
-    def _standing(self, ticket: Lease, passes: dict[str, _Seen]) -> Standing | None:
-        facts = Facts()
-        for one, _ in passes.values():
-            facts.timeline = one.facts.timeline
-            facts.pools.update(one.facts.pools)
-            facts.slots.update(one.facts.slots)
-            facts.held.update(one.facts.held)
-        if any(pool not in facts.pools for pool in passes):
-            return None
-        return line.standing(
-            facts,
-            self._when(facts.timeline).moment,
-            ticket,
-            {pool: _place(seen.read, ticket, pool) for pool, seen in passes.items()},
-            {pool: seen.view for pool, seen in passes.items() if seen.view is not None},
-        )
-
-    def note(self, changes: Changes, _when: When) -> None:
+    def note(self, pools: Iterable[str]) -> None:
         """Remember which pools have changed, of those that anybody has asked about."""
-        for pool in changes.pools:
+        for pool in pools:
             if pool in self._passes or pool in self._under_way:
                 self._changed.add(pool)
 
-    async def _pass(self, pool: str) -> _Seen:
+    async def of(self, pool: str) -> _Seen:
+        """Return a pass that is new enough to be told."""
         loop = asyncio.get_running_loop()
         known = self._passes.get(pool)
-        is_short = known is None or len(known[1].read.places) <= SHORT
+        is_short = known is None or len(known[1].queue.places) <= SHORT
         stale = is_short and pool in self._changed
         if known is not None and not stale and loop.time() - known[0] < PASS_SECONDS:
             return known[1]
@@ -101,7 +86,7 @@ class Standings:
         at = asyncio.get_running_loop().time()
         mine = asyncio.current_task()
         try:
-            one = _seen(pool, await self._engine.read_aside(pass_load(pool)))
+            one = self._seen(pool, await self._engine.read_aside(pass_load(pool, self._tickets)))
         finally:
             if self._under_way.get(pool) is mine:  # a later one may be done already
                 del self._under_way[pool]
@@ -111,18 +96,101 @@ class Standings:
         return one
 
     def _keep(self, pool: str, at: float, one: _Seen) -> None:
-        if len(self._passes) >= POOLS_MAX:
-            self._passes.clear()
-            self._changed &= self._under_way.keys()
+        self._passes.pop(pool, None)
         self._passes[pool] = (at, one)
+        while len(self._passes) > POOLS_MAX:
+            oldest = next(iter(self._passes))
+            del self._passes[oldest]
+            self._changed.discard(oldest)
+
+    def _seen(self, pool: str, one: Pass) -> _Seen:
+        found = one.facts.pools.get(pool)
+        if found is None:
+            return _Seen(one, Queue(), None)
+        moment = self._when(one.facts.timeline).moment
+        queue = queue_of(one.facts, moment, found, one.waiters)
+        evidence = structs.replace(one.evidence, line=queue.line)
+        return _Seen(one, queue, line.view_of(one.facts, found, evidence))
 
 
-def _seen(pool: str, one: Pass) -> _Seen:
-    found = one.facts.pools.get(pool)
-    return _Seen(one, None if found is None else line.view_of(one.facts, found, one.evidence))
+class Standings:
+    """Where tickets stand, and who is first. Raises StoreError."""
+
+    def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:
+        self._when = when
+        self._lines = _Passes(engine, when, None)
+        self._heads = _Passes(engine, when, 1)
+
+    async def of(self, ticket: Lease) -> Standing | None:
+        """Return where a ticket stands; None: a pool of it is gone."""
+        return await self._standing(
+            ticket, {need.pool: await self._lines.of(need.pool) for need in ticket.needs}
+        )
+
+    async def first(self, pool: str) -> tuple[Lease, Standing] | None:
+        """Return the ticket that is first in a pool's line and where it stands; None: no one is.
+
+        That takes no look at the rest of the line; at other lines, if it needs other pools, too.
+        """
+        here = await self._heads.of(pool)
+        ticket = here.read.first
+        if ticket is None:
+            return None
+        others = [need.pool for need in ticket.needs if need.pool != pool]
+        passes = {pool: here} | {name: await self._lines.of(name) for name in others}
+        standing = await self._standing(ticket, passes)
+        return None if standing is None else (ticket, standing)
+
+    async def _standing(self, ticket: Lease, passes: dict[str, _Seen]) -> Standing | None:
+        facts = _joined(passes)
+        if any(pool not in facts.pools for pool in passes):
+            return None
+        views = {pool: await self._view(pool, seen) for pool, seen in passes.items()}
+        return line.standing(
+            facts,
+            self._when(facts.timeline).moment,
+            ticket,
+            {pool: seen.queue.place_of(ticket, pool) for pool, seen in passes.items()},
+            {pool: view for pool, view in views.items() if view is not None},
+        )
+
+    def note(self, changes: Changes, _when: When) -> None:
+        """Look anew at pools that have changed."""
+        self._lines.note(changes.pools)
+        self._heads.note(changes.pools)
+
+    async def _view(self, pool: str, seen: _Seen) -> View | None:
+        """Return what tickets of a pool are told from, with what its gangs wait for elsewhere."""
+        if seen.view is None and seen.plain is not None:
+            floors = await self._floors(pool, seen)
+            if not floors:
+                seen.view = seen.plain
+            else:
+                facts, evidence = seen.read.facts, seen.plain.evidence
+                seen.view = line.view_of(facts, facts.pools[pool], evidence, floors)
+        return seen.view
+
+    async def _floors(self, pool: str, seen: _Seen) -> dict[int, Floor]:
+        """Return when other pools let those start who need them besides this one, by their index.
+
+        Each of the other pools is taken by itself: what its own gangs wait for is not followed.
+        """
+        gangs = seen.queue.gangs[:GANGS_MAX]
+        names = dict.fromkeys(need.pool for _, gang in gangs for need in gang.needs)
+        others = [name for name in names if name != pool][:OTHERS_MAX]
+        passes = {name: await self._lines.of(name) for name in others}
+        views = {name: one.plain for name, one in passes.items() if one.plain is not None}
+        queues = {name: one.queue for name, one in passes.items()}
+        moment = self._when(seen.read.facts.timeline).moment
+        return line.floors_of(_joined(passes), moment, gangs, queues, views)
 
 
-def _place(one: Pass, ticket: Lease, pool: str) -> Place:
-    """Return a ticket's place; who came after the pass is behind all that were in it."""
-    units = sum(need.units for need in ticket.needs if need.pool == pool)
-    return one.places.get(ticket.id, Place(one.last.rank + 1, one.last.units + units))
+def _joined(passes: dict[str, _Seen]) -> Facts:
+    facts = Facts()
+    for seen in passes.values():
+        one = seen.read.facts
+        facts.timeline = one.timeline
+        facts.pools.update(one.pools)
+        facts.slots.update(one.slots)
+        facts.held.update(one.held)
+    return facts

@@ -1,4 +1,4 @@
-"""Those who wait for a ticket to be granted or to end: a future each, nothing else."""
+"""Those who wait for a grant, or for an end: a future each, nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,22 +19,24 @@ class Waiting:
         self._futures: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
         self._latest: dict[LeaseId, Instant] = {}
         """Until when one of those who wait here has said to do so, whether or not it has gone."""
+        self._ends: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
+        """Futures of those who wait for an end and nothing else."""
         self._closed = False
 
     @property
     def count(self) -> int:
         """How many leases somebody waits for."""
-        return len(self._futures)
+        return len(self._futures.keys() | self._ends.keys())
 
     @property
     def expected(self) -> list[LeaseId]:
         """The leases that somebody waits for."""
-        return [*self._futures]
+        return [*(self._futures.keys() | self._ends.keys())]
 
     def close(self) -> None:
         """Let go of everybody who waits, now and ever after: the service is ending."""
         self._closed = True
-        for futures in self._futures.values():
+        for futures in (*self._futures.values(), *self._ends.values()):
             for future in futures:
                 if not future.done():
                     future.cancel()
@@ -66,13 +68,33 @@ class Waiting:
         self._futures.pop(lease, None)
         return self._latest.pop(lease, None)
 
+    def expect_end(self, lease: LeaseId) -> asyncio.Future[Lease]:
+        """Return what is set when the lease ends. Expect first, then look, then wait."""
+        future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        if self._closed:
+            future.cancel()
+        self._ends.setdefault(lease, set()).add(future)
+        return future
+
+    def forget_end(self, lease: LeaseId, future: asyncio.Future[Lease]) -> None:
+        """Give back what `expect_end` has given."""
+        future.cancel()
+        futures = self._ends.get(lease, set())
+        futures.discard(future)
+        if not futures:
+            self._ends.pop(lease, None)
+
     def note(self, changes: Changes, _when: When) -> None:
-        """Wake those whose ticket does not wait in its line any more."""
+        """Wake those whose ticket does not wait in its line any more, or whose lease has ended."""
         for lease in changes.leases.values():
-            if lease is not None and lease.state != "waiting":
-                for future in self._futures.pop(lease.id, ()):
-                    if not future.done():
-                        future.set_result(lease)
+            if lease is None or lease.state == "waiting":
+                continue
+            woken = self._futures.pop(lease.id, set())
+            if lease.state == "ended":
+                woken = woken | self._ends.pop(lease.id, set())
+            for future in woken:
+                if not future.done():
+                    future.set_result(lease)
 
 
 async def either(

@@ -15,6 +15,7 @@ from moorage.store.admission_rows import (
     counts_from_text,
     leases_from_rows,
     pool_from_body,
+    slot_from_body,
     slots_from_bodies,
 )
 from moorage.store.api import Plan, Query, Row
@@ -27,13 +28,20 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
+    alone = keys.heard - keys.leases
     for query, rows in zip(leases, found, strict=True):
+        if query.block == "slots_load_by_name":
+            _slots_take(facts, rows)
+            continue
         loaded = leases_from_rows(rows)
         for lease in loaded:
             _lease_take(facts, lease)
+        if query.block != "leases_load":
+            alone -= {lease.id for lease in loaded}
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
-    needed = {need.pool for lease in facts.leases.values() for need in lease.needs}
+    placed = [lease for key, lease in facts.leases.items() if key not in alone]
+    needed = {need.pool for lease in placed for need in lease.needs}
     yield from _pools_load(facts, needed - keys.pools)
     return facts
 
@@ -72,8 +80,8 @@ def lines_load(
         line.whole = len(rows) <= more
         for ticket in leases_from_rows(rows[:more]):
             line.tickets.append(ticket.id)
+            found.append(ticket)
             if ticket.id not in facts.leases:
-                found.append(ticket)
                 _lease_take(facts, ticket)
     yield from _gangs_load(facts, found)
 
@@ -81,14 +89,18 @@ def lines_load(
 def _lease_queries(keys: Keys) -> list[Query]:
     """Return what finds the leases that the keys name, each by another way."""
     queries = []
-    if keys.leases:
-        queries.append(Query("leases_load", (key_set(keys.leases),)))
+    if keys.leases or keys.heard:
+        queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
     if keys.asked:
         queries.append(Query("leases_load_by_key", (encode(sorted(keys.asked)),)))
     if keys.slots:
         queries.append(Query("leases_load_by_slot", (encode(sorted(keys.slots)),)))
     if keys.ends:
         queries.append(Query("leases_load_by_pool", (key_set(keys.ends),)))
+    if keys.holders:
+        queries.append(Query("leases_load_by_holder", (key_set(keys.holders),)))
+    if keys.touched:
+        queries.append(Query("slots_load_by_name", (key_set(keys.touched),)))
     if keys.due is not None:
         queries.append(Query("leases_load_due", (keys.due, DUE_MAX)))
     return queries
@@ -99,7 +111,7 @@ def pools_query(keys: Keys) -> Query:
     return Query(
         "pools_load",
         (
-            key_set(keys.pools | keys.ends | keys.quotas),
+            key_set(keys.pools | keys.ends | keys.holders | keys.quotas),
             key_set(keys.leases),
             encode(sorted(keys.slots)),
             keys.due,
@@ -124,9 +136,18 @@ def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
         if pool.name in facts.pools:
             continue
         facts.pools[pool.name] = pool
-        facts.slots[pool.name] = slots_from_bodies(slots)
+        # Slots that were there by themselves may have been changed since.
+        facts.slots[pool.name] = slots_from_bodies(slots) | facts.slots.get(pool.name, {})
         for owner, units in counts_from_text(held).items():
             facts.held[pool.name, owner] = units
+
+
+def _slots_take(facts: Facts, rows: Sequence[Row]) -> None:
+    """Put slots into the facts, but for those of pools that are there already."""
+    for (body,) in rows:
+        slot = slot_from_body(body)
+        if slot.pool not in facts.pools:
+            facts.slots.setdefault(slot.pool, {})[slot.name] = slot
 
 
 def _lease_take(facts: Facts, lease: Lease) -> None:

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from moorage.core.admission.eta import Holder, Place
+from moorage.core.admission.eta import Holder
 from moorage.core.admission.facts import Facts, Keys
-from moorage.core.admission.line import Evidence, places
+from moorage.core.admission.line import Evidence
 from moorage.core.admission.model import SECOND, Lease, Timeline
-from moorage.core.ids import LeaseId
+from moorage.core.admission.queueing import Waiter
+from moorage.core.admission.rules import silent_from
 from moorage.store.admission_load import pools_query, pools_take
-from moorage.store.admission_reads import line_window
-from moorage.store.admission_rows import lease_from_row
+from moorage.store.admission_rows import RANK_LEAST, lease_from_change, lease_from_row
 from moorage.store.api import Plan, Query, Row
 
 PAGE = 5_000
@@ -23,18 +23,24 @@ HOLDERS = 500
 
 
 class Pass(NamedTuple):
-    """A pool as of one moment. `last` is the place of the last in its line."""
+    """A pool as of one moment."""
 
     facts: Facts
-    places: dict[LeaseId, Place]
-    last: Place
+    waiters: list[Waiter]
+    """Its line."""
     evidence: Evidence
+    """But for the line, which is counted from the waiters."""
     first: Lease | None
     """The ticket that is first in its line."""
 
 
-def pass_load(pool: str) -> Plan[Pass]:
-    """Read a pool and all of its line; of a pool that is not there nothing is in the facts."""
+def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
+    """Read a pool and its line; of a pool that is not there nothing is in the facts.
+
+    Args:
+        pool: its name.
+        tickets: how many of the line are read; None: all of them.
+    """
     (timeline,), pools, pasts, holders, holding = yield [
         Query("timeline_load"),
         pools_query(Keys(pools={pool})),
@@ -44,23 +50,33 @@ def pass_load(pool: str) -> Plan[Pass]:
     ]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
-    rows: list[tuple[str, LeaseId, int]] = []
-    after = None
+    waiters: list[Waiter] = []
+    size = PAGE if tickets is None else min(PAGE, tickets)
+    after: tuple[int, int] = (RANK_LEAST, 0)
     while True:
-        page = yield from line_window(pool, after, PAGE)
-        rows += [(pool, ticket.lease, ticket.units) for ticket in page]
-        if len(page) < PAGE:
+        (page,) = yield [Query("line_pass", (pool, *after, size))]
+        waiters += map(_waiter, page)
+        if len(page) < size or tickets is not None:
             break
-        after = (page[-1].priority, page[-1].arrival)
-    found = {lease: place[pool] for lease, place in places(rows).items()}
-    last = found[rows[-1][1]] if rows else Place(0, 0)
+        after = (page[-1][1], page[-1][2])
     heads: list[Row] = []
-    if rows:
-        (heads,) = yield [Query("lease_load", (rows[0][1],))]
+    if waiters:
+        (heads,) = yield [Query("lease_load", (waiters[0].id,))]
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=tuple((owner, units) for owner, units in holders),
         holding=tuple(Holder(*row) for row in holding),
-        line=tuple(units for _, _, units in rows),
     )
-    return Pass(facts, found, last, evidence, lease_from_row(heads[0]) if heads else None)
+    return Pass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
+
+
+def _waiter(row: Row) -> Waiter:
+    lease, _, _, units, owner, forced, heard_until, patience, body = row
+    return Waiter(
+        id=lease,
+        units=units,
+        owner=owner,
+        forced=bool(forced),
+        silent_from=None if patience is None else silent_from(heard_until or 0, patience),
+        lease=None if body is None else lease_from_change(body),
+    )

@@ -1,7 +1,7 @@
 """From admission's changes to rows, by set statements; and forgetting what nobody asks for."""
 
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import due_of
+from moorage.core.admission.model import due_of, has_left_key
 from moorage.core.clock import Instant
 from moorage.store.admission_rows import (
     due_row,
@@ -30,6 +30,7 @@ def writes(facts: Facts, changes: Changes) -> list[Write]:
         Write("timeline_update", [] if timeline is None else [timeline_row(timeline)]),
         *_pool_writes(changes),
         *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
+        Write("lease_rekey", [(lease.id, lease.key) for lease in changed if has_left_key(lease)]),
         Write("lease_upsert", [lease_row(lease) for lease in changed]),
         Write("lease_need_upsert", sorted(row for lease in changed for row in need_rows(lease))),
         Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),

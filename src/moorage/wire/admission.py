@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from moorage.wire.enums import Cause, Expire, OnRetry, Result, State
+from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
 
 
@@ -25,10 +25,12 @@ class PoolWanted:
     """What a pool shall be: all of it, what is left out has its default.
 
     Without `limit` it is as many units as the pool has slots. `hold` ends each lease by itself so
-    long after its grant. A freed unit rests for `cooldown`. Without `pacing` a pool with a hold is
-    paced at hold/limit with a burst of limit/10; `pacing` null: it is not paced. `quota` is the
-    most that one owner may hold. `expire` keep: a lease whose holder is not heard of goes on to
-    occupy. `on_retry` keep: who retries keeps its place.
+    long after its grant. A freed unit rests for `cooldown`, or for `lock_delay` if that is longer
+    and its holder did not give it back: it was revoked, or its TTL was over. Without `pacing` a
+    pool with a hold is paced at hold/limit with a burst of limit/10; `pacing` null: not paced.
+    `quota` is the most that one owner may hold. `expire` keep: a lease whose holder is not heard of
+    goes on to occupy. `on_retry` keep: who retries keeps its place. `proxy_ttl` ends a lease of the
+    lease proxy that was not given back by then; null: only the hold does.
     """
 
     limit: int | None = None
@@ -36,12 +38,14 @@ class PoolWanted:
     ttl_max: float = 86_400.0
     hold: float | None = None
     cooldown: float = 0.0
+    lock_delay: float = 0.0
     pacing: Pacing | Literal["auto"] | None = "auto"
     quota: int | None = None
     queue_max: int = 10_000
     labels: dict[str, str] = field(default_factory=dict)
     on_retry: OnRetry = "keep"
     expire: Expire = "free"
+    proxy_ttl: float | None = None
     generation: int | None = None
     """Refuse if the pool's generation is another one; 0: if there is one. Null: whatever is."""
 
@@ -61,12 +65,14 @@ class Pool:
     ttl_max: float
     hold: float | None
     cooldown: float
+    lock_delay: float
     pacing: Pacing | None
     quota: int | None
     queue_max: int
     labels: dict[str, str]
     on_retry: OnRetry
     expire: Expire
+    proxy_ttl: float | None
     generation: int
     paused: bool
     occupied: int
@@ -205,6 +211,16 @@ class LeaseAsked:
     """How long to wait, in seconds, for a ticket to be granted or ended; at most 60."""
 
     wait: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLooked(LeaseAsked):
+    """How long to wait, and for what: until a ticket is granted or ends, or until it has ended.
+
+    To wait for the end is no sign of life: neither a ticket nor a lease lives longer by it.
+    """
+
+    until: Until = "granted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

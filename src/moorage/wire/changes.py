@@ -89,12 +89,14 @@ class PoolSpecValue:
     ttl_max: float
     hold: float | None
     cooldown: float
+    lock_delay: float | None
     pacing: PacingValue | None
     quota: int | None
     queue_max: int
     labels: dict[str, str]
     on_retry: OnRetry
     expire: Expire
+    proxy_ttl: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

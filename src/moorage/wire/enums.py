@@ -12,4 +12,7 @@ Result = Literal["ok", "failed", "throttled"]
 """What became of a start."""
 
 OnRetry = Literal["keep", "requeue"]
+Until = Literal["granted", "ended"]
+"""What to wait for: that a ticket is granted, or ends; or that a ticket or lease has ended."""
+
 Expire = Literal["free", "keep"]

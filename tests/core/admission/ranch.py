@@ -1,11 +1,12 @@
 """Pools with named slots, written in one line each, as the tests of resources need them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
-from moorage.core.admission import boskos, holding
+from moorage.core.admission import boskos, boskos_strict, holding
 from moorage.core.admission.admit import admit
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.boskos import Wish
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import SECOND, Growth, Lease, Moment, Need, Slot
@@ -155,11 +156,18 @@ class Ranch:
         """Poll once; the name of the slot, or None when there is nothing yet."""
         n = self._next()
         wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
-        decide = boskos.acquire_strict if self.strict else boskos.acquire_safe
-        changes, ticket = decide(self.facts, self.moment, self.now, wish)
-        self.facts.apply(changes)
+        at_once: list[AtOnce] = []
+        ticket: LeaseId | None = wish.fresh
+        if self.strict:
+            changes, ticket = boskos_strict.acquire_strict(self.facts, self.moment, self.now, wish)
+            self.facts.apply(changes)
+        elif request_id:
+            changes, ticket = boskos.acquire_safe(self.facts, self.moment, self.now, wish)
+            self.facts.apply(changes)
+        else:
+            at_once = [boskos.now_or_never(self.facts, self.moment, wish)]
         polled = frozenset() if self.strict or ticket is None else frozenset({ticket})
-        self.facts.apply(admit(self.facts, self.moment, self.now, polled=polled))
+        self._admit(polled, at_once)
         try:
             return boskos.acquired(self.facts, wish, ticket, strict=self.strict).slot.name
         except Error as error:
@@ -171,11 +179,19 @@ class Ranch:
         """Take slots by name; None: not all could be had."""
         wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
         ids = [LeaseId(f"lease-{self._next()}") for _ in names]
-        changes, taken = boskos.acquire_named(
-            self.facts, self.moment, self.now, wish, names, ids, strict=self.strict
-        )
-        self.facts.apply(changes)
-        return None if taken is None else [name for _, name in taken]
+        if self.strict:
+            changes, taken = boskos_strict.take_named(
+                self.facts, self.moment, self.now, wish, names, ids
+            )
+            self.facts.apply(changes)
+            return None if taken is None else [name for _, name in taken]
+        wanted = boskos.named_or_never(self.facts, self.moment, wish, names, ids)
+        self._admit(at_once=[wanted])
+        there = [ticket.id in self.facts.leases for ticket in wanted.tickets]
+        assert all(there) or not any(there)
+        if not all(there):
+            raise boskos.nothing(state)
+        return [*wanted.names]
 
     def release(self, name: str, dest: str = "free", owner: str = "me") -> None:
         """Give a slot back."""
@@ -184,7 +200,13 @@ class Ranch:
     def apply(self, changes: Changes) -> None:
         """Let a decision stand, and grant whom it lets start."""
         self.facts.apply(changes)
-        self.facts.apply(admit(self.facts, self.moment, self.now))
+        self._admit()
+
+    def _admit(
+        self, polled: frozenset[LeaseId] = frozenset(), at_once: Sequence[AtOnce] = ()
+    ) -> None:
+        made = admit(self.facts, self.moment, self.now, polled=polled, at_once=at_once)
+        self.facts.apply(made)
 
     def slot(self, name: str) -> Slot:
         """A slot as it is."""

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from moorage.core.admission import boskos
+from moorage.core.admission.admit import admit
 from moorage.core.admission.boskos import Wish
 from moorage.core.admission.model import SECOND, Lease, Need, Pacing
 from moorage.core.clock import Instant
@@ -62,7 +64,8 @@ def test_what_rests_is_not_to_be_had_by_name(there: Ranch) -> None:
 def waiting(there: Ranch, units: int, owner: str) -> None:
     """Let a native client wait for units of the pool."""
     pool = there.facts.pools["t"]
-    there.facts.pools["t"] = structs.replace(pool, waiting=pool.waiting + 1)
+    awaited = {"free": pool.awaited.get("free", 0) + units}
+    there.facts.pools["t"] = structs.replace(pool, waiting=pool.waiting + 1, awaited=awaited)
     lease = LeaseId(f"native-{pool.waiting}")
     there.facts.leases[lease] = Lease(
         id=lease,
@@ -114,3 +117,105 @@ def test_requests_of_two_types_are_never_one(strict: bool) -> None:
     there.check()
     for kind in kinds:
         assert there.facts.pools[kind].waiting == len(asked) / len(kinds)
+
+
+@pytest.fixture
+def safe() -> Ranch:
+    """Three free slots of one type, not strict."""
+    return Ranch(ranch(*(slot(name, "t") for name in "abc")), strict=False)
+
+
+def test_nobody_takes_by_name_what_is_set_aside(safe: Ranch) -> None:
+    """What is set aside for a ticket that needs more is not to be had by name, however often."""
+    assert safe.acquire() == "a"
+    waiting(safe, 3, "gang")
+    for _ in range(3):
+        assert taken(safe, "b") == ["a"]
+        assert taken(safe, "b", "c") == ["a"]
+        assert safe.acquire() is None
+    safe.release("a")
+    assert {one.owner for one in safe.facts.slots["t"].values()} == {"gang"}
+
+
+def test_by_name_is_after_whoever_waits(safe: Ranch) -> None:
+    """Of three free slots two are spoken for: whoever names one gets the third, and no more."""
+    for request_id in ("one", "two"):
+        ruled(safe, quota=None)
+        pool = safe.facts.pools["t"]
+        safe.facts.pools["t"] = structs.replace(pool, paused=True)
+        assert safe.acquire(request_id, owner=request_id) is None
+    safe.facts.pools["t"] = structs.replace(safe.facts.pools["t"], paused=False)
+    assert taken(safe, "a", "b") == []
+    assert taken(safe, "a") == ["a"]
+    assert taken(safe, "b") == ["a"]
+    assert safe.acquire("one", owner="one") == "b"
+    assert safe.acquire("two", owner="two") == "c"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_slot_that_rests_is_not_to_be_had_by_name(strict: bool) -> None:
+    """Though others of its pool do not rest."""
+    there = Ranch(ranch(*(slot(name, "t") for name in "abc")), strict=strict)
+    ruled(there, cooldown=MINUTE)
+    assert taken(there, "a") == ["a"]
+    there.release("a")
+    assert taken(there, "a") == []
+    assert taken(there, "b") == ["b"]
+    there.pass_seconds(60)
+    assert taken(there, "a") == ["a", "b"]
+
+
+def test_a_janitor_is_not_kept_waiting_by_who_waits_for_capacity(safe: Ranch) -> None:
+    """Who does not fit into the ledger sets nothing aside, whoever asks how."""
+    waiting(safe, 3, "large")
+    ticket = LeaseId("native-0")
+    large = structs.replace(safe.facts.leases[ticket], allocations="much")
+    safe.facts.leases[ticket] = large
+    changes = boskos.now_or_never(safe.facts, safe.moment, janitor("first"))
+    made = admit(
+        safe.facts, safe.moment, safe.now, try_claim=lambda _: "no room", at_once=[changes]
+    )
+    assert made.leases[LeaseId("first")] is not None
+    fits = boskos.now_or_never(safe.facts, safe.moment, janitor("second"))
+    made = admit(safe.facts, safe.moment, safe.now, try_claim=lambda _: None, at_once=[fits])
+    assert list(made.leases) == [ticket]
+
+
+def janitor(fresh: str) -> Wish:
+    """Ask for a slot without a request id."""
+    return Wish("t", "free", "cleaning", "janitor", "", LeaseId(fresh), "")
+
+
+def test_who_asks_in_vain_leaves_no_trace(safe: Ranch) -> None:
+    """Nothing is written for a poll that comes to nothing: no ticket, no arrival, no sum."""
+    for name in "abc":
+        assert safe.acquire() == name
+    wanted = boskos.now_or_never(safe.facts, safe.moment, janitor("late"))
+    assert not admit(safe.facts, safe.moment, safe.now, at_once=[wanted])
+
+
+def test_a_janitor_reads_no_line_of_another_state() -> None:
+    """Whoever wants what nobody in the line wants gets it without a look at the line."""
+    there = Ranch(ranch(slot("a", "t"), slot("d", "t", "dirty")), strict=False)
+    pool = there.facts.pools["t"]
+    there.facts.pools["t"] = structs.replace(pool, waiting=1_500, awaited={"free": 1_500, "x": 1})
+    taken_ = structs.replace(there.facts.slots["t"]["a"], owner="x", lease=LeaseId("x"))
+    there.facts.slots["t"]["a"] = taken_
+    assert there.acquire(state="dirty") == "d", "LineShort would have been raised"
+
+
+def test_the_history_keeps_what_a_request_id_had_before(safe: Ranch) -> None:
+    """A request id that asks again gets a lease of its own; the ended one stays, by its id."""
+    assert safe.acquire("id") == "a"
+    first = safe.slot("a").lease
+    assert first is not None
+    safe.release("a")
+    safe.pass_seconds(61)
+    assert safe.acquire("id") == "b"
+    second = safe.slot("b").lease
+    assert second is not None
+    ended, live = safe.facts.leases[first], safe.facts.leases[second]
+    assert (ended.state, ended.cause, live.state) == ("ended", "released", "granted")
+    assert ended.key != live.key
+    assert safe.acquire("id") == "b", "a lost answer is still given again"
+    safe.check()

@@ -226,7 +226,7 @@ def test_to_send_a_wish_again_renews(world: World) -> None:
         return changes.heard
 
     assert again("a", 0) == {"a": START + 80 * SECOND}
-    assert again("b", START + 40 * SECOND) == {"b": START + 40 * SECOND}
+    assert again("b", START + 50 * SECOND) == {"b": START + 56 * SECOND}
     world.release("a")
     assert again("a", START + 90 * SECOND) == {}
 

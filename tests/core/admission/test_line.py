@@ -10,15 +10,16 @@ from moorage.core.admission.line import (
     Evidence,
     Standing,
     binding,
-    places,
+    floors_of,
     span,
     standing,
     view_of,
 )
-from moorage.core.admission.model import SECOND, Need, Pacing
+from moorage.core.admission.model import SECOND, Lease, Need, Pacing
+from moorage.core.admission.queueing import Queue, Waiter, queue_of
+from moorage.core.admission.rules import PULL_SILENCE, silence_ends
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
 from tests.core.admission.build import START, World, wish
 
 HELD = tuple(float(seconds) for seconds in range(100, 201))
@@ -39,24 +40,40 @@ def stands(world: World, key: str, evidence: dict[str, Evidence] | None = None) 
         (lease for lease in world.facts.leases.values() if lease.state == "waiting"),
         key=lambda lease: (-lease.priority, lease.arrival),
     )
-    rows = [
-        (pool, lease.id, units)
-        for lease in line
-        for pool, units in units_by_pool(lease.needs).items()
-    ]
-    found = places(rows)[LeaseId(key)]
-    views = {
-        name: view_of(world.facts, pool, seen(world, name, rows, (evidence or {}).get(name)))
+    queues = {
+        name: queue_of(world.facts, world.moment, pool, [_waiter(x, name) for x in _in(line, name)])
         for name, pool in world.facts.pools.items()
     }
-    told = standing(world.facts, world.moment, world.lease(key), found, views)
+    told_of = evidence or {}
+    plain = {
+        name: view_of(world.facts, pool, seen(world, name, queues[name], told_of.get(name)))
+        for name, pool in world.facts.pools.items()
+    }
+    views = {}
+    for name, pool in world.facts.pools.items():
+        others = {other: view for other, view in plain.items() if other != name}
+        floors = floors_of(world.facts, world.moment, queues[name].gangs, queues, others)
+        views[name] = view_of(world.facts, pool, plain[name].evidence, floors)
+    ticket = world.lease(key)
+    found = {need.pool: queues[need.pool].place_of(ticket, need.pool) for need in ticket.needs}
+    told = standing(world.facts, world.moment, ticket, found, views)
     assert told.code in CODES
     return told
 
 
-def seen(
-    world: World, name: str, rows: list[tuple[str, LeaseId, int]], told: Evidence | None
-) -> Evidence:
+def _in(line: list[Lease], name: str) -> list[Lease]:
+    return [lease for lease in line if name in units_by_pool(lease.needs)]
+
+
+def _waiter(lease: Lease, name: str) -> Waiter:
+    """Return a ticket as the store reads it."""
+    whole = len(units_by_pool(lease.needs)) > 1 or lease.allocations is not None
+    silent = silence_ends(lease, PULL_SILENCE) if lease.pull else None
+    units = units_by_pool(lease.needs)[name]
+    return Waiter(lease.id, units, lease.owner, lease.forced, silent, lease if whole else None)
+
+
+def seen(world: World, name: str, queue: Queue, told: Evidence | None) -> Evidence:
     """Return what there is to see of a pool, as the store reads it, besides what a test tells."""
     holding = sorted(
         (
@@ -66,8 +83,7 @@ def seen(
         ),
         key=lambda holder: holder.granted_at,
     )
-    line = tuple(units for pool, _, units in rows if pool == name)
-    return structs.replace(told or Evidence(), holding=tuple(holding), line=line)
+    return structs.replace(told or Evidence(), holding=tuple(holding), line=queue.line)
 
 
 def test_everything_is_held(world: World) -> None:
@@ -272,3 +288,88 @@ def test_needs_of_two_states_are_one_place() -> None:
     """A pool that is needed in two states is one line."""
     needs = (Need("s", 1), Need("s", 2, "dirty"))
     assert units_by_pool(needs) == {"s": 3}
+
+
+def test_who_is_passed_over_is_not_counted(world: World) -> None:
+    """Tickets that wait for something of their own make nobody behind them wait."""
+    world.pool("p", 2, quota=1)
+    world.ask("x", owner="greedy")
+    world.ask("y", owner="other")
+    for n in range(50):
+        world.ask(f"again-{n}", owner="greedy")
+    world.ask("next", owner="third")
+    told = stands(world, "next", {"p": Evidence((100.0,) * 9)})
+    assert (told.position, told.eta_seconds) == (1, (100.0, 100.0))
+    assert told.reason.startswith("first in line; limit: 2 of 2 units")
+    assert stands(world, "again-7").code == "quota"
+    world.release("y")
+    assert world.states()["next"] == "g"
+
+
+def test_of_one_owner_only_so_many_are_ahead_as_its_quota_lets_start(world: World) -> None:
+    """Of ten tickets of an owner with a quota of one, one will be granted before who comes next."""
+    world.pool("p", 2, quota=1)
+    world.ask("x", owner="first")
+    world.ask("y", owner="second")
+    for n in range(10):
+        world.ask(f"many-{n}", owner="many")
+    world.ask("next", owner="next")
+    assert stands(world, "next").position == 2
+
+
+def test_what_does_not_fit_into_the_ledger_is_not_counted(world: World) -> None:
+    """A ticket that was tried and did not fit waits for capacity, and nobody waits for it."""
+    world.claim = lambda _: "no host has room"
+    for n in range(3):
+        world.ask(f"large-{n}", allocations="much")
+    world.ask("x", {"p": 2})
+    world.ask("next")
+    assert stands(world, "next").position == 1
+    assert stands(world, "large-0").code == "capacity"
+
+
+def test_a_silent_client_is_not_counted(world: World) -> None:
+    """Nobody waits for a polling client that does not poll any more."""
+    world.ask("x", {"p": 2})
+    world.ask("gone", pull=True, heard_until=Instant(START + 30 * SECOND))
+    world.ask("next")
+    assert stands(world, "next").position == 2
+    world.wait(11)
+    assert stands(world, "next").position == 1
+
+
+def test_a_pause_keeps_everybody_in_place(world: World) -> None:
+    """It passes over all of them, so they are as far from the head as before."""
+    world.ask("x", {"p": 2})
+    world.ask("a")
+    world.ask("b")
+    world.pause("p")
+    assert [stands(world, key).position for key in "ab"] == [1, 2]
+
+
+def test_who_is_ahead_may_wait_for_another_pool(world: World) -> None:
+    """Behind a ticket whose units are set aside until another pool frees its own."""
+    world.pool("q", 1)
+    world.ask("q-holder", {"q": 1})
+    world.ask("p-holder", {"p": 1})
+    world.ask("gang", {"p": 1, "q": 1})
+    world.ask("next", {"p": 1})
+    evidence = {"p": Evidence((10.0,) * 9), "q": Evidence((300.0,) * 9)}
+    assert stands(world, "gang", evidence).eta_seconds == (300.0, 300.0)
+    assert stands(world, "next", evidence).eta_seconds == (10.0, 10.0)
+    world.ask("both", {"p": 2})
+    assert stands(world, "both", evidence).eta_seconds == (310.0, 310.0)
+    assert stands(world, "both", {"p": Evidence((10.0,) * 9)}).eta_seconds is None
+
+
+def test_a_gang_takes_its_units_only_once(world: World) -> None:
+    """Units that are set aside are those that it holds later; the others go round."""
+    world.pool("q", 1)
+    world.ask("q-holder", {"q": 1})
+    world.ask("gang", {"p": 1, "q": 1})
+    world.ask("p-holder", {"p": 1})
+    for n in range(3):
+        world.ask(f"next-{n}", {"p": 1})
+    evidence = {"p": Evidence((10.0,) * 9), "q": Evidence((300.0,) * 9)}
+    told = [stands(world, f"next-{n}", evidence).eta_seconds for n in range(3)]
+    assert told == [(10.0, 10.0), (20.0, 20.0), (30.0, 30.0)]

@@ -1,8 +1,11 @@
 """How a pool is paced that leaves it to us."""
 
 import pytest
+from msgspec import structs
 
 from moorage.core.admission.model import SECOND, Pacing, pacing_default
+from moorage.core.admission.roster import Roster, sync
+from tests.core.admission.ranch import NOW, dynamic, grows, names, ranch, slot, static
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,30 @@ def test_pools_without(limit: int | None, hold: int | None) -> None:
 def test_an_interval_is_never_nothing() -> None:
     """However many units share a short hold."""
     assert pacing_default(1_000, 10) == Pacing(1, 100)
+
+
+def test_a_pacing_that_follows_goes_on_to_follow() -> None:
+    """As slots come and go; one that an operator has said stays, and so does no pacing at all."""
+    hold = 600 * SECOND
+    for said, becomes in (
+        (pacing_default(2, hold), pacing_default(4, hold)),
+        (Pacing(SECOND), Pacing(SECOND)),
+        (None, None),
+    ):
+        facts = ranch(slot("a", "t0"), slot("b", "t0"))
+        spec = structs.replace(facts.pools["t0"].spec, hold=hold, pacing=said)
+        facts.pools["t0"] = structs.replace(facts.pools["t0"], spec=spec)
+        changes, _ = sync(facts, NOW, NOW, Roster((static("t0", *"abcd"),)), names())
+        facts.apply(changes)
+        assert facts.pools["t0"].spec.pacing == becomes
+
+
+def test_a_pacing_outlives_slots_that_are_gone_for_a_while() -> None:
+    """A growing pool is paced by as many slots as it may have, however many there are now."""
+    hold = 600 * SECOND
+    facts = ranch(slot("a", "t0"), t0=grows(1, 10))
+    spec = structs.replace(facts.pools["t0"].spec, hold=hold, pacing=pacing_default(10, hold))
+    facts.pools["t0"] = structs.replace(facts.pools["t0"], spec=spec)
+    changes, _ = sync(facts, NOW, NOW, Roster((dynamic("t0", 1, 10),)), names())
+    facts.apply(changes)
+    assert facts.pools["t0"].spec.pacing == pacing_default(10, hold)

@@ -149,7 +149,7 @@ def test_rests_stay_few() -> None:
     cooldown, rests = 3_200_000, ()
     exact: list[int] = []
     for at in range(0, 3 * cooldown, 17_000):
-        rests = rested(rests, Instant(at), cooldown, 1)
+        rests = rested(rests, Instant(at), spec(1, cooldown=cooldown), "released", 1)
         exact = [until for until in exact if until > at] + [at + cooldown]
         assert len(rests) <= RESTS_MAX
         flat = [rest.until for rest in rests for _ in range(rest.units)]
@@ -164,6 +164,6 @@ def test_few_rests_are_exact() -> None:
     """Up to the bound every unit has its own time."""
     rests: tuple[Rest, ...] = ()
     for at in range(RESTS_MAX):
-        rests = rested(rests, Instant(at), 1_000, 2)
+        rests = rested(rests, Instant(at), spec(1, cooldown=1_000), "released", 2)
     assert rests == tuple(Rest(Instant(at + 1_000), 2) for at in range(RESTS_MAX))
-    assert rested(rests, Instant(2_000), 0, 5) == ()
+    assert rested(rests, Instant(2_000), spec(1), "released", 5) == ()

@@ -323,3 +323,44 @@ def test_an_estimate_of_a_timed_hold_is_its_end(native: Native) -> None:
     assert 200 < found[0] == found[1] <= 300
     move(None)
     assert eta() is None
+
+
+def test_the_end_of_a_lease_is_waited_for(native: Native, pool: str) -> None:
+    """Its owner and operators are told when it has ended; a grant wakes nobody of them."""
+    lease = ask(native, pool).body["id"]
+    ticket = ask(native, pool, patience=600.0).body["id"]
+    assert native.ask("GET", f"/v1/leases/{lease}?wait=0.01&until=ended").body["state"] == "granted"
+    ends = [
+        later(lambda one=one: native.ask("GET", f"/v1/leases/{one}?wait=30&until=ended"))
+        for one in (lease, ticket)
+    ]
+    assert act(native, lease, "revoke", reason="it is over").status == 200
+    first = ends[0].result(20).body
+    assert (first["state"], first["cause"], first["detail"]) == ("ended", "revoked", "it is over")
+    assert native.ask("GET", f"/v1/leases/{ticket}").body["state"] == "granted"
+    assert native.ask("DELETE", f"/v1/leases/{ticket}").status == 200
+    assert ends[1].result(20).body["cause"] == "released"
+    again = native.ask("GET", f"/v1/leases/{ticket}?wait=30&until=ended")
+    assert (again.status, again.body["state"]) == (200, "ended")
+
+
+def test_who_may_wait_for_an_end(native: Native, pool: str) -> None:
+    """Its owner and operators, nobody else; and only for one of two things."""
+    lease = ask(native, pool, token=native.token("user", "p1")).body["id"]
+    other, operator = native.token("user", "p2"), native.token("operator")
+    address = f"/v1/leases/{lease}?wait=0.01&until=ended"
+    assert refused(native.ask("GET", address, token=other)) == (403, "holder_mismatch")
+    assert native.ask("GET", address, token=operator).status == 200
+    assert native.ask("GET", f"/v1/leases/{lease}?until=never").status == 400
+    assert native.ask("POST", "/v1/leases?until=ended", {"needs": [], "key": "k"}).status == 400
+
+
+def test_a_revoked_unit_rests_for_the_lock_delay(native: Native) -> None:
+    """It is told beside the cooldown, and counted as resting."""
+    pool = make(native, lock_delay=600.0)
+    assert native.ask("GET", f"/v1/pools/{pool}").body["lock_delay"] == 600.0
+    lease = ask(native, pool).body["id"]
+    act(native, lease, "revoke", reason="")
+    told = native.ask("GET", f"/v1/pools/{pool}").body
+    assert (told["occupied"], told["resting"], told["free"]) == (0, 1, 0)
+    assert ask(native, pool).body["waiting"]["code"] == "resting"

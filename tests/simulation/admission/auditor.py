@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Moment, Pool, Slot
+from moorage.core.admission.model import Lease, Moment, Pool, PoolSpec, Slot
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
 from tests.simulation.admission import standing
@@ -24,6 +24,8 @@ from tests.simulation.admission.line import Scan
 SECOND = 1_000_000
 JUMP = SECOND
 OUTAGE = 15 * SECOND
+SPARE = 5
+"""A ticket may wait this part of its patience longer than it was silent for."""
 TICK = SECOND
 """What time alone permits is granted so soon after, while the service is up."""
 
@@ -298,8 +300,11 @@ class Auditor:
             return
         for need in lease.needs:
             pool = self.books.pools[need.pool]
-            if pool.spec.cooldown:
-                pool.rests.append((self.at + pool.spec.cooldown, need.units))
+            until = self.at + _rest_after(lease, pool.spec)
+            if until > self.at:
+                pool.rests.append((until, need.units))
+            for name in lease.slots.get(need.pool, ()):
+                self.books.slot_rests[need.pool, name] = until
 
     def _in_place(self, new: Lease) -> LeaseId | None:
         """Return the lease whose units a new attempt has taken over, if it has."""
@@ -381,5 +386,12 @@ class Auditor:
             assert patience is not None
             silent = self.alive - book.heard_alive - self.slack
             excused = self.at < self.outage_ended + patience // 3 + self.slack
-            late = silent > patience + (patience if excused and lease.state == "granted" else 0)
+            more = patience // SPARE if lease.state == "waiting" else patience if excused else 0
+            late = silent > patience + more
             claim(not late, "I5", key, "is", lease.state, "and was silent for", silent)
+
+
+def _rest_after(lease: Lease, spec: PoolSpec) -> int:
+    """Return how long the units of a lease rest: longer if its holder did not give them back."""
+    lost = lease.cause in ("revoked", "ttl_over")
+    return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

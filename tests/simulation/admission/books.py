@@ -94,6 +94,8 @@ class Books:
     ended: dict[LeaseId, LeaseBook] = field(default_factory=dict)
     slots: dict[tuple[str, str], Slot] = field(default_factory=dict)
     slot_tokens: dict[tuple[str, str], Token] = field(default_factory=dict)
+    slot_rests: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Until when, in service time, a slot rests that was freed."""
     capacity: int = 0
 
     def find(self, lease: LeaseId) -> LeaseBook | None:

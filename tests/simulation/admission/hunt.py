@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.admission.hunt rules|service`: seeds until one of them fails.
+"""`python -m tests.simulation.admission.hunt rules|slots|service`: seeds until one of them fails.
 
 Says which, and why. Ends with 1 if one has failed, with 0 if all have passed: nothing was caught.
 """
@@ -10,12 +10,16 @@ from pathlib import Path
 
 from tests.simulation.admission.service import ServiceSimulation
 from tests.simulation.admission.simulation import Simulation
+from tests.simulation.admission.slots_play import SlotsPlay
 
-RULES_SEEDS, SERVICE_SEEDS = 1_500, 300
+SEEDS = {"rules": 1_500, "slots": 1_000, "service": 300}
 
 
 def run(what: str, seed: int) -> None:
-    """Run one seed, on the pure rules or around the service."""
+    """Run one seed, on the pure rules, on slots, or around the service."""
+    if what == "slots":
+        SlotsPlay(seed).run()
+        return
     if what == "rules":
         Simulation(seed).run()
         return
@@ -26,7 +30,7 @@ def run(what: str, seed: int) -> None:
 def main(what: str) -> int:
     """Run seeds, those of both modes in turn."""
     logging.disable(logging.CRITICAL)
-    for seed in range(RULES_SEEDS if what == "rules" else SERVICE_SEEDS):
+    for seed in range(SEEDS[what]):
         try:
             run(what, seed)
         except Exception as error:

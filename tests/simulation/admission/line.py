@@ -64,8 +64,9 @@ class Scan:
         if pool.spec.limit is not None:
             return {None: max(0, free)}
         found: dict[str | None, int] = {}
-        for (where, _), slot in self.books.slots.items():
-            if where == name and not slot.owner:
+        for (where, one), slot in self.books.slots.items():
+            rests = self.books.slot_rests.get((where, one), 0) > self.at
+            if where == name and not slot.owner and not rests:
                 found[slot.state] = found.get(slot.state, 0) + 1
         for key in self.granted:  # theirs are still to be granted
             for need in self.books.live[key].seen.needs:
@@ -113,8 +114,8 @@ class Scan:
             if room.quota is not None and room.held.get(ticket.owner, 0) + need.units > room.quota:
                 return "I18", "is above the quota of its owner"
         if ticket.pull and ticket.id not in self.polled:
-            heard = self.books.live[ticket.id].heard_alive
-            if self.alive - heard > PULL_SILENCE:
+            until = self.books.live[ticket.id].seen.heard_until or 0
+            if self.alive - (until - ticket.patience) > PULL_SILENCE:
                 return "I8", "was granted without its poll"
         return None
 

@@ -79,6 +79,7 @@ class Memory:
         for lease in self.leases.values():
             if any(need.pool in keys.ends for need in lease.needs):
                 leases[lease.id] = lease
+        leases |= {key: lease for key in keys.heard if (lease := self.find(key)) is not None}
         facts = Facts(
             timeline=self.timeline,
             pools=pools,

@@ -123,7 +123,7 @@ class Server:
                 made, asked = leases.ask(facts, moment, self._ask(call, moment))
                 if made:
                     return made, asked
-                return leases.poll(facts, moment, asked, Instant(moment.alive + call.patience))
+                return leases.repeat(facts, moment, asked, Instant(moment.alive + call.patience))
             case do.Poll(lease):
                 known = facts.leases.get(lease)
                 patience = 0 if known is None else known.patience
@@ -213,6 +213,8 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
             ask = call.ask
             names = {need.pool for need in ask.needs}
             return Keys(leases={call.lease}, pools=names, asked={(ask.owner, ask.key)})
+        case do.Renew():
+            return Keys(heard={call.lease})
         case do.Poll() | do.Touch():
             return Keys(leases={call.lease})
         case do.PoolDelete(name):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.simulation.admission.mutants import BUGS, Bug, broken
+from tests.simulation.admission.bugs import BUGS, Bug
+from tests.simulation.admission.mutants import broken
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.invariant} {bug.said}")

@@ -15,11 +15,13 @@ is granted in them, and of nothing nothing can be set aside: a gang that also ne
 something free stands in that one's page, too.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, Lease, Moment, Need, Pool, Slot
@@ -63,6 +65,7 @@ def admit(
     try_claim: TryClaim | None = None,
     polled: frozenset[LeaseId] = frozenset(),
     silence: int | None = PULL_SILENCE,
+    at_once: Sequence[AtOnce] = (),
 ) -> Changes:
     """Grant whoever may start, in every pool that was loaded, and say when to look again.
 
@@ -74,13 +77,16 @@ def admit(
         polled: pull tickets that are asked for in this batch; no others are granted.
         silence: microseconds after which a pull ticket that nobody asks for sets nothing aside;
             None: it does as long as it waits.
+        at_once: who takes what is left when everybody in the lines has had a turn.
 
     Raises LineShort.
     """
     scan = _Scan(Draft(facts, moment, wall), try_claim, polled, silence)
     scan.force()
-    scan.open()
+    scan.open({ticket.needs[0].pool for one in at_once for ticket in one.tickets})
     scan.run()
+    for one in at_once:
+        scan.serve(one)
     scan.wake()
     return scan.draft.changes
 
@@ -121,17 +127,19 @@ class _Scan:
 
     def force(self) -> None:
         """Grant what is forced: it occupies whatever limit, pacing, rest, quota and pause say."""
+        pools = self.facts.pools
         forced = [t for t in self.facts.leases.values() if t.forced and t.state == "waiting"]
         for ticket in sorted(forced, key=order):
-            if all(self._is_there(ticket, need.pool, need.state) for need in ticket.needs):
+            loaded = all(need.pool in pools for need in ticket.needs)
+            if loaded and all(self._is_there(ticket, n.pool, n.state) for n in ticket.needs):
                 self._grant(ticket)
 
-    def open(self) -> None:
-        """Find out what is free, where somebody waits."""
+    def open(self, asked: Collection[str]) -> None:
+        """Find out what is free, where somebody waits or asks for it."""
         at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
-            if not pool.waiting:
+            if not pool.waiting and name not in asked:
                 continue
             limit = pool.spec.limit
             full = limit is not None and pool.occupied >= limit
@@ -162,6 +170,26 @@ class _Scan:
             self._run_short(name)
         if self.short:
             raise LineShort(self.short)
+
+    def serve(self, wish: AtOnce) -> None:
+        """Grant all tickets of a wish if so much is left and its owner may have it, else none."""
+        needs = [ticket.needs[0] for ticket in wish.tickets]
+        if not all(self._may_have(wish, name) for name in {need.pool for need in needs}):
+            return
+        slots = [self._pick(need, name) for need, name in zip(needs, wish.names, strict=False)]
+        slots = slots or [self._slots(need.pool, need.state)[-1] for need in needs]
+        if None in slots:
+            return
+        for ticket, slot in zip(wish.tickets, slots, strict=True):
+            assert slot is not None
+            self._slots(slot.pool, slot.state).remove(slot)
+            self._use(ticket.needs[0], forced=False)
+            arrived = structs.replace(ticket, arrival=self.draft.arrive())
+            self.draft.put(arrived)
+            self.draft.wait(arrived)
+            self.draft.grant(arrived, [slot])
+            owned = (slot.pool, ticket.owner)
+            self.owners[owned] = self.owners.get(owned, 0) + 1
 
     def wake(self) -> None:
         """Note for every pool when time alone may let somebody start."""
@@ -234,11 +262,29 @@ class _Scan:
     def _is_passed_over(self, ticket: Lease) -> bool:
         for name, units in units_by_pool(ticket.needs).items():
             granted = self.owners.get((name, ticket.owner), 0)
-            if bar_of(self.facts, self.draft.pool(name), ticket, units, granted) is not None:
+            if bar_of(self.facts, self.draft.pool(name), ticket.owner, units, granted) is not None:
                 return True
         if not ticket.pull or ticket.id in self.polled:
             return False
         return is_silent(ticket, self.moment, self.silence)
+
+    def _may_have(self, wish: AtOnce, name: str) -> bool:
+        """Is so much of a pool left as a wish takes of it, as far as its number goes?"""
+        pool, left = self.draft.pool(name), self.left.get(name, {})
+        wanted = Counter(t.needs[0].state for t in wish.tickets if t.needs[0].pool == name)
+        if any(left.get(state, 0) < units for state, units in wanted.items()):
+            return False
+        units, ticket = wanted.total(), wish.tickets[0]
+        granted = self.owners.get((name, ticket.owner), 0)
+        if bar_of(self.facts, pool, ticket.owner, units, granted) is not None:
+            return False
+        return pacing.permitted(pool, self.moment.at, units) >= units
+
+    def _pick(self, need: Need, name: str) -> Slot | None:
+        """Return the slot of this name if it may be granted; None: it may not."""
+        slots = self._slots(need.pool, need.state)
+        fit = (slot for slot in slots if slot.name == name)
+        return next((slot for slot in fit if slot.rests_until <= self.moment.at), None)
 
     def _lacks(self, ticket: Lease, pool: str, state: str, units: int) -> bool:
         if ticket.forced and self.draft.pool(pool).spec.limit is not None:
@@ -306,8 +352,10 @@ class _Scan:
         if name not in self.opened:
             return
         pool = self.draft.pool(name)
-        if not pacing.is_open(pool, self.moment.at) or not self._is_left(pool):
+        if not pacing.is_open(pool, self.moment.at):
             self.left[name] = {}
+            self.opened.discard(name)
+        elif not self._is_left(pool):
             self.opened.discard(name)
 
     def _is_left(self, pool: Pool) -> bool:
@@ -320,7 +368,8 @@ class _Scan:
         """Return the slots of a state that nobody holds, the next to be granted last."""
         found = self.idle.get((name, state))
         if found is None:
-            found = free(self.facts.slots.get(name, {}).values(), state)[::-1]
+            slots = self.facts.slots.get(name, {}).values()
+            found = free(slots, self.moment.at, state)[::-1]
             self.idle[name, state] = found
         return found
 

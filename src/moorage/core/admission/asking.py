@@ -8,7 +8,8 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, SECOND, Lease, Need, Pool, Token
-from moorage.core.admission.units import free_units, limit_of, units_by_pool
+from moorage.core.admission.slots import free
+from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
@@ -210,12 +211,13 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
 def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
     if pool.spec.limit is not None:
         return
-    free = free_units(facts, structs.replace(pool, resting=()), at)
+    slots = facts.slots.get(pool.name, {}).values()
     for need in needs:
-        if need.pool == pool.name and need.units > free.get(need.state, 0):
+        idle = len(free(slots, at, need.state))
+        if need.pool == pool.name and need.units > idle:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"{counted(need.units, 'slot')} {are(need.units)} wanted of pool {pool.name},"
                 f" which has"
-                f" {free.get(need.state, 0)} {need.state} that nobody holds",
+                f" {idle} {need.state} that nobody holds",
             )

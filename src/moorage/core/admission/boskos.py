@@ -1,9 +1,9 @@
 """Acquiring as Boskos does it: by polling, with a request id that keeps one's place.
 
 A waiting client is a pull ticket in the pool's one line; who holds a slot has a lease that nobody
-need renew, as in Boskos. There are two ways. *Safe*: a ticket is granted by `admit` like any other,
-in a poll of its own, and a repeated request gets what the first one got. *Strict*: to the letter of
-Boskos. Source of its rules: Boskos' request queue, by its code and by what was seen on the wire.
+need renew, as in Boskos. There are two ways. *Safe*, here: a ticket is granted by `admit` like any
+other, in a poll of its own, and a repeated request gets what the first one got. *Strict*: to the
+letter of Boskos, see `boskos_strict.py`.
 """
 
 from collections.abc import Iterable
@@ -11,22 +11,13 @@ from hashlib import blake2b
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import pacing
-from moorage.core.admission.admit import order
+from moorage.core.admission.at_once import AtOnce
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.growing import grow
-from moorage.core.admission.model import SECOND, Lease, Moment, Need, Pool, Slot
-from moorage.core.admission.roster import slot_new
-from moorage.core.admission.rules import (
-    PULL_SILENCE,
-    bar_of,
-    is_silent,
-    quota_left,
-    silence_ends,
-)
+from moorage.core.admission.model import SECOND, Lease, Moment, Need, Pool, Slot, key_left
+from moorage.core.admission.rules import lives_on
 from moorage.core.admission.slots import BOSKOS, free
-from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -41,14 +32,8 @@ RETRY_WINDOW = 60 * SECOND
 """So long after its grant the same owner and request id are told the same slot: the answer may have
 been lost. Later they are a new request."""
 
-REQUEST_TTL = 30 * SECOND
-"""A request id that is not polled for so long has no rank."""
-
 AGAIN_MAX = 4
 """Slots that one request id can hold at the same time, unless strict."""
-
-GC_PERIOD = 60 * SECOND
-"""At every multiple of it requests without a rank lose their place, too."""
 
 
 class Wish(Struct, frozen=True):
@@ -103,59 +88,29 @@ class Acquired(Struct, frozen=True):
 def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Answer:
     """Poll for a slot. The answer is the ticket, which `admit` may grant; None: there is none.
 
-    `facts` have what `Wish.asked` names; without a request id everything that waits in the pool.
+    `facts` have what `Wish.asked` names. Without a request id ask `now_or_never`.
     Raises POOL_UNKNOWN: there is no such type; LIMIT_EXCEEDED.
     """
-    pool = _pool(facts, wish)
+    pool = pool_of(facts, wish)
     draft = Draft(facts, moment, wall)
-    if not wish.request_id:
-        return draft.changes, _at_once(draft, wish, PULL_SILENCE)
     for key in wish.keys:
         known = facts.asked.get((wish.holder, key))
         lease = None if known is None else facts.leases[known]
         if lease is not None and lease.state == "waiting":
-            return draft.changes, _heard(draft, lease, wish).id
+            until = lives_on(moment, lease)
+            return draft.changes, heard(draft, lease, wish, until).id
         if lease is not None and lease.state == "granted":
             if _is_young(moment, lease, wish):
                 return draft.changes, lease.id
             continue
         if pool.waiting >= pool.spec.queue_max:
             break
-        if lease is not None:
-            draft.changes.leases[lease.id] = None
-        ticket = _arrive(draft, wish, key, SAFE_PATIENCE)
+        if lease is not None:  # it stays in the history, and the key is free for the next
+            draft.put(key_left(lease))
+        ticket = arrive(draft, wish, key, SAFE_PATIENCE)
         grow(draft, ticket)
         return draft.changes, ticket.id
     return draft.changes, None
-
-
-def acquire_strict(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Answer:
-    """Poll for a slot: the k-th free one for whom k-1 live requests come before, or none.
-
-    `facts` have everything that waits in the pool. Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
-    """
-    pool = _pool(facts, wish)
-    draft = Draft(facts, moment, wall)
-    if not wish.request_id:
-        return draft.changes, _at_once(draft, wish, REQUEST_TTL)
-    known = _strict_ticket(facts, wish)
-    if known is not None and _is_collected(known, moment):
-        draft.end(known, "unheard")
-        known = None
-    if known is None:
-        ticket = _arrive(draft, wish, f"{wish.key}/{wish.fresh}", REQUEST_TTL + GC_PERIOD)
-    elif known.owner == wish.holder:
-        ticket = _heard(draft, known, wish)
-    else:
-        draft.end(known, "withdrawn", f"asked for by {wish.holder} from now on")
-        key = f"{wish.key}/{wish.fresh}"
-        ticket = _arrive(draft, wish, key, REQUEST_TTL + GC_PERIOD, before=known)
-    slot = _nth(facts, moment, wish, _units_before(facts, moment, wish, ticket, REQUEST_TTL))
-    if slot is not None:
-        draft.grant(ticket, [slot])
-    elif known is None:
-        _grow(draft, pool, wish)
-    return draft.changes, ticket.id
 
 
 def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) -> Acquired:
@@ -163,7 +118,7 @@ def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) 
 
     Raises NO_CAPACITY: nothing yet; POOL_UNKNOWN: the type has no slots at all.
     """
-    lease = None if ticket is None else facts.leases[ticket]
+    lease = None if ticket is None else facts.leases.get(ticket)
     if lease is not None and lease.state == "granted":
         (name,) = lease.slots[wish.pool]
         waited = (lease.granted_at or lease.asked_at) - lease.asked_at
@@ -175,63 +130,54 @@ def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) 
         if not (strict and slot.dynamic and name == wish.slot_name)
     ]
     if there or (growth is not None and growth.most and not strict):
-        raise _nothing(wish.pool)
+        raise nothing(wish.pool)
     raise Error(Code.POOL_UNKNOWN, wish.pool)
 
 
-def acquire_named(
-    facts: Facts,
-    moment: Moment,
-    wall: Instant,
-    wish: Wish,
-    names: Iterable[str],
-    fresh: Iterable[LeaseId],
-    *,
-    strict: bool,
-) -> tuple[Changes, list[tuple[str, str]] | None]:
-    """Take slots by their names, each by a lease of its own; the answer are the slots.
+def now_or_never(facts: Facts, moment: Moment, wish: Wish) -> AtOnce:
+    """Return what asks for a slot that nobody waits for: without a request id nobody waits.
 
-    Strict keeps what could be had when something could not, and then answers None.
+    Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
+    """
+    pool_of(facts, wish)
+    return AtOnce((_ticket(moment, wish, str(wish.fresh), 0),))
+
+
+def named_or_never(
+    facts: Facts, moment: Moment, wish: Wish, names: Iterable[str], fresh: Iterable[LeaseId]
+) -> AtOnce:
+    """Return what asks for slots by their names, all of them or none, each by a lease of its own.
 
     Args:
         facts: with the pools of the slots.
         moment: now.
-        wall: the time that slots are told in.
-        wish: the state they must be in, what they become, and who asks. Quota, pacing and cooldown
-            hold for it as for any other.
+        wish: the state they must be in, what they become, and who asks.
         names: of the slots.
         fresh: identifiers, one for each name.
-        strict: as above.
 
-    Raises:
-        Error: NO_CAPACITY: not all of them could be had; nothing was taken. LIMIT_EXCEEDED.
+    Raises NO_CAPACITY: one of them is not to be had; LIMIT_EXCEEDED.
     """
     check_owner(wish.owner)
+    found = _named(facts, moment, wish, names)
+    tickets = [
+        _ticket(moment, structs.replace(wish, pool=slot.pool, fresh=lease), str(lease), 0)
+        for slot, lease in zip(found, fresh, strict=False)
+    ]
+    return AtOnce(tuple(tickets), tuple(slot.name for slot in found))
+
+
+def _named(facts: Facts, moment: Moment, wish: Wish, names: Iterable[str]) -> list[Slot]:
+    """Return the slots of some names, the longest rested first. Raises NO_CAPACITY."""
     wanted = set(names)
-    left: dict[str, int] = {}
-    found = []
-    for slot in free(facts.slots_of(list(facts.slots)), wish.state):
-        if slot.name not in wanted:
-            continue
-        units = left.get(slot.pool)
-        if units is None:
-            there = structs.replace(wish, pool=slot.pool)
-            units = _permitted(facts, moment, there, _allowed(facts, moment, there))
-        if units > 0:
-            found.append(slot)
-        left[slot.pool] = units - 1
-    short = {slot.name for slot in found} != wanted
-    if short and not strict:
-        raise _nothing(wish.state)
-    draft = Draft(facts, moment, wall)
-    for slot, lease in zip(found, fresh, strict=False):
-        one = structs.replace(wish, pool=slot.pool, fresh=lease)
-        draft.grant(_arrive(draft, one, str(lease), 0), [slot])
-    taken = [(slot.pool, slot.name) for slot in found]
-    return draft.changes, None if short else taken
+    idle = free(facts.slots_of(list(facts.slots)), moment.at, wish.state)
+    found = [slot for slot in idle if slot.name in wanted]
+    if len(found) < len(wanted):
+        raise nothing(wish.state)
+    return found
 
 
-def _nothing(what: str) -> Error:
+def nothing(what: str) -> Error:
+    """Return the refusal of who is to ask again."""
     return Error(Code.NO_CAPACITY, f"no available resource {what}, try again later.")
 
 
@@ -243,7 +189,8 @@ def check_owner(owner: str) -> None:
         )
 
 
-def _pool(facts: Facts, wish: Wish) -> Pool:
+def pool_of(facts: Facts, wish: Wish) -> Pool:
+    """Return the pool of a type. Raises POOL_UNKNOWN, LIMIT_EXCEEDED."""
     check_owner(wish.owner)
     pool = facts.pools.get(wish.pool)
     if pool is None or pool.spec.limit is not None:
@@ -251,12 +198,21 @@ def _pool(facts: Facts, wish: Wish) -> Pool:
     return pool
 
 
-def _arrive(
-    draft: Draft, wish: Wish, key: str, patience: int, before: Lease | None = None
-) -> Lease:
+def arrive(draft: Draft, wish: Wish, key: str, patience: int, before: Lease | None = None) -> Lease:
     """Let a ticket stand at the end of the line, or in the place of one that was there before."""
-    moment = draft.moment
-    ticket = Lease(
+    ticket = structs.replace(
+        _ticket(draft.moment, wish, key, patience),
+        arrival=draft.arrive() if before is None else before.arrival,
+        asked_at=draft.moment.at if before is None else before.asked_at,
+    )
+    draft.put(ticket)
+    draft.wait(ticket)
+    return ticket
+
+
+def _ticket(moment: Moment, wish: Wish, key: str, patience: int) -> Lease:
+    """Return a ticket that has not arrived yet."""
+    return Lease(
         id=wish.fresh,
         owner=wish.holder,
         key=key,
@@ -264,7 +220,7 @@ def _arrive(
         needs=(Need(wish.pool, 1, wish.state, wish.dest),),
         state="waiting",
         priority=0,
-        arrival=draft.arrive() if before is None else before.arrival,
+        arrival=0,
         ttl=None,
         hold=None,
         patience=patience,
@@ -272,24 +228,23 @@ def _arrive(
         forced=False,
         pull=True,
         keep=True,
-        asked_at=moment.at if before is None else before.asked_at,
+        asked_at=moment.at,
         heard_until=Instant(moment.alive + patience),
     )
-    draft.put(ticket)
-    draft.wait(ticket)
-    return ticket
 
 
-def _heard(draft: Draft, ticket: Lease, wish: Wish) -> Lease:
-    """Note that a client polls; what its slot becomes is what it said last."""
-    until = Instant(draft.moment.alive + ticket.patience)
+def heard(draft: Draft, ticket: Lease, wish: Wish, until: Instant | None) -> Lease:
+    """Note that a client polls; what its slot becomes is what it said last.
+
+    `until` is the new deadline of the ticket; None: the one that it has.
+    """
     needs = (Need(wish.pool, 1, wish.state, wish.dest),)
-    heard = structs.replace(ticket, needs=needs, heard_until=until)
-    if needs == ticket.needs:
+    polled = structs.replace(ticket, needs=needs, heard_until=until or ticket.heard_until)
+    if needs != ticket.needs:
+        draft.put(polled)
+    elif until is not None:
         draft.changes.heard[ticket.id] = until
-    else:
-        draft.put(heard)
-    return heard
+    return polled
 
 
 def _is_young(moment: Moment, lease: Lease, wish: Wish) -> bool:
@@ -299,85 +254,3 @@ def _is_young(moment: Moment, lease: Lease, wish: Wish) -> bool:
         and lease.granted_at is not None
         and moment.at - lease.granted_at <= RETRY_WINDOW
     )
-
-
-def _strict_ticket(facts: Facts, wish: Wish) -> Lease | None:
-    """Find the ticket of a request id, whoever asked first."""
-    for lease in facts.leases.values():
-        if lease.pull and lease.state == "waiting" and lease.digest == wish.key:
-            return lease
-    return None
-
-
-def _is_collected(ticket: Lease, moment: Moment) -> bool:
-    """Has a round of the collection come by since a request's time was over?"""
-    over = silence_ends(ticket, REQUEST_TTL) or 0
-    return over // GC_PERIOD < moment.alive // GC_PERIOD
-
-
-def _units_before(
-    facts: Facts, moment: Moment, wish: Wish, ticket: Lease | None, silence: int
-) -> int:
-    """Return what live waiters before a ticket want of its pool and state; None: all of them."""
-    place = None if ticket is None else order(ticket)
-    return sum(
-        need.units
-        for lease in facts.leases.values()
-        if lease.state == "waiting"
-        and (place is None or order(lease) < place)
-        and not (lease.pull and is_silent(lease, moment, silence))
-        and not _is_barred(facts, lease)
-        for need in lease.needs
-        if need.pool == wish.pool and need.state == wish.state
-    )
-
-
-def _is_barred(facts: Facts, ticket: Lease) -> bool:
-    """Is a ticket passed over, as far as its pools are known here?"""
-    return not ticket.forced and any(
-        bar_of(facts, facts.pools[name], ticket, units) is not None
-        for name, units in units_by_pool(ticket.needs).items()
-        if name in facts.pools
-    )
-
-
-def _allowed(facts: Facts, moment: Moment, wish: Wish) -> int:
-    """Return how many slots limit and cooldown leave in the state that is wanted."""
-    return free_units(facts, facts.pools[wish.pool], moment.at).get(wish.state, 0)
-
-
-def _permitted(facts: Facts, moment: Moment, wish: Wish, units: int) -> int:
-    """Return how many of so many slots an operator's rules leave to who asks, whoever waits."""
-    pool = facts.pools[wish.pool]
-    if pool.paused:
-        return 0
-    quota = quota_left(facts, pool, wish.holder)
-    if quota is not None:
-        units = min(units, quota)
-    return pacing.permitted(pool, moment.at, units) if units > 0 else 0
-
-
-def _nth(facts: Facts, moment: Moment, wish: Wish, before: int) -> Slot | None:
-    """Return the slot that is left when so many others are spoken for; None: there is none."""
-    allowed = _allowed(facts, moment, wish)
-    if not _permitted(facts, moment, wish, allowed):
-        return None
-    found = free(facts.slots[wish.pool].values(), wish.state)
-    return found[before] if before < min(len(found), allowed) else None
-
-
-def _at_once(draft: Draft, wish: Wish, silence: int) -> LeaseId | None:
-    """Grant a slot that nobody waits for, or nothing: who has no request id does not wait."""
-    before = _units_before(draft.facts, draft.moment, wish, None, silence)
-    slot = _nth(draft.facts, draft.moment, wish, before)
-    if slot is None:
-        return None
-    return draft.grant(_arrive(draft, wish, str(wish.fresh), 0), [slot]).id
-
-
-def _grow(draft: Draft, pool: Pool, wish: Wish) -> None:
-    """Make one more slot for a new request, if the pool may have more."""
-    growth, slots = pool.growth, draft.facts.slots[pool.name]
-    if growth is not None and len(slots) < growth.most:
-        slot = slot_new(pool.name, wish.slot_name, growth.state, draft.wall, dynamic=True)
-        draft.changes.slots[pool.name, slot.name] = slot

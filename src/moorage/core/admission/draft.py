@@ -5,7 +5,7 @@ from msgspec import structs
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, Cause, Lease, Moment, Pool, Slot, Timeline, Token
-from moorage.core.admission.slots import give_back, named, occupied
+from moorage.core.admission.slots import End, give_back, named, occupied
 from moorage.core.admission.units import is_gang, rested, units_by_pool
 from moorage.core.clock import Instant
 
@@ -99,7 +99,7 @@ class Draft:
         if lease.state == "waiting":
             self.wait(lease, -1)
         else:
-            self._free(lease, states)
+            self._free(lease, cause, states)
         return self.stop(lease, cause, detail)
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
@@ -110,17 +110,17 @@ class Draft:
         self.put(ended)
         return ended
 
-    def vacate(self, name: str, units: int, idle: int) -> None:
+    def vacate(self, name: str, units: int, idle: int, cause: Cause) -> None:
         """Let a pool have so many units less occupied; those of them that are idle rest first."""
         pool = self.pool(name)
         self.changes.pools[name] = structs.replace(
             pool,
             occupied=pool.occupied - units,
-            resting=rested(pool.resting, self.moment.at, pool.spec.cooldown, idle),
+            resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
         )
 
-    def _free(self, lease: Lease, states: dict[str, str] | None) -> None:
-        given = give_back(self.facts, self.wall, lease, states)
+    def _free(self, lease: Lease, cause: Cause, states: dict[str, str] | None) -> None:
+        given = give_back(self.facts, lease, End(self.moment, self.wall, cause), states)
         self.changes.slots.update(given)
         for name, units in units_by_pool(lease.needs).items():
             pool = self.pool(name)
@@ -131,7 +131,7 @@ class Draft:
                 )
             else:
                 idle = units
-            self.vacate(name, units, idle)
+            self.vacate(name, units, idle, cause)
 
     def _pay(self, ticket: Lease) -> None:
         for name, units in units_by_pool(ticket.needs).items():

@@ -5,11 +5,11 @@ theirs. A timed hold ends on time at the latest. Otherwise leases are assumed to
 past leases of the pool: the quickest tenth of them in the quick play, the slowest tenth in the slow
 one, counted from each grant. So an estimate only counts down while nothing changes. A lease that
 outlasts the slowest tenth is held longer than usual, and has no predicted end. New tickets of
-higher priority and changes of the pool are not foreseen; tickets that may be passed over count.
+higher priority and changes of the pool are not foreseen.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from operator import itemgetter
 
@@ -30,6 +30,9 @@ PLAYED_MAX = 1_000
 
 Range = tuple[float, float]
 """Earliest and latest, in seconds from now."""
+
+Floor = tuple[int, int]
+"""Earliest and latest time before which a ticket cannot be granted; `NEVER`: nobody knows when."""
 
 End = tuple[int, int]
 """When units become free, and how many."""
@@ -73,6 +76,7 @@ class Outlook:
         line: Sequence[int],
         held: Sequence[float],
         holders: Sequence[Holder],
+        floors: Mapping[int, Floor] | None = None,
     ) -> None:
         """Prepare to play.
 
@@ -84,6 +88,8 @@ class Outlook:
                 pool's hold is the latest; without a hold there is no estimate.
             holders: of its units, in the order of their grants. Units that are held by none of
                 these count as granted with the last.
+            floors: of tickets in the line that wait for other pools, too, by their index: when
+                those pools let them start.
         """
         self._pool = pool
         self._limit = limit
@@ -98,6 +104,7 @@ class Outlook:
         self._untimed = [(one.granted_at, one.units) for one in holders if one.hold_until is None]
         self._untold = max(0, pool.occupied - sum(one.units for one in holders))
         self._newest = holders[-1].granted_at if holders else None
+        self._floors = floors or {}
         self._plays: dict[str, tuple[_Play, _Play]] = {}
 
     def of(self, state: str, free: int, at: Instant, place: Place, own: int) -> Estimate:
@@ -131,9 +138,11 @@ class Outlook:
         limits = self._pool.spec.pacing
         jitter = 0 if limits is None else limits.jitter
         parts = (self._pool, self._limit, self._line, at, free)
+        early = {index: floor[0] for index, floor in self._floors.items()}
+        late = {index: floor[1] for index, floor in self._floors.items()}
         return (
-            _Play(*parts, merge(rests, self._early_ends(untimed, at)), lasts[0], 0),
-            _Play(*parts, merge(rests, self._late_ends(untimed, at)), lasts[1], jitter),
+            _Play(*parts, merge(rests, self._early_ends(untimed, at)), lasts[0], 0, early),
+            _Play(*parts, merge(rests, self._late_ends(untimed, at)), lasts[1], jitter, late),
         )
 
     def _early_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
@@ -185,6 +194,7 @@ class _Play:
         ends: Iterator[End],
         lasts: int | None,
         jitter: int,
+        floors: Mapping[int, int],
     ) -> None:
         self._limit = limit
         self._line = line
@@ -195,13 +205,14 @@ class _Play:
         """Ends of what is held or rests now, as far as they were needed; see `_end`."""
         self._next_end = 0
         self._later: list[End] = []
-        """Ends of what is granted in the play; in order, as grants are."""
+        """Ends of what is granted in the play; in order."""
         self._next_later = 0
         self._lasts = None if lasts is None else lasts + pool.spec.cooldown
         self._pacing = pool.spec.pacing
         self._paid: int = pool.paced_at
         self._opens: int = at if (opens := pacing.opens_at(pool)) is None else opens
         self._jitter = jitter
+        self._floors = floors
         self._grants: list[int] = []
         self._ahead = 0
         """Units of the tickets in `_grants`."""
@@ -261,11 +272,14 @@ class _Play:
             return NEVER  # passed over as long as the limit is what it is
         at, free, self._next_end, self._next_later = self._find(units)
         self._at, self._free = at, free - units
-        self._later.append((NEVER if self._lasts is None else at + self._lasts, units))
+        # Who waits for another pool has its units set aside; those behind it see the rest.
+        granted = max(at, self._floors.get(len(self._grants), at))
+        end = NEVER if self._lasts is None or granted >= NEVER else granted + self._lasts
+        insort(self._later, (end, units), lo=self._next_later)
         if self._pacing is not None:
             self._paid = max(at, self._paid) + units * (self._pacing.interval + self._jitter)
             self._opens = self._paid - (self._pacing.burst - 1) * self._pacing.interval
-        return at
+        return granted
 
 
 def share_of(rising: Sequence[float], share: float) -> float:

@@ -18,9 +18,9 @@ from moorage.core.ids import LeaseId
 class Keys:
     """What to load. Every member but `due` is a set, so that a batch's keys are their union.
 
-    Loaded besides: the timeline; every pool that a named lease needs; and if one of the pools has
-    gangs in its line, all pools that have; of each pool all slots, and if it has a quota, the units
-    that each owner holds.
+    Loaded besides: the timeline; every pool that a lease needs (but for `heard`); and if one of the
+    pools has gangs in its line, all pools that have; of each pool all slots, and if it has a quota,
+    the units that each owner holds.
     """
 
     pools: set[str] = field(default_factory=set)
@@ -30,12 +30,18 @@ class Keys:
     slots: set[tuple[str, str]] = field(default_factory=set)
     """(pool, slot) whose holders' leases are needed; pool "" stands for any pool."""
     ends: set[str] = field(default_factory=set)
-    """Pools of which every live lease and ticket is needed (to delete them)."""
+    """Pools of which every live lease and ticket is needed."""
     quotas: set[str] = field(default_factory=set)
     """Pools that are to have a quota, whether or not they have one: what each owner holds."""
     due: Instant | None = None
     """Also leases and tickets that are due at this service time, and pools to be woken: the
     first `DUE_MAX` of each."""
+    holders: set[str] = field(default_factory=set)
+    """Pools of which every granted lease is needed."""
+    heard: set[LeaseId] = field(default_factory=set)
+    """Leases that are needed by themselves, without their pools: nobody is granted for them."""
+    touched: set[str] = field(default_factory=set)
+    """Names of slots that are needed by themselves, without their holders and pools."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -44,6 +50,9 @@ class Keys:
         self.asked |= other.asked
         self.slots |= other.slots
         self.ends |= other.ends
+        self.holders |= other.holders
+        self.heard |= other.heard
+        self.touched |= other.touched
         self.quotas |= other.quotas
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
@@ -52,6 +61,7 @@ class Keys:
         """Return how many things are asked for."""
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
+        named += len(self.holders) + len(self.heard) + len(self.touched)
         return named + (self.due is not None)
 
 
@@ -126,7 +136,8 @@ class Facts:
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
     """Of all loaded leases, and of those that `Keys.asked` named."""
     slots: dict[str, dict[str, Slot]] = field(default_factory=dict)
-    """All slots of every loaded pool, by pool and name; an empty dict: the pool has none."""
+    """All slots of every loaded pool, by pool and name; an empty dict: the pool has none. Of a pool
+    that is not loaded those that `Keys.touched` named."""
     held: dict[tuple[str, str], int] = field(default_factory=dict)
     """Units that an owner holds, by (pool, owner), of pools with a quota and of `Keys.quotas`."""
     lines: dict[str, Line] = field(default_factory=dict)

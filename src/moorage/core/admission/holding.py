@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import FREE, SECOND, Cause, Lease, Moment, Need, Slot
-from moorage.core.admission.slots import BOSKOS, freed
+from moorage.core.admission.slots import BOSKOS, End, freed
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -118,7 +118,7 @@ def let_go(draft: Draft, slots: Iterable[Slot], state: str, cause: Cause, detail
     for key, given in by_lease.items():
         lease = draft.facts.leases[key]
         if len(given) < sum(map(len, lease.slots.values())):
-            _part(draft, lease, given, state)
+            _part(draft, lease, given, state, cause)
         else:
             draft.end(lease, cause, detail, {slot.pool: state for slot in given})
 
@@ -135,13 +135,14 @@ def _owned(facts: Facts, name: str, owner: str) -> Slot:
     return slot
 
 
-def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str) -> None:
+def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str, cause: Cause) -> None:
     """Let a lease go on with fewer slots."""
     needs, names = list(lease.needs), dict(lease.slots)
+    end = End(draft.moment, draft.wall, cause)
     for slot in slots:
         pool = draft.pool(slot.pool)
-        draft.changes.slots[slot.pool, slot.name] = freed(slot, pool, draft.wall, state)
-        draft.vacate(slot.pool, 1, idle=int(state == FREE))
+        draft.changes.slots[slot.pool, slot.name] = freed(slot, lease, pool, end, state)
+        draft.vacate(slot.pool, 1, int(state == FREE), cause)
         names[slot.pool] = tuple(name for name in names[slot.pool] if name != slot.name)
         needs = _one_less(needs, slot)
     draft.put(

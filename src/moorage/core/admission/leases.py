@@ -25,6 +25,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.growing import grow
 from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
+from moorage.core.admission.rules import lives_on
 from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -66,7 +67,11 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
     A ticket that was withdrawn stays so. Raises LEASE_NOT_FOUND.
     """
     found, changes = _found(facts, lease), Changes()
-    if found.state == "waiting" and found.heard_until is not None and until > found.heard_until:
+    if found.state != "waiting" or found.heard_until is None:
+        return changes, lease
+    if until <= moment.alive + found.patience:  # it is not waited for: it asks again and again
+        _live_on(changes, moment, found)
+    elif until > found.heard_until:
         changes.heard[lease] = until
     return changes, lease
 
@@ -333,10 +338,18 @@ def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
 def _renewed(moment: Moment, lease: Lease) -> Changes:
     """Let a lease last for its TTL from now on, or a ticket for its patience."""
     changes = Changes()
-    span = lease.ttl if lease.state == "granted" else lease.patience
-    if span is not None and lease.heard_until is not None:
-        changes.heard[lease.id] = Instant(max(lease.heard_until, moment.alive + span))
+    if lease.state == "waiting":
+        _live_on(changes, moment, lease)
+    elif lease.ttl is not None and lease.heard_until is not None:
+        until = max(lease.heard_until, moment.alive + lease.ttl)
+        changes.heard[lease.id] = Instant(until)
     return changes
+
+
+def _live_on(changes: Changes, moment: Moment, ticket: Lease) -> None:
+    until = lives_on(moment, ticket)
+    if until is not None:
+        changes.heard[ticket.id] = until
 
 
 def _found(facts: Facts, lease: LeaseId) -> Lease:

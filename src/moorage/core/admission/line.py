@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.eta import Estimate, Holder, Outlook, Place, Range
+from moorage.core.admission.eta import NEVER, Estimate, Floor, Holder, Outlook, Place, Range
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, SECOND, Lease, Moment, Need, Pool
+from moorage.core.admission.queueing import Queue
 from moorage.core.admission.rules import Bar, bar_of
 from moorage.core.admission.units import (
     free_units,
@@ -20,7 +21,6 @@ from moorage.core.admission.units import (
     units_by_pool,
 )
 from moorage.core.counting import are, counted
-from moorage.core.ids import LeaseId
 
 HOLDERS_NAMED = 3
 """Owners that a sentence names; the others are counted."""
@@ -41,9 +41,6 @@ CODES = {
 }
 """Every code, and what it means."""
 
-Places = dict[LeaseId, dict[str, Place]]
-"""By ticket and pool."""
-
 
 class Evidence(Struct, frozen=True):
     """What is known of a pool besides its facts."""
@@ -55,7 +52,7 @@ class Evidence(Struct, frozen=True):
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all of them, if there are very many."""
     line: tuple[int, ...] = ()
-    """Units of each ticket in its line, in order."""
+    """Units of each ticket in its line that is not passed over, in order."""
 
 
 class Binding(Struct, frozen=True):
@@ -88,20 +85,41 @@ class View(Struct, frozen=True):
     outlook: Outlook
 
 
-def view_of(facts: Facts, pool: Pool, evidence: Evidence) -> View:
-    """Return what tickets of a pool are to be told from."""
-    outlook = Outlook(pool, limit_of(facts, pool), evidence.line, evidence.held, evidence.holding)
+def view_of(
+    facts: Facts, pool: Pool, evidence: Evidence, floors: Mapping[int, Floor] | None = None
+) -> View:
+    """Return what tickets of a pool are to be told from; `floors` as in `Outlook`."""
+    limit = limit_of(facts, pool)
+    outlook = Outlook(pool, limit, evidence.line, evidence.held, evidence.holding, floors)
     return View(evidence, outlook)
 
 
-def places(rows: Iterable[tuple[str, LeaseId, int]]) -> Places:
-    """Return everybody's places from (pool, ticket, units) in the order of the lines."""
-    found: Places = {}
-    last: dict[str, Place] = {}
-    for pool, ticket, units in rows:
-        before = last.get(pool, Place(0, 0))
-        place = last[pool] = Place(before.rank + 1, before.units + units)
-        found.setdefault(ticket, {})[pool] = place
+def floors_of(
+    facts: Facts,
+    moment: Moment,
+    gangs: Iterable[tuple[int, Lease]],
+    queues: Mapping[str, Queue],
+    views: Mapping[str, View],
+) -> dict[int, Floor]:
+    """Return when other pools let tickets of a line start that need them, too: for `view_of`.
+
+    Args:
+        facts: with those other pools, as in `standing`.
+        moment: now.
+        gangs: `Queue.gangs` of the line.
+        queues: of the other pools, as far as they are known.
+        views: of the same pools.
+    """
+    found: dict[int, Floor] = {}
+    for index, gang in gangs:
+        needs = [need for need in gang.needs if need.pool in views]
+        place = {need.pool: queues[need.pool].place_of(gang, need.pool) for need in needs}
+        estimate = eta_of(facts, moment, needs, place, views)
+        if estimate.seconds is None:
+            found[index] = (moment.at if estimate.overdue else NEVER, NEVER)
+        else:
+            earliest, latest = (round(seconds * SECOND) for seconds in estimate.seconds)
+            found[index] = (moment.at + earliest, moment.at + latest)
     return found
 
 
@@ -130,21 +148,21 @@ def standing(
         return Standing(position, None, "capacity", text)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
-    estimate = eta_of(facts, moment, ticket, place, views)
+    estimate = eta_of(facts, moment, ticket.needs, place, views)
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
 
 
 def eta_of(
     facts: Facts,
     moment: Moment,
-    ticket: Lease,
+    needs: Iterable[Need],
     place: Mapping[str, Place],
     views: Mapping[str, View],
 ) -> Estimate:
     """Return when a ticket may be granted: as late as in the latest of its pools."""
     earliest = latest = 0.0
     overdue = False
-    for need in ticket.needs:
+    for need in needs:
         free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
         found = views[need.pool].outlook.of(
             need.state, free, moment.at, place[need.pool], need.units
@@ -196,7 +214,7 @@ def span(microseconds: int) -> str:
 def _barred(facts: Facts, ticket: Lease) -> Binding | None:
     for name, units in units_by_pool(ticket.needs).items():
         pool = facts.pools[name]
-        bar = bar_of(facts, pool, ticket, units)
+        bar = bar_of(facts, pool, ticket.owner, units)
         if bar is not None:
             return Binding(bar, _bar_text(facts, pool, ticket, units, bar))
     return None

@@ -1,6 +1,6 @@
 """The values of admission, as they are after a change. All immutable; times are microseconds."""
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -21,6 +21,9 @@ RENEWALS = 3
 State = enums.State
 Cause = enums.Cause
 Result = enums.Result
+
+UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over"})
+"""Causes of ends after which a holder may not know that it holds nothing any more."""
 
 
 class Timeline(Struct, frozen=True):
@@ -85,6 +88,8 @@ class PoolSpec(Struct, frozen=True):
     ttl_max: int
     hold: int | None = None
     cooldown: int = 0
+    lock_delay: int = 0
+    """Units rest for so long if their lease ended without its holder giving it back."""
     pacing: Pacing | None = None
     quota: int | None = None
     """Units that one owner may hold."""
@@ -92,6 +97,8 @@ class PoolSpec(Struct, frozen=True):
     labels: dict[str, str] = {}
     on_retry: enums.OnRetry = "keep"
     expire: enums.Expire = "free"
+    proxy_ttl: int | None = None
+    """A lease of the lease proxy ends so long after its names were told; None: not by itself."""
 
 
 class Rest(Struct, frozen=True):
@@ -159,6 +166,11 @@ class Slot(Struct, frozen=True):
     expires_at: Instant | None = None
     """Of a dynamic slot: wall-clock time from which on it is taken away once nobody holds it."""
     dynamic: bool = False
+    rests_until: Instant = Instant(0)
+    """Service time until which it is not granted."""
+    late: tuple[Instant, ...] = ()
+    """For each earlier holder whose release by name may yet come: service time until which the next
+    such release counts as its; rising. See `late_releases.py`."""
 
 
 class Need(Struct, frozen=True):
@@ -241,6 +253,16 @@ class Outcome(Struct, frozen=True):
     """The pool's limit at the time at which it was told."""
     occupied: int
     """Units in use in the pool at that time, those of the lease included if it still holds any."""
+
+
+def key_left(lease: Lease) -> Lease:
+    """Return an ended lease that has left its key to a new one of the same owner."""
+    return structs.replace(lease, key=f"{lease.key}/{lease.id}")
+
+
+def has_left_key(lease: Lease) -> bool:
+    """May this lease have left its key to another? Keys of living leases never change."""
+    return lease.state == "ended" and lease.key.endswith(f"/{lease.id}")
 
 
 def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:

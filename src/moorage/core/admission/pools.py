@@ -6,7 +6,17 @@ from msgspec import structs
 
 from moorage.core.admission.asking import check_duration, check_labels
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import SECOND, Moment, Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.model import (
+    SECOND,
+    Moment,
+    Pacing,
+    Pool,
+    PoolSpec,
+    Rest,
+    pacing_default,
+)
+from moorage.core.admission.slots import Slots
+from moorage.core.admission.units import limit_of
 from moorage.core.clock import Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
@@ -54,7 +64,7 @@ def put(
         return Changes(), before
     else:
         pool = _changed(before, spec, moment, wall)
-    return Changes(pools={name: pool}), pool
+    return Changes(pools={name: pool}, slots=_slots_changed(facts, spec, moment, name)), pool
 
 
 def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
@@ -99,6 +109,14 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
     )
 
 
+def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
+    """Return what a pool shall be, with the pacing that follows from its hold and its units."""
+    units = spec.limit
+    if units is None and before is not None:
+        units = limit_of(facts, before)
+    return structs.replace(spec, pacing=pacing_default(units, spec.hold))
+
+
 def check_spec(spec: PoolSpec) -> None:
     """Raise INVALID if a pool cannot be so."""
     least_ttl = TTL_SECONDS_MIN * SECOND
@@ -110,6 +128,9 @@ def check_spec(spec: PoolSpec) -> None:
     if spec.hold is not None:
         check_duration("hold", spec.hold)
     check_duration("cooldown", spec.cooldown, 0)
+    check_duration("lock_delay", spec.lock_delay, 0)
+    if spec.proxy_ttl is not None:
+        check_duration("proxy_ttl", spec.proxy_ttl)
     if spec.pacing is not None:
         _check_pacing(spec.pacing)
     _check_number("quota", spec.quota, 1, MAX_INT)
@@ -119,10 +140,11 @@ def check_spec(spec: PoolSpec) -> None:
 
 def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Pool:
     """Return a pool by a new description; what still rests or is paid for is cut to size."""
+    latest_rest = _latest_rest(spec, moment)
     rests = tuple(
-        Rest(Instant(min(rest.until, moment.at + spec.cooldown)), rest.units)
+        Rest(min(rest.until, latest_rest), rest.units)
         for rest in before.resting
-        if rest.until > moment.at and spec.cooldown
+        if rest.until > moment.at and latest_rest > moment.at
     )
     paced_at = before.paced_at
     if spec.pacing is not None and spec.pacing != before.spec.pacing:
@@ -136,6 +158,21 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
         generation=before.generation + 1,
         updated_at=wall,
     )
+
+
+def _latest_rest(spec: PoolSpec, moment: Moment) -> Instant:
+    """Return until when what was freed by now rests at the latest."""
+    return Instant(moment.at + max(spec.cooldown, spec.lock_delay))
+
+
+def _slots_changed(facts: Facts, spec: PoolSpec, moment: Moment, name: str) -> Slots:
+    """Return the slots of a pool that rest for less long by its new description."""
+    latest = _latest_rest(spec, moment)
+    return {
+        (name, slot.name): structs.replace(slot, rests_until=latest)
+        for slot in facts.slots.get(name, {}).values()
+        if slot.rests_until > latest
+    }
 
 
 def _found(facts: Facts, name: str) -> Pool:

@@ -11,8 +11,16 @@ from collections.abc import Callable
 from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, SECOND, Growth, Pool, PoolSpec, Slot
-from moorage.core.admission.units import lacking
+from moorage.core.admission.model import (
+    FREE,
+    SECOND,
+    Growth,
+    Pool,
+    PoolSpec,
+    Slot,
+    pacing_default,
+)
+from moorage.core.admission.units import lacking, limit_of
 from moorage.core.clock import Instant
 
 TO_BE_DELETED = "toBeDeleted"
@@ -76,6 +84,7 @@ def sync(
         sync_.grow(pool, fresh)
         if not strict:
             sync_.serve(pool, fresh)
+    sync_.pace()
     sync_.empty()
     return sync_.changes(), tuple(sync_.problems)
 
@@ -172,6 +181,17 @@ class _Sync:
         for _ in range(lacking(pool, self._slots(pool.name))):
             assert pool.growth is not None  # else nothing is lacking
             self.add(pool.name, fresh(), pool.growth.state, dynamic=True)
+
+    def pace(self) -> None:
+        """Let a pacing that followed from hold and units go on to follow, as slots come and go."""
+        for name, pool in self.pools_now.items():
+            before, spec, growth = self.facts.pools.get(name), pool.spec, pool.growth
+            had = 0 if before is None else limit_of(self.facts, before)
+            has = max(len(self._slots(name)), 0 if growth is None else growth.most)
+            follows = spec.pacing == pacing_default(had, spec.hold)
+            if had and has and follows and spec.pacing is not None:
+                spec = structs.replace(spec, pacing=pacing_default(has, spec.hold))
+                self.pools_now[name] = structs.replace(pool, spec=spec)
 
     def _slots(self, pool: str) -> list[Slot]:
         return [slot for slot in self.slots_now.values() if slot.pool == pool]

@@ -6,10 +6,12 @@ than those that say so. The slot that has rested longest is granted first, ties 
 
 from collections.abc import Iterable, Mapping
 
-from msgspec import structs
+from msgspec import Struct, structs
 
+from moorage.core.admission import late_releases
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Lease, Pool, Slot
+from moorage.core.admission.model import FREE, Cause, Lease, Moment, Pool, Slot
+from moorage.core.admission.units import rest_of
 from moorage.core.clock import Instant
 
 BOSKOS = "boskos:"
@@ -24,10 +26,13 @@ def slot_owner(owner: str) -> str:
     return owner.removeprefix(BOSKOS)
 
 
-def free(slots: Iterable[Slot], state: str = FREE) -> list[Slot]:
-    """Return the slots that nobody holds and that are in this state, the longest rested first."""
+def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
+    """Return the slots that nobody holds and that are in this state, the longest rested first.
+
+    Those that may not be granted yet, at this service time, come last.
+    """
     found = [slot for slot in slots if not slot.owner and slot.state == state]
-    return sorted(found, key=lambda slot: (slot.updated_at, slot.name))
+    return sorted(found, key=lambda slot: (slot.rests_until > at, slot.updated_at, slot.name))
 
 
 def occupied(wall: Instant, lease: Lease, slots: Iterable[Slot], dest: str) -> Slots:
@@ -49,37 +54,53 @@ def named(slots: Slots) -> dict[str, tuple[str, ...]]:
     return found
 
 
+class End(Struct, frozen=True):
+    """When a lease ends, or gives back some of its slots, and why."""
+
+    moment: Moment
+    wall: Instant
+    cause: Cause
+
+
 def give_back(
-    facts: Facts, wall: Instant, lease: Lease, states: Mapping[str, str] | None = None
+    facts: Facts, lease: Lease, end: End, states: Mapping[str, str] | None = None
 ) -> Slots:
     """Take from a lease all slots that it holds.
 
     Args:
         facts: in which the lease holds them.
-        wall: now.
         lease: that ends.
+        end: when and why.
         states: what the slots of a pool become; `FREE` where nothing is said.
     """
     held = [slot for slot in facts.slots_of(lease.slots) if slot.lease == lease.id]
     states = states or {}
     return {
         (slot.pool, slot.name): freed(
-            slot, facts.pools.get(slot.pool), wall, states.get(slot.pool, FREE)
+            slot, lease, facts.pools.get(slot.pool), end, states.get(slot.pool, FREE)
         )
         for slot in held
     }
 
 
-def freed(slot: Slot, pool: Pool | None, wall: Instant, state: str) -> Slot:
-    """Return a slot as it is once its holder has let go of it.
+def freed(slot: Slot, lease: Lease, pool: Pool | None, end: End, state: str) -> Slot:
+    """Return a slot as it is once this lease has let go of it.
 
     A slot of a growing pool is from now on to live no longer than the pool's lifespan; one of any
-    other pool lives as long as its pool says.
+    other pool lives as long as its pool says. One that is granted to nobody as it is need not rest.
     """
-    growth = None if pool is None else pool.growth
+    at, growth = end.moment.at, None if pool is None else pool.growth
     expires_at = None if growth is None else slot.expires_at
     if growth is not None and growth.lifespan is not None:
-        expires_at = Instant(wall + growth.lifespan)
+        expires_at = Instant(end.wall + growth.lifespan)
+    rest = 0 if pool is None or state != FREE else rest_of(pool.spec, end.cause)
     return structs.replace(
-        slot, owner="", lease=None, state=state, updated_at=wall, expires_at=expires_at
+        slot,
+        owner="",
+        lease=None,
+        state=state,
+        updated_at=end.wall,
+        expires_at=expires_at,
+        rests_until=Instant(at + rest) if rest else Instant(0),
+        late=late_releases.expected(slot.late, lease, end.cause, at),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Need, Pool, Rest, Slot
+from moorage.core.admission.model import FREE, UNRETURNED, Cause, Need, Pool, PoolSpec, Rest, Slot
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
 
@@ -35,20 +35,18 @@ def resting(pool: Pool, at: Instant) -> int:
 
 
 def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
-    """Return the units that limit and cooldown leave, by the state that a need asks for.
+    """Return the units that limit and rest leave, by the state that a need asks for.
 
     A pool without slots has only units in `FREE`; below 0 it is over its limit. Of a pool with
     slots those rest that were given back as `FREE`: in another state somebody is to work on them.
     """
-    idle = resting(pool, at) if pool.resting else 0
     if pool.spec.limit is not None:
+        idle = resting(pool, at) if pool.resting else 0
         return {FREE: pool.spec.limit - pool.occupied - idle}
     found: dict[str, int] = {}
     for slot in facts.slots.get(pool.name, {}).values():
-        if not slot.owner:
+        if not slot.owner and slot.rests_until <= at:
             found[slot.state] = found.get(slot.state, 0) + 1
-    if idle:
-        found[FREE] = max(0, found.get(FREE, 0) - idle)
     return found
 
 
@@ -65,20 +63,38 @@ def is_gang(needs: tuple[Need, ...]) -> bool:
     return len(needs) > 1 and any(need.pool != needs[0].pool for need in needs)
 
 
-def rested(rests: tuple[Rest, ...], at: Instant, cooldown: int, units: int) -> tuple[Rest, ...]:
-    """Let units rest for a cooldown; what has rested enough is dropped.
+def rest_of(spec: PoolSpec, cause: Cause) -> int:
+    """Return how long a unit rests after an end (microseconds).
+
+    Longer if its holder may not know that it holds nothing any more, and may act on it yet.
+    """
+    if cause in UNRETURNED:
+        return max(spec.cooldown, spec.lock_delay)
+    return spec.cooldown
+
+
+def rested(
+    rests: tuple[Rest, ...], at: Instant, spec: PoolSpec, cause: Cause, units: int
+) -> tuple[Rest, ...]:
+    """Let units rest after an end; what has rested enough is dropped.
 
     At most `RESTS_MAX` entries. Where there would be more, all times go up to the next of a grid
-    with `RESTS_MAX / 2` lines per cooldown: so a unit rests up to 1/32 longer, never shorter.
+    with `RESTS_MAX / 2` lines per cooldown: so a unit rests up to 1/32 longer, never shorter. Where
+    the lock-delay is longer there are two grids, each half as fine: one up to the cooldown, one for
+    what rests longer.
     """
-    found = [rest for rest in rests if rest.until > at]
-    if cooldown > 0 and units > 0:
-        found.append(Rest(Instant(at + cooldown), units))
+    rest = rest_of(spec, cause)
+    found = [one for one in rests if one.until > at]
+    if rest > 0 and units > 0:
+        found.append(Rest(Instant(at + rest), units))
     if len(found) <= RESTS_MAX:
-        return tuple(sorted(found, key=lambda rest: rest.until))
-    step = max(1, -(-cooldown // (RESTS_MAX // 2)))
+        return tuple(sorted(found, key=lambda one: one.until))
+    lines = RESTS_MAX // 2 if spec.lock_delay <= spec.cooldown else RESTS_MAX // 4
+    fine = max(1, -(-spec.cooldown // lines))
+    coarse = max(1, -(-max(spec.cooldown, spec.lock_delay) // lines))
     grid: dict[int, int] = {}
-    for rest in found:
-        line = -(-rest.until // step) * step
-        grid[line] = grid.get(line, 0) + rest.units
+    for one in found:
+        step = fine if one.until <= at + spec.cooldown else coarse
+        line = -(-one.until // step) * step
+        grid[line] = grid.get(line, 0) + one.units
     return tuple(Rest(Instant(line), grid[line]) for line in sorted(grid))

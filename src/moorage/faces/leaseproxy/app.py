@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
 from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
@@ -25,6 +25,7 @@ from moorage.faces.golang.texts import (
     storable,
 )
 from moorage.faces.web import (
+    RETRY_AFTER,
     Limits,
     Receive,
     RefusalError,
@@ -43,6 +44,9 @@ COUNT_END = 1 << 64
 
 NOT_FOUND = "resource type not found"
 NONE_IN_TIME = "resources not found"
+
+PASSING = frozenset({Code.UNAVAILABLE, Code.OVERLOADED, Code.QUEUE_FULL, Code.LEASE_ENDED})
+"""Failures that are over after a while; the same request may then succeed."""
 
 log = logging.getLogger("moorage.leaseproxy")
 
@@ -111,7 +115,7 @@ class LeaseProxyFace:
         except Error as error:
             if error.code is Code.POOL_UNKNOWN:
                 return _not_acquired(404, wanted.kind, NOT_FOUND)
-            return _not_acquired(500, wanted.kind, error.message)
+            return _not_acquired(_failure(error.code), wanted.kind, error.message)
         except CallerGoneError:
             return None
         if names is None:
@@ -129,8 +133,8 @@ class LeaseProxyFace:
         try:
             await self._proxy.release(names)
         except NotReleasedError as error:
-            return refusal(
-                500,
+            return _failed(
+                _failure(error.code),
                 f"Failed to release lease {error.name}: {error.reason}\n"
                 f"Released: {' '.join(error.done)}",
             )
@@ -149,7 +153,19 @@ def _wanted(query: dict[str, str]) -> _Wanted | Answer:
 
 
 def _not_acquired(status: int, kind: str, reason: str) -> Answer:
-    return refusal(status, f"Failed to acquire lease {quoted(kind)}: {reason}")
+    return _failed(status, f"Failed to acquire lease {quoted(kind)}: {reason}")
+
+
+def _failure(code: Code) -> int:
+    """Return the status of a failure: scripts repeat a 503, which the original does not know."""
+    return 503 if code in PASSING else 500
+
+
+def _failed(status: int, text: str) -> Answer:
+    answer = refusal(status, text)
+    if status != 503:
+        return answer
+    return structs.replace(answer, more=(*answer.more, RETRY_AFTER))
 
 
 def _names_answer(names: list[str]) -> Answer:

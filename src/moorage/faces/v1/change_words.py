@@ -13,7 +13,9 @@ from moorage.core.admission.model import SECOND
 from moorage.faces.v1.encoding import time_of
 from moorage.wire.changes import VALUES, PoolSpecValue
 
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown", "interval", "jitter"})
+DURATIONS = frozenset(
+    {"ttl", "ttl_max", "hold", "cooldown", "lock_delay", "proxy_ttl", "interval", "jitter"}
+)
 """Members that are kept in microseconds and told in seconds."""
 
 Teller = Callable[[Any], Any]

@@ -48,15 +48,18 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     return wire.LeasePage(leases=[_told(request, view) for view in views], next=following)
 
 
-async def read(request: Request[None, wire.LeaseAsked]) -> wire.Lease:
-    """Return a lease; for its owner's ticket, this is a sign of life."""
+async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
+    """Return a lease; for its owner's ticket a sign of life, unless the end is waited for."""
     lease, wait = _lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.lease(lease)
     mine = view.lease.owner == request.owner
     if wait and not (mine or _operates(request)):
-        raise Error(Code.HOLDER_MISMATCH, "Only its owner may wait for a ticket.")
-    if view.lease.state == "waiting" and (mine or wait):
+        raise Error(Code.HOLDER_MISMATCH, "Only its owner may wait for a ticket or lease.")
+    if request.parameters.until == "ended":
+        if wait and view.lease.state != "ended":
+            view = await admission.until_ended(lease, wait, request.disconnected)
+    elif view.lease.state == "waiting" and (mine or wait):
         view = await admission.waited(lease, wait, request.disconnected)
     return _told(request, view)
 
@@ -163,9 +166,9 @@ ROUTES = (
         path="/v1/leases/{id}",
         role=Role.READER,
         projects=True,
-        summary="Tell of a lease or ticket; its owner may wait for the grant.",
+        summary="Tell of a lease or ticket; its owner may wait for the grant, or for the end.",
         handler=read,
-        parameters=wire.LeaseAsked,
+        parameters=wire.LeaseLooked,
         answer=wire.Lease,
     ),
     Route(

@@ -29,7 +29,11 @@ async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
     """Let a pool be as described."""
     name, wanted = request.variables["name"], request.body
     view = await request.service.admission.pool_put(
-        name, spec_of(wanted), wanted.generation, by=request.actor
+        name,
+        spec_of(wanted),
+        wanted.generation,
+        by=request.actor,
+        paced=wanted.pacing == "auto",
     )
     return shown(view)
 
@@ -134,12 +138,14 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         ttl_max=microseconds("ttl_max", wanted.ttl_max),
         hold=hold,
         cooldown=microseconds("cooldown", wanted.cooldown),
+        lock_delay=microseconds("lock_delay", wanted.lock_delay),
         pacing=_pacing(wanted.pacing, wanted.limit, hold),
         quota=wanted.quota,
         queue_max=wanted.queue_max,
         labels=wanted.labels,
         on_retry=wanted.on_retry,
         expire=wanted.expire,
+        proxy_ttl=microseconds_or_none("proxy_ttl", wanted.proxy_ttl),
     )
 
 
@@ -167,12 +173,14 @@ def shown(view: PoolView) -> wire.Pool:
         ttl_max=spec.ttl_max / SECOND,
         hold=seconds_of(spec.hold),
         cooldown=spec.cooldown / SECOND,
+        lock_delay=spec.lock_delay / SECOND,
         pacing=None if spec.pacing is None else _pacing_shown(spec.pacing),
         quota=spec.quota,
         queue_max=spec.queue_max,
         labels=spec.labels,
         on_retry=spec.on_retry,
         expire=spec.expire,
+        proxy_ttl=seconds_of(spec.proxy_ttl),
         generation=pool.generation,
         paused=pool.paused,
         occupied=pool.occupied,

@@ -87,6 +87,18 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- name: leases_load_by_holder --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.id IN (
+    SELECT lease_need.lease
+    FROM json_array_elements_text($1) AS one(value) JOIN lease_need
+        ON lease_need.pool = one.value AND lease_need.state = 'granted'
+);
+
+-- name: slots_load_by_name --
+SELECT body FROM slot WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: leases_load_due --
 SELECT lease.body, lease_due.heard_until
 FROM lease_due JOIN lease ON lease.id = lease_due.lease
@@ -147,13 +159,19 @@ ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.
 DELETE FROM slot USING unnest($1::text[], $2::text[]) AS r(pool, name)
 WHERE slot.pool = r.pool AND slot.name = r.name;
 
--- Owner, key, arrival and pools of a lease never change; of a pool it may come to hold fewer units.
+-- Owner, arrival and pools of a lease never change, nor its key while it lives; of a pool it may come
+-- to hold fewer units.
 -- name: lease_upsert --
 INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
     $7::bigint[], $8::text[])
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at = excluded.ended_at,
     body = excluded.body;
+
+-- Of leases that leave their keys to others, before those are written.
+-- name: lease_rekey --
+UPDATE lease SET key = r.key FROM unnest($1::text[], $2::text[]) AS r(id, key)
+WHERE lease.id = r.id;
 
 -- name: lease_delete --
 DELETE FROM lease USING unnest($1::text[]) AS r(gone) WHERE id = r.gone;
@@ -270,6 +288,20 @@ ORDER BY arrival, id LIMIT $3;
 SELECT lease, rank, arrival, units, owner, pull FROM lease_need
 WHERE pool = $1 AND state = 'waiting' AND (rank, arrival) > ($2, $3)
 ORDER BY rank, arrival LIMIT $4;
+
+-- The same with what tells who is passed over: of a pull ticket its deadline and patience; the body
+-- of one that needs other pools or something of the ledger, too.
+-- name: line_pass --
+SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
+    lease_need.forced, lease_due.heard_until,
+    CASE WHEN lease_need.pull THEN (lease.body::json ->> 'patience')::bigint END,
+    CASE WHEN strpos(lease.pools, '","') > 0 OR strpos(lease.body, '"allocations":null') = 0
+        THEN lease.body END
+FROM lease_need JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
+WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
+    AND (lease_need.rank, lease_need.arrival) > ($2, $3)
+ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
 -- Owners and what they hold: the most first, of equals who has held something for longest.
 -- name: pool_holders_load --

@@ -1,0 +1,166 @@
+"""A name that is released late: by whom the lease proxy handed it to before."""
+
+import pytest
+
+from moorage.core.admission import proxied
+from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
+from moorage.core.admission.model import SECOND
+from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
+from tests.core.admission.build import Refused, World
+
+MINUTE = 60 * SECOND
+HOLD = 20 * MINUTE
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world with one slot `s` in a pool `p` whose leases are held for 20 minutes."""
+    made = World()
+    made.pool("p", None, slotted=True, hold=HOLD)
+    made.slots("p", "s")
+    return made
+
+
+def acquire(world: World, key: str) -> None:
+    """Acquire through the proxy, and be told the name."""
+    world.ask(key, owner=OWNER)
+    assert world.states()[key] == "g"
+    world.do((proxied.confirm(world.facts, world.moment, LeaseId(key)), None))
+
+
+def release(world: World, name: str = "s") -> None:
+    """Release by name, as scripts do."""
+    world.do((proxied.give_back(world.facts, world.moment, world.wall, name), None))
+
+
+def test_a_late_release_leaves_the_next_holder_its_lease(world: World) -> None:
+    """Who held until its hold was over gives back nothing; the next release is its successor's."""
+    acquire(world, "first")
+    world.wait(HOLD // SECOND)
+    assert world.states()["first"] == "hold_over"
+    acquire(world, "second")
+    world.wait(60)
+    release(world)
+    assert world.states()["second"] == "g"
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_a_late_release_after_a_revocation(world: World) -> None:
+    """The holder may not know that its lease was taken from it."""
+    acquire(world, "first")
+    world.release("first", cause="revoked")
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "g"
+
+
+def test_a_late_release_of_a_slot_that_is_free(world: World) -> None:
+    """It is used up then, too, and not taken for that of a later holder once more."""
+    acquire(world, "first")
+    world.wait(HOLD // SECOND)
+    release(world)
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_who_gave_back_is_not_expected_again(world: World) -> None:
+    """Nothing is remembered of a lease that was released in time."""
+    acquire(world, "first")
+    release(world)
+    assert world.facts.slots["p"]["s"].late == ()
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_a_lease_whose_names_were_never_told_is_not_expected(world: World) -> None:
+    """Its caller has gone before: it knows no name that it could release."""
+    world.ask("first", owner=OWNER)
+    world.wait(61)
+    assert world.states()["first"] == "ttl_over"
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_a_native_holder_is_left_alone(world: World) -> None:
+    """Neither a late release nor any other of the proxy ends a lease that is not the proxy's."""
+    acquire(world, "first")
+    world.wait(HOLD // SECOND)
+    world.ask("native", owner="me")
+    release(world)
+    release(world)
+    assert world.states()["native"] == "g"
+    assert world.facts.slots["p"]["s"].late == ()
+
+
+def test_the_memory_has_an_end_in_time(world: World) -> None:
+    """A release that nobody has sent for four hours is not expected any more."""
+    acquire(world, "first")
+    world.wait(HOLD // SECOND)
+    world.wait(LATE // SECOND - 1)
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "g"
+    world.release("second", cause="revoked")
+    world.wait(LATE // SECOND)
+    acquire(world, "third")
+    release(world)
+    assert world.states()["third"] == "released"
+
+
+def test_the_memory_has_an_end_in_number(world: World) -> None:
+    """So many holders are expected at most; what is stored with a slot stays small."""
+    for n in range(LATE_MAX + 3):
+        acquire(world, f"{n}")
+        world.release(f"{n}", cause="revoked")
+    assert len(world.facts.slots["p"]["s"].late) == LATE_MAX
+    acquire(world, "last")
+    for _ in range(LATE_MAX):
+        release(world)
+    assert world.states()["last"] == "g"
+    release(world)
+    assert world.states()["last"] == "released"
+
+
+def test_no_slot_is_lost_for_good_by_a_release_that_counted_for_another(world: World) -> None:
+    """The release may have been the holder's own: a lease without a hold gets an end."""
+    world.pool("p", None, slotted=True)
+    acquire(world, "first")
+    world.release("first", cause="revoked")
+    acquire(world, "second")
+    assert world.lease("second").hold_until is None
+    release(world)
+    assert world.states()["second"] == "g"
+    world.wait(LATE // SECOND)
+    assert world.states()["second"] == "hold_over"
+
+
+def test_a_pool_may_bound_the_leases_of_the_proxy(world: World) -> None:
+    """A lease whose holder was never told of it, or has gone, ends by the pool's `proxy_ttl`."""
+    world.pool("p", None, slotted=True, proxy_ttl=5 * MINUTE)
+    acquire(world, "first")
+    world.wait(5 * 60 - 1)
+    assert world.states()["first"] == "g"
+    world.wait(1)
+    assert world.states()["first"] == "hold_over"
+    world.ask("native", owner="me", ttl=HOLD)
+    world.wait(5 * 60)
+    assert world.states()["native"] == "g", "it bounds nobody else"
+
+
+def test_the_sooner_end_counts(world: World) -> None:
+    """Of the hold of a pool and its `proxy_ttl`."""
+    world.pool("p", None, slotted=True, hold=HOLD, proxy_ttl=2 * HOLD)
+    acquire(world, "first")
+    world.wait(HOLD // SECOND)
+    assert world.states()["first"] == "hold_over"
+
+
+def test_an_unknown_name_is_refused(world: World) -> None:
+    """Whatever is remembered of others."""
+    with Refused(Code.SLOT_NOT_FOUND):
+        release(world, "other")
