@@ -1,0 +1,250 @@
+"""Pools of named slots once more, in lists and without any cleverness.
+
+Boskos' clients, callers of the lease proxy and native clients share the same slots. Everything is
+found by looking at everything. There are no outages, and nobody wants more than one pool.
+"""
+
+from dataclasses import dataclass, field
+
+SECOND = 1_000_000
+SILENCE = 10 * SECOND
+YOUNG = 60 * SECOND
+LATE = 4 * 3_600 * SECOND
+LATE_MAX = 16
+AGAIN_MAX = 4
+
+BOSKOS, PROXY, NATIVE = "boskos", "proxy", "native"
+
+
+@dataclass
+class Rules:
+    """What an operator says of a pool."""
+
+    ttl: int
+    hold: int | None = None
+    cooldown: int = 0
+    lock_delay: int = 0
+    proxy_ttl: int | None = None
+
+
+@dataclass
+class Slot:
+    """One slot."""
+
+    pool: str
+    name: str
+    state: str
+    touched: int
+    lease: "Lease | None" = None
+    rests_until: int = 0
+    late: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Lease:
+    """A ticket or lease. `ttl` None: it need not be heard of once it is granted."""
+
+    id: str
+    kind: str
+    owner: str
+    pool: str
+    wants: str
+    dest: str
+    units: int
+    patience: int
+    deadline: int
+    ttl: int | None = None
+    hold: int | None = None
+    state: str = "waiting"
+    granted_at: int = 0
+    hold_until: int | None = None
+    confirmed: bool = False
+
+
+@dataclass
+class Model:
+    """All pools, and what became of everybody."""
+
+    rules: dict[str, Rules]
+    slots: list[Slot]
+    now: int
+    leases: list[Lease] = field(default_factory=list)
+    """In the order of asking."""
+    requests: dict[tuple[str, str, str, str], list[Lease | None]] = field(default_factory=dict)
+    """Of Boskos: the leases of (owner, pool, state, request id)."""
+
+    def slot(self, name: str) -> Slot:
+        """Return a slot."""
+        return next(slot for slot in self.slots if slot.name == name)
+
+    def find(self, key: str) -> Lease:
+        """Return a lease."""
+        return next(lease for lease in self.leases if lease.id == key)
+
+    def held_by(self, lease: Lease) -> list[Slot]:
+        """Return what a lease holds."""
+        return [slot for slot in self.slots if slot.lease is lease]
+
+    # What is asked.
+
+    def arrive(self, lease: Lease) -> None:
+        """Let a ticket stand in its line."""
+        self.leases.append(lease)
+
+    def hear(self, lease: Lease) -> None:
+        """Note a sign of life."""
+        if lease.state == "waiting" and self.now + lease.patience > lease.deadline:
+            lease.deadline = self.now + lease.patience + lease.patience // 5
+        elif lease.state == "granted" and lease.ttl is not None:
+            lease.deadline = max(lease.deadline, self.now + lease.ttl)
+
+    def request(self, fresh: Lease, request_id: str) -> Lease | None:
+        """Poll with a request id; return the ticket or lease that answers it."""
+        line = (fresh.owner, fresh.pool, fresh.wants, request_id)
+        places = self.requests.setdefault(line, [None] * AGAIN_MAX)
+        for n, lease in enumerate(places):
+            if lease is not None and lease.state == "waiting":
+                self.hear(lease)
+                return lease
+            if lease is not None and lease.state == "granted":
+                if self.now - lease.granted_at <= YOUNG:
+                    return lease
+                continue
+            places[n] = fresh
+            self.arrive(fresh)
+            return fresh
+        return None
+
+    def confirm(self, lease: Lease) -> None:
+        """Tell a caller of the proxy the names of its slots."""
+        ends = [lease.hold_until, self.rules[lease.pool].proxy_ttl]
+        ends[1] = None if ends[1] is None else self.now + ends[1]
+        lease.hold_until = min((end for end in ends if end is not None), default=None)
+        lease.ttl, lease.confirmed = None, True
+
+    # What ends.
+
+    def free(self, slot: Slot, state: str, cause: str) -> None:
+        """Take a slot from its holder."""
+        lease, rules = slot.lease, self.rules[slot.pool]
+        assert lease is not None
+        own = cause in ("released", "retried")
+        if lease.confirmed and not own:
+            current = [until for until in slot.late if until > self.now]
+            slot.late = [*current, self.now + LATE][-LATE_MAX:]
+        lost = cause in ("revoked", "ttl_over")
+        rest = max(rules.cooldown, rules.lock_delay) if lost else rules.cooldown
+        slot.rests_until = self.now + rest if state == "free" else 0
+        slot.lease, slot.state, slot.touched = None, state, self.now
+
+    def end(self, lease: Lease, cause: str, state: str = "free") -> None:
+        """Let a ticket or lease be over, and give back all that it holds."""
+        for slot in self.held_by(lease):
+            self.free(slot, state, cause)
+        lease.state = cause
+
+    def let_go(self, slot: Slot, state: str, cause: str) -> None:
+        """Take one slot; its lease ends with the last."""
+        lease = slot.lease
+        assert lease is not None
+        self.free(slot, state, cause)
+        lease.units -= 1
+        if not self.held_by(lease):
+            lease.state = cause
+
+    def give_back(self, name: str) -> None:
+        """Release by name through the proxy."""
+        slot = self.slot(name)
+        current = [until for until in slot.late if until > self.now]
+        lease = slot.lease
+        if current:
+            slot.late = current[1:]
+            if lease is not None and lease.confirmed and lease.hold_until is None:
+                lease.hold_until = self.now + LATE
+        elif lease is not None and lease.kind == PROXY:
+            self.let_go(slot, "free", "released")
+
+    def reset(self, pool: str, state: str, seconds: int, dest: str) -> list[str]:
+        """Take what nobody was heard of for so long; return the names."""
+        taken = []
+        for slot in self.slots:
+            lease = slot.lease
+            if lease is None or (slot.pool, slot.state) != (pool, state):
+                continue
+            silent = self.now - slot.touched // SECOND * SECOND
+            if lease.kind != BOSKOS:
+                if lease.ttl is None:
+                    continue
+                silent = min(silent, self.now - (lease.deadline - lease.ttl))
+            if silent >= seconds * SECOND:
+                taken.append(slot.name)
+        for name in taken:
+            self.let_go(self.slot(name), dest, "revoked")
+        return taken
+
+    def due(self) -> list[int]:
+        """Return all times at which time itself may change something."""
+        found = [slot.rests_until for slot in self.slots]
+        for lease in self.leases:
+            if lease.state == "waiting":
+                found.append(lease.deadline)
+                found.append(lease.deadline - lease.patience + SILENCE + 1)
+            elif lease.state == "granted":
+                found += [lease.hold_until] if lease.hold_until is not None else []
+                found += [lease.deadline] if lease.ttl is not None else []
+        return found
+
+    def sweep(self) -> None:
+        """End what is over."""
+        for lease in self.leases:
+            if lease.state == "waiting" and self.now >= lease.deadline:
+                lease.state = "unheard"
+            elif lease.state == "granted":
+                if lease.hold_until is not None and self.now >= lease.hold_until:
+                    self.end(lease, "hold_over")
+                elif lease.ttl is not None and self.now >= lease.deadline:
+                    self.end(lease, "ttl_over")
+
+    # Who is granted.
+
+    def idle(self, pool: str, state: str) -> list[Slot]:
+        """Return what may be granted, the longest rested first."""
+        found = [
+            slot
+            for slot in self.slots
+            if slot.pool == pool
+            and slot.state == state
+            and slot.lease is None
+            and slot.rests_until <= self.now
+        ]
+        return sorted(found, key=lambda slot: (slot.touched, slot.name))
+
+    def admit(self, polled: str | None = None) -> dict[tuple[str, str], int]:
+        """Grant whoever may start; return how many slots are left for others, by pool and state."""
+        aside: dict[tuple[str, str], int] = {}
+        for lease in self.leases:
+            if lease.state != "waiting":
+                continue
+            silent = self.now - (lease.deadline - lease.patience) > SILENCE
+            if lease.kind == BOSKOS and lease.id != polled and silent:
+                continue
+            if lease.units > sum(slot.pool == lease.pool for slot in self.slots):
+                continue
+            at = (lease.pool, lease.wants)
+            idle = self.idle(*at)
+            left = len(idle) - aside.get(at, 0)
+            if left >= lease.units and (lease.kind != BOSKOS or lease.id == polled):
+                self.grant(lease, idle[: lease.units])
+            else:
+                aside[at] = aside.get(at, 0) + min(max(0, left), lease.units)
+        keys = {(slot.pool, slot.state) for slot in self.slots}
+        return {at: len(self.idle(*at)) - aside.get(at, 0) for at in keys}
+
+    def grant(self, lease: Lease, slots: list[Slot]) -> None:
+        """Let a ticket become a lease of these slots."""
+        lease.state, lease.granted_at = "granted", self.now
+        lease.hold_until = None if lease.hold is None else self.now + lease.hold
+        if lease.ttl is not None:
+            lease.deadline = self.now + lease.ttl
+        for slot in slots:
+            slot.lease, slot.state, slot.touched = lease, lease.dest, self.now
