@@ -1,5 +1,6 @@
 """What a decision reads does not grow with what it is not about."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from moorage.core.admission.model import SECOND, Slot
 from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from moorage.service.boskos_cases import Acquire, Reset, Update
+from moorage.service.boskos_cases import Acquire, Release, Reset, Update
 from moorage.service.cases import AdmissionCase, When
+from moorage.service.ids import lease_id_new
 from moorage.service.leasing import LeasePoll, LeaseRenew
 from moorage.store import admission as admission_store
 from moorage.store.api import Plan
-from tests.service.pools import ask, by_hand, later, refusal, spec, wish
+from tests import cluster
+from tests.service.pools import ask, by_hand, later, opened, refusal, spec, wish
 from tests.service.running import TESTER, Running
 
 SLOTS = 40
@@ -170,3 +173,29 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
         assert pools[1].first is None
 
     by_hand(tmp_path, scene)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["sqlite", "postgres"])
+def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
+    """What it held before has left its key to what it holds now, and is remembered by its id."""
+
+    async def scene(url: str) -> None:
+        async with opened(url) as service:
+            admission, transactor = service.admission, service.transactor
+            await admission.pool_put("p", spec(), None, TESTER)
+            await transactor.submit_case(Made())
+            held = []
+            for _ in range(3):
+                wish_ = Wish("s", "free", "busy", "me", "id", lease_id_new(), "")
+                slot = (await transactor.submit_case(Acquire(wish_, False))).slot
+                held.append(slot.lease)
+                await transactor.submit_case(Update(slot.name, "me", "busy", {"n": "1"}))
+                await transactor.submit_case(Release(slot.name, "me", "free"))
+            assert None not in held
+            assert len(set(held)) == 3
+            listed, _ = await admission.leases(None, 10, "s")
+            assert [one.lease.id for one in listed] == held
+            assert len({one.lease.key for one in listed}) == 3
+            assert {one.lease.cause for one in listed} == {"released"}
+
+    asyncio.run(scene(cluster.fresh() if shared else f"sqlite:///{tmp_path}/m.sqlite"))
