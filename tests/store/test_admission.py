@@ -38,6 +38,10 @@ WHOLE_SPEC = PoolSpec(
     labels={"a": "b\n\"'{}"},
     on_retry="requeue",
     expire="keep",
+    askers=("a/*", 'role:"ü'),
+    priority_max=-10,
+    hold_max=11,
+    queue_max_per_owner=12,
 )
 
 
@@ -293,5 +297,36 @@ def test_a_lease_that_has_left_a_pool(engine: Engine) -> None:
         await saved(engine, ended(left), ended(other))
         for name in "abc":
             assert (await facts_of(engine, Keys(ends={name}))).leases == {}
+
+    asyncio.run(scenario())
+
+
+def test_tickets_of_who_asks_are_counted_where_they_could_be_too_many(engine: Engine) -> None:
+    """By pool and owner, waiting ones alone; not in lines that are too short for that."""
+    crowded = pool("crowded", spec=PoolSpec(1, MINUTE, MINUTE, queue_max_per_owner=2), waiting=3)
+    roomy = pool("roomy", spec=PoolSpec(1, MINUTE, MINUTE, queue_max_per_owner=9), waiting=1)
+    plain = pool("plain", spec=PoolSpec(1, MINUTE, MINUTE), waiting=1)
+    tickets = [
+        ticket(1, "crowded", owner="a"),
+        ticket(2, "crowded", "roomy", owner="a"),
+        ticket(3, "crowded", "plain", owner="b"),
+        granted(ticket(4, "crowded", owner="a")),
+        ended(ticket(5, "crowded", owner="a")),
+    ]
+    names = {"crowded", "roomy", "plain"}
+
+    async def counted(*asked: tuple[str, str]) -> dict[tuple[str, str], int]:
+        return (await facts_of(engine, Keys(pools=names, asked={*asked}))).waits
+
+    async def scenario() -> None:
+        await saved(engine, crowded, roomy, plain, *tickets)
+        assert await counted() == {}
+        assert await counted(("a", "x")) == {("crowded", "a"): 2}
+        assert await counted(("a", "x"), ("b", "x"), ("c", "x")) == {
+            ("crowded", "a"): 2,
+            ("crowded", "b"): 1,
+        }
+        many = await counted(*(("a", f"x{n}") for n in range(9)))
+        assert many == {("crowded", "a"): 2, ("roomy", "a"): 1}
 
     asyncio.run(scenario())

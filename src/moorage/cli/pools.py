@@ -28,7 +28,9 @@ from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "cooldown", "lock_delay", "proxy_ttl"})
+DURATIONS = frozenset(
+    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"}
+)
 ALWAYS_SAID = ("limit", "hold", "pacing")
 
 _DURATION = DurationType()
@@ -43,6 +45,12 @@ def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str,
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
         labels[name] = value
     return labels or None
+
+
+def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    if NONE in texts:
+        return NONE
+    return [*texts] or None
 
 
 _OPTIONS = (
@@ -66,6 +74,20 @@ _OPTIONS = (
     ),
     click.option(
         "--expire", type=click.Choice(["free", "keep"]), help="What an unheard lease does."
+    ),
+    click.option(
+        "--asker",
+        "askers",
+        multiple=True,
+        callback=_askers,
+        help="An owner, PROJECT/* or role:ROLE that may ask; may be repeated; none: everybody.",
+    ),
+    click.option(
+        "--priority-max", type=NoneOr(click.INT), help="Highest priority that may be asked for."
+    ),
+    click.option("--hold-max", type=NoneOr(_DURATION), help="Longest hold that may be asked for."),
+    click.option(
+        "--queue-max-per-owner", type=NoneOr(_AMOUNT), help="Tickets of one owner that may wait."
     ),
     click.option(
         "--on-retry",

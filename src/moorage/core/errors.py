@@ -55,8 +55,13 @@ class Code(StrEnum):
     UNITS_VIOLATED = "units_violated"
     NO_CAPACITY = "no_capacity"
     UNITS_ABOVE_LIMIT = "units_above_limit"
+    # The pool does not let this caller ask for it.
+    ASKER_REFUSED = "asker_refused"
+    PRIORITY_ABOVE_MAX = "priority_above_max"
+    HOLD_ABOVE_MAX = "hold_above_max"
     # Too many wait already.
     QUEUE_FULL = "queue_full"
+    OWNER_QUEUE_FULL = "owner_queue_full"
     # Something else of the same tree was refused.
     TREE_REFUSED = "tree_refused"
     # What the caller wants to follow is not kept any more.

@@ -89,3 +89,9 @@ RESTS_MAX = 64
 
 USER_DATA_LENGTH_MAX = 1_048_576
 """Characters in the user data of one slot, keys and values together."""
+
+SCOPE_NAMES_MAX = 64
+"""Names in the scope of one token."""
+
+ASKERS_MAX = 64
+"""Entries in the list of who may ask for units of a pool."""

@@ -20,9 +20,10 @@ from moorage.service.claimants import Claimants
 from moorage.service.granting import Holding, text_of
 from moorage.service.ids import lease_id_new
 from moorage.service.index import Index
-from moorage.service.leasing import Known
+from moorage.service.leasing import Known, Stead
 from moorage.service.lookout import Lookout, pools_all
 from moorage.service.others import Others
+from moorage.service.roles import standing
 from moorage.service.sweeper import Sweeper
 from moorage.service.tally import Tally
 from moorage.service.transactor import Transactor
@@ -176,9 +177,9 @@ class Admission:
         gone: Callable[[], Awaitable[None]] | None = None,
     ) -> LeaseView:
         """Ask for units, and wait up to `seconds` for them; the ticket goes on waiting after."""
-        ask = _ask_of(wanted)
+        ask = _ask_of(wanted, standing(by.role))
         case = leasing.LeaseAsk(
-            LeaseId(""), ask=ask, wait=_micro(seconds), by=by if wanted.force else None
+            LeaseId(""), ask=ask, wait=_micro(seconds), forced_by=by if wanted.force else None
         )
         known = await self._transactor.submit_case(case)
         return await self._seen(known, case.until, seconds, gone)
@@ -235,27 +236,44 @@ class Admission:
         """A holder is alive: its lease lasts another TTL."""
         return await self._done(leasing.LeaseRenew(lease, proof))
 
-    async def release(self, lease: LeaseId, proof: Proof) -> LeaseView:
-        """Give a lease back, or take a ticket out of its line; a second time says what was."""
-        return await self._done(leasing.LeaseRelease(lease, proof))
+    async def release(
+        self, lease: LeaseId, proof: Proof, instead: Stead | None = None
+    ) -> LeaseView:
+        """Give a lease back, or take a ticket out of its line; a second time says what was.
 
-    async def hold(self, lease: LeaseId, proof: Proof, hold: int | None) -> LeaseView:
+        Here and below, `instead` is who acts in the holder's stead, for the audit row.
+        """
+        return await self._done(leasing.LeaseRelease(lease, proof, by=instead))
+
+    async def hold(
+        self, lease: LeaseId, proof: Proof, hold: int | None, instead: Stead | None = None
+    ) -> LeaseView:
         """End a lease by itself so many microseconds from now; None: not at all."""
-        return await self._done(leasing.LeaseHold(lease, proof, hold))
+        return await self._done(leasing.LeaseHold(lease, proof, hold, by=instead))
 
-    async def retry(self, lease: LeaseId, proof: Proof, key: str, by: Actor) -> LeaseView:
+    async def retry(
+        self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: Stead | None = None
+    ) -> LeaseView:
         """Release and ask anew, in one step."""
         old = (await self._lookout.lease(lease)).lease
         fresh = lease_id_new()
-        return await self._done(leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by))
+        case = leasing.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by, by=instead)
+        return await self._done(case)
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
         """Take a lease away."""
-        return await self._done(leasing.LeaseRevoke(lease, reason, by))
+        return await self._done(leasing.LeaseRevoke(lease, reason, by=Stead(by)))
 
-    async def outcome(self, lease: LeaseId, proof: Proof, result: Result, detail: str) -> LeaseView:
+    async def outcome(
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        result: Result,
+        detail: str,
+        instead: Stead | None = None,
+    ) -> LeaseView:
         """Tell what became of what was started."""
-        return await self._done(leasing.LeaseOutcome(lease, proof, result, detail))
+        return await self._done(leasing.LeaseOutcome(lease, proof, result, detail, by=instead))
 
     async def _done(self, case: AdmissionCase[Known]) -> LeaseView:
         return await self._shown_lease(await self._transactor.submit_case(case))
@@ -291,7 +309,7 @@ class Admission:
         return await self._lookout.lease(lease.id)
 
 
-def _ask_of(wanted: AskWanted) -> Ask:
+def _ask_of(wanted: AskWanted, roles: frozenset[str]) -> Ask:
     # Without its key, so that what a retry has asked for anew can be asked for again by its own.
     asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
     digest = hashlib.sha256(asked).hexdigest()
@@ -309,6 +327,7 @@ def _ask_of(wanted: AskWanted) -> Ask:
         forced=wanted.force,
         pull=False,
         allocations=None if wanted.allocations is None else text_of(wanted.allocations),
+        roles=roles,
     )
 
 

@@ -1,11 +1,12 @@
 """The cases of leases and tickets: which keys each needs, and who decides it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from moorage.core.admission import ending, leases
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Lease, Result
+from moorage.core.admission.model import SECOND, Lease, Result
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -14,6 +15,7 @@ from moorage.service.audit import Actor, audit_row
 from moorage.service.cases import AdmissionCase, AuditedCase, When
 from moorage.service.granting import request_from
 from moorage.service.ledger import allocation_keys
+from moorage.service.roles import standing
 from moorage.store.audit import AuditRow
 
 
@@ -25,17 +27,44 @@ class Known:
     when: When
 
 
+@dataclass(frozen=True, slots=True)
+class Stead:
+    """Who may act in a holder's stead. To do so leaves an audit row.
+
+    `own` is the owner that it is itself, whose leases are no others'; None: it is none.
+    """
+
+    actor: Actor
+    own: str | None = None
+
+
 @dataclass(slots=True)
 class LeaseCase(AuditedCase[Known]):
-    """A case about one lease; `lease` is its id, and after the decision that of the answer."""
+    """A case about one lease; `lease` is its id, and after the decision that of the answer.
+
+    `by`: who acts in its holder's stead; None: its holder does.
+    """
 
     lease: LeaseId
+    by: Stead | None = field(default=None, kw_only=True)
 
     def keys(self) -> Keys:
         return Keys(leases={self.lease})
 
     def conclude(self, facts: Facts, when: When) -> Known:
         return Known(facts.leases[self.lease], when)
+
+    def leave(
+        self, action: str, before: Lease | None, changes: Changes, when: When, **after: Any
+    ) -> None:
+        """Leave the audit row of what was done in the stead of a lease's holder, if it was."""
+        self.rows = []
+        by = self.by
+        if by is None or before is None or before.owner == by.own or not changes.leases:
+            return
+        told = {"owner": before.owner, "key": before.key, "state": before.state}
+        row = audit_row(when.wall, by.actor, action, before.id, told, after or None)
+        self.rows = [row]
 
 
 @dataclass(slots=True)
@@ -44,7 +73,7 @@ class LeaseAsk(LeaseCase):
 
     ask: Ask
     wait: int = 0
-    by: Actor | None = None
+    forced_by: Actor | None = None
     """Who forces it; leaves an audit row."""
     until: Instant = field(init=False, repr=False)
     """Alive time until which its ticket is heard of, once it is decided."""
@@ -66,8 +95,8 @@ class LeaseAsk(LeaseCase):
         if not changes.leases:  # it was asked for before
             changes, _ = leases.repeat(facts, when.moment, self.lease, self.until)
         self.rows = []
-        if self.by is not None and changes.leases:
-            self.rows = [_forced_row(when, self.by, self.lease, ask)]
+        if self.forced_by is not None and changes.leases:
+            self.rows = [_forced_row(when, self.forced_by, self.lease, ask)]
         return changes
 
 
@@ -131,18 +160,19 @@ class LeaseRelease(LeaseCase):
     detail: str = ""
 
     def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
         changes, self.lease = leases.release(
             facts, when.moment, when.wall, self.lease, self.proof, detail=self.detail
         )
+        self.leave("lease.release", before, changes, when)
         return changes
 
 
 @dataclass(slots=True)
 class LeaseRevoke(LeaseCase):
-    """An operator takes a lease away; leaves an audit row."""
+    """Somebody who may takes a lease away; it is `by` a stead, and leaves an audit row."""
 
     reason: str
-    by: Actor
 
     def decide(self, facts: Facts, when: When) -> Changes:
         before = facts.leases.get(self.lease)
@@ -155,18 +185,7 @@ class LeaseRevoke(LeaseCase):
             cause="revoked",
             detail=self.reason,
         )
-        self.rows = []
-        if changes.leases and before is not None:
-            self.rows = [
-                audit_row(
-                    when.wall,
-                    self.by,
-                    "lease.revoke",
-                    self.lease,
-                    before={"owner": before.owner, "key": before.key, "state": before.state},
-                    after={"reason": self.reason},
-                )
-            ]
+        self.leave("lease.revoke", before, changes, when, reason=self.reason)
         return changes
 
 
@@ -178,7 +197,10 @@ class LeaseHold(LeaseCase):
     hold: int | None
 
     def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
         changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
+        seconds = None if self.hold is None else self.hold / SECOND
+        self.leave("lease.hold", before, changes, when, hold=seconds)
         return changes
 
 
@@ -194,7 +216,7 @@ class LeaseRetry(LeaseCase):
     proof: Proof
     fresh: LeaseId
     key: str
-    by: Actor
+    caller: Actor
     """Whoever starts anew what was forced leaves an audit row, too."""
 
     def keys(self) -> Keys:
@@ -205,13 +227,13 @@ class LeaseRetry(LeaseCase):
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        wish = leases.anew(old, self.fresh, self.key).heard(until)
+        wish = leases.anew(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
         changes, self.lease = leases.retry(
             facts, when.moment, when.wall, self.old, self.proof, wish
         )
-        self.rows = []
+        self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
         if wish.forced and changes.leases:
-            self.rows = [_forced_row(when, self.by, self.lease, wish)]
+            self.rows.append(_forced_row(when, self.caller, self.lease, wish))
         return changes
 
 
@@ -224,9 +246,12 @@ class LeaseOutcome(LeaseCase):
     detail: str
 
     def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
         changes, self.lease = leases.outcome(
             facts, when.moment, self.lease, self.proof, self.result, self.detail
         )
+        told = {"result": self.result, "detail": self.detail}
+        self.leave("lease.outcome", before, changes, when, **told)
         return changes
 
 

@@ -43,6 +43,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     placed = [lease for key, lease in facts.leases.items() if key not in alone]
     needed = {need.pool for lease in placed for need in lease.needs}
     yield from _pools_load(facts, needed - keys.pools)
+    yield from _waits_load(facts, keys)
     return facts
 
 
@@ -127,6 +128,22 @@ def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
     if missing:
         (rows,) = yield [pools_query(Keys(pools=missing))]
         pools_take(facts, rows)
+
+
+def _waits_load(facts: Facts, keys: Keys) -> Plan[None]:
+    """Count the tickets of those who ask, in lines where one of them could have too many."""
+    asked = len(keys.asked)
+    pools = {
+        pool.name
+        for pool in facts.pools.values()
+        if (most := pool.spec.queue_max_per_owner) is not None and pool.waiting + asked > most
+    }
+    if not (pools and asked):
+        return
+    owners = {owner for owner, _ in keys.asked}
+    (rows,) = yield [Query("waits_count", (key_set(pools), key_set(owners)))]
+    for pool, owner, tickets in rows:
+        facts.waits[pool, owner] = tickets
 
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:

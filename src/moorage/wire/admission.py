@@ -31,6 +31,10 @@ class PoolWanted:
     `quota` is the most that one owner may hold. `expire` keep: a lease whose holder is not heard of
     goes on to occupy. `on_retry` keep: who retries keeps its place. `proxy_ttl` ends a lease of the
     lease proxy that was not given back by then; null: only the hold does.
+
+    The rest binds all but operators. `askers` may ask, null: everybody; each is an owner,
+    `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are the
+    most that may be asked for; so many tickets of one owner may wait as `queue_max_per_owner`.
     """
 
     limit: int | None = None
@@ -46,6 +50,10 @@ class PoolWanted:
     on_retry: OnRetry = "keep"
     expire: Expire = "free"
     proxy_ttl: float | None = None
+    askers: list[str] | None = None
+    priority_max: int | None = None
+    hold_max: float | None = None
+    queue_max_per_owner: int | None = None
     generation: int | None = None
     """Refuse if the pool's generation is another one; 0: if there is one. Null: whatever is."""
 
@@ -73,6 +81,10 @@ class Pool:
     on_retry: OnRetry
     expire: Expire
     proxy_ttl: float | None
+    askers: list[str] | None
+    priority_max: int | None
+    hold_max: float | None
+    queue_max_per_owner: int | None
     generation: int
     paused: bool
     occupied: int

@@ -97,6 +97,10 @@ class PoolSpecValue:
     on_retry: OnRetry
     expire: Expire
     proxy_ttl: float | None
+    askers: list[str] | None
+    priority_max: int | None
+    hold_max: float | None
+    queue_max_per_owner: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,3 +16,6 @@ Until = Literal["granted", "ended"]
 """What to wait for: that a ticket is granted, or ends; or that a ticket or lease has ended."""
 
 Expire = Literal["free", "keep"]
+
+LadderRole = Literal["reader", "user", "service", "operator", "admin"]
+"""The roles that rise in this order: each may do all that those before it may."""

@@ -66,7 +66,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Adm
         case do.Release(lease, owner, token):
             return leasing.LeaseRelease(lease, Proof(owner, token))
         case do.Revoke(lease):
-            return leasing.LeaseRevoke(lease, "", OPERATOR)
+            return leasing.LeaseRevoke(lease, "", by=leasing.Stead(OPERATOR))
         case do.Hold(lease, owner, token, hold):
             return leasing.LeaseHold(lease, Proof(owner, token), hold)
         case do.Retry(lease, owner, token, ask):

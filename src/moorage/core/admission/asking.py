@@ -57,6 +57,8 @@ class Ask(Struct, frozen=True):
     allocations: str | None = None
     heard_until: Instant | None = None
     """Alive time until which its ticket waits unheard; None: for ever."""
+    roles: frozenset[str] = frozenset()
+    """The roles whose rights the asker has, see `wire.enums.LadderRole`."""
 
     def heard(self, until: Instant) -> "Ask":
         """Return the same wish, of which somebody will be heard until then."""

@@ -140,6 +140,9 @@ class Facts:
     that is not loaded those that `Keys.touched` named."""
     held: dict[tuple[str, str], int] = field(default_factory=dict)
     """Units that an owner holds, by (pool, owner), of pools with a quota and of `Keys.quotas`."""
+    waits: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Tickets with which an owner of `Keys.asked` waits, by (pool, owner), of pools in whose lines
+    those could be too many; elsewhere, and of others, what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
@@ -184,6 +187,9 @@ class Facts:
             self.grants += lease.state == "granted" and was != "granted"
 
     def _hold(self, lease: Lease, sign: int) -> None:
+        if lease.state == "waiting":
+            for pool in {need.pool for need in lease.needs}:
+                self.waits[pool, lease.owner] = self.waits.get((pool, lease.owner), 0) + sign
         if lease.state != "granted":
             return
         for need in lease.needs:

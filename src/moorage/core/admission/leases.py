@@ -6,7 +6,7 @@ for who keeps its place in `retry`: `admit.py` does that, once for all decisions
 
 from msgspec import structs
 
-from moorage.core.admission import pacing
+from moorage.core.admission import bounds
 from moorage.core.admission.asking import (
     NEVER,
     Ask,
@@ -26,7 +26,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.growing import grow
 from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
 from moorage.core.admission.rules import lives_on
-from moorage.core.admission.units import free_units, limit_of, units_by_pool
+from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -55,7 +55,7 @@ def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) ->
 
     The same key and digest: the lease that there is, ended or not. `wall` is the wall clock's time,
     for what is told of slots that are made for it; None: they do not matter.
-    Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL.
+    Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
     return draft.changes, _ask(draft, wish)
@@ -158,11 +158,12 @@ def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int
     """Let a lease end by itself so long from now (microseconds); None: not by itself.
 
     A ticket's hold begins with its grant.
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX.
     """
     found = _live(facts, lease, proof)
     if wanted is not None:
         check_duration("hold", wanted)
+    bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
     until = None
     if wanted is not None and found.state == "granted":
         until = Instant(moment.at + wanted)
@@ -189,6 +190,7 @@ def retry(
     old = _live(facts, lease, proof)
     check_ask(facts, new)
     pools = pools_of(facts, new.needs)
+    bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     if keeps and old.state == "granted" and _may_keep(facts, old, new, pools):
         draft.stop(old, "retried")
@@ -197,7 +199,7 @@ def retry(
         draft.start(ticket, held, paying=True)
         return draft.changes, new.id
     draft.end(old, "retried")
-    _ask(draft, new, old.arrival if keeps else None)
+    _ask(draft, new, old.arrival if keeps else None, old)
     return draft.changes, new.id
 
 
@@ -240,8 +242,8 @@ def outcome(
     return Changes(leases={lease: structs.replace(found, outcome=result)}, outcomes=told), lease
 
 
-def anew(lease: Lease, fresh: LeaseId, key: str) -> Ask:
-    """Return what a lease was asked for with, as the wish of a new attempt."""
+def anew(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
+    """Return what a lease was asked for with, as the wish of a new attempt of somebody's."""
     return Ask(
         id=fresh,
         owner=lease.owner,
@@ -256,18 +258,22 @@ def anew(lease: Lease, fresh: LeaseId, key: str) -> Ask:
         forced=lease.forced,
         pull=lease.pull,
         allocations=lease.allocations,
+        roles=roles,
     )
 
 
-def _ask(draft: Draft, wish: Ask, arrival: int | None = None) -> LeaseId:
+def _ask(
+    draft: Draft, wish: Ask, arrival: int | None = None, before: Lease | None = None
+) -> LeaseId:
     known = _known(draft.facts, wish)
     if known is not None:
         return known
     check_ask(draft.facts, wish)
+    bounds.check_asker(pools_of(draft.facts, wish.needs), wish)
     check_units(draft.facts, wish, draft.moment.at)
     if not wish.forced:
         for name in units_by_pool(wish.needs):
-            _check_queue(draft, draft.pool(name))
+            bounds.check_queue(draft, draft.pool(name), wish, before)
     ticket = _ticket(draft, wish, draft.arrive() if arrival is None else arrival)
     draft.put(ticket)
     draft.wait(ticket)
@@ -308,19 +314,6 @@ def _ticket(draft: Draft, wish: Ask, arrival: int) -> Lease:
         heard_until=wish.heard_until,
         allocations=wish.allocations,
     )
-
-
-def _check_queue(draft: Draft, pool: Pool) -> None:
-    """Raise QUEUE_FULL if as many wait as may, not counting those who need not wait any more."""
-    at = draft.moment.at
-    starting = 0
-    if pool.waiting >= pool.spec.queue_max and not pool.paused:
-        free = sum(max(0, units) for units in free_units(draft.facts, pool, at).values())
-        starting = min(free, pacing.permitted(pool, at, free))
-    if pool.waiting - starting >= pool.spec.queue_max:
-        raise Error(
-            Code.QUEUE_FULL, f"{pool.waiting} wait for pool {pool.name}, and no more may wait"
-        )
 
 
 def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:

@@ -99,6 +99,12 @@ class PoolSpec(Struct, frozen=True):
     expire: enums.Expire = "free"
     proxy_ttl: int | None = None
     """A lease of the lease proxy ends so long after its names were told; None: not by itself."""
+    askers: tuple[str, ...] | None = None
+    """Who may ask, see `bounds`; None: everybody who may ask at all."""
+    priority_max: int | None = None
+    hold_max: int | None = None
+    queue_max_per_owner: int | None = None
+    """Tickets of one owner that may wait."""
 
 
 class Rest(Struct, frozen=True):

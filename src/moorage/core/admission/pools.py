@@ -4,6 +4,7 @@ import re
 
 from msgspec import structs
 
+from moorage.core.admission import bounds
 from moorage.core.admission.asking import check_duration, check_labels
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -127,6 +128,8 @@ def check_spec(spec: PoolSpec) -> None:
         raise Error(Code.INVALID, "ttl must not be above ttl_max")
     if spec.hold is not None:
         check_duration("hold", spec.hold)
+    if spec.hold_max is not None:
+        check_duration("hold_max", spec.hold_max)
     check_duration("cooldown", spec.cooldown, 0)
     check_duration("lock_delay", spec.lock_delay, 0)
     if spec.proxy_ttl is not None:
@@ -136,6 +139,7 @@ def check_spec(spec: PoolSpec) -> None:
     _check_number("quota", spec.quota, 1, MAX_INT)
     _check_number("queue_max", spec.queue_max, 1, QUEUE_MAX_MAX)
     check_labels(spec.labels)
+    bounds.check_spec(spec)
 
 
 def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Pool:

@@ -13,6 +13,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.holding import let_go, slot_named
 from moorage.core.admission.late_releases import LATE, OWNER, without_one
 from moorage.core.admission.model import FREE, Lease, Moment, Slot
+from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
@@ -21,6 +22,11 @@ RETURNED = "returned"
 """The label that tells which numbered units were given back."""
 
 _NUMBERED = re.compile(r"(?P<lease>[0-9a-f-]{36})\.(?P<number>[0-9]{1,9})")
+
+
+def is_reserved(owner: str) -> bool:
+    """Is it a name under which clients of Boskos or of the lease proxy hold leases?"""
+    return owner.startswith(BOSKOS) or owner == OWNER
 
 
 def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:

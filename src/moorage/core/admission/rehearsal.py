@@ -14,6 +14,7 @@ from msgspec import structs
 from moorage.core.admission import ending, leases, pools
 from moorage.core.admission.admit import LineShort, admit
 from moorage.core.admission.asking import NEVER, Ask, Proof
+from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import SECOND, Lease, Moment, Need, PoolSpec, Timeline
 from moorage.core.clock import Instant
@@ -246,6 +247,7 @@ class _Stage:
             needs=(Need(self.name, job.units),),
             priority=job.priority,
             ttl=NEVER,
+            roles=frozenset({EXEMPT}),  # a rehearsal is of limits and pacings only
         )
 
     def _keep(self, at: int, lease: Lease) -> None:

@@ -7,7 +7,7 @@ from moorage.faces.v1 import lease_words
 from moorage.faces.v1.bounds import microseconds, microseconds_or_none
 from moorage.faces.v1.encoding import seconds_of, time_of, time_or_none
 from moorage.faces.v1.routing import Request, Route
-from moorage.service.access import Role
+from moorage.service.roles import Role
 from moorage.service.views import OutcomeCount, PoolView, ReportView
 from moorage.wire import admission as wire
 from moorage.wire.pages import PageAsked
@@ -146,6 +146,10 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
         on_retry=wanted.on_retry,
         expire=wanted.expire,
         proxy_ttl=microseconds_or_none("proxy_ttl", wanted.proxy_ttl),
+        askers=None if wanted.askers is None else tuple(wanted.askers),
+        priority_max=wanted.priority_max,
+        hold_max=microseconds_or_none("hold_max", wanted.hold_max),
+        queue_max_per_owner=wanted.queue_max_per_owner,
     )
 
 
@@ -181,6 +185,10 @@ def shown(view: PoolView) -> wire.Pool:
         on_retry=spec.on_retry,
         expire=spec.expire,
         proxy_ttl=seconds_of(spec.proxy_ttl),
+        askers=None if spec.askers is None else [*spec.askers],
+        priority_max=spec.priority_max,
+        hold_max=seconds_of(spec.hold_max),
+        queue_max_per_owner=spec.queue_max_per_owner,
         generation=pool.generation,
         paused=pool.paused,
         occupied=pool.occupied,

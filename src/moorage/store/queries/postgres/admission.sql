@@ -140,6 +140,12 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
     AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
+-- name: waits_count --
+SELECT pool, owner, COUNT(*) FROM lease_need
+WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiting'
+    AND owner = ANY (ARRAY(SELECT json_array_elements_text($2)))
+GROUP BY pool, owner;
+
 -- name: pool_upsert --
 INSERT INTO pool (name, quota, gangs, wake_at, body)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])

@@ -122,6 +122,12 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
+-- name: waits_count --
+SELECT pool, owner, COUNT(*) FROM lease_need
+WHERE pool IN (SELECT value FROM json_each(?1)) AND state = 'waiting'
+    AND owner IN (SELECT value FROM json_each(?2))
+GROUP BY pool, owner;
+
 -- name: pool_upsert --
 INSERT INTO pool (name, quota, gangs, wake_at, body) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,

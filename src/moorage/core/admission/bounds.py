@@ -1,0 +1,164 @@
+"""What a pool lets its users ask for. Operators are not bound: they could change the pool.
+
+Beside this, `ttl_max` binds everybody: what is unheard for too long is nobody's.
+"""
+
+from collections.abc import Iterable
+from typing import get_args
+
+from moorage.core.admission import pacing
+from moorage.core.admission.asking import NEVER, Ask, Proof
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.model import SECOND, Lease, Moment, Pool, PoolSpec
+from moorage.core.admission.units import free_units
+from moorage.core.errors import Code, Error
+from moorage.core.limits import ASKERS_MAX, PRIORITY_MAX, VOCABLE_LENGTH_MAX
+from moorage.wire.enums import LadderRole
+
+EXEMPT: LadderRole = "operator"
+"""Whoever has the rights of this role is not bound."""
+
+ROLE = "role:"
+"""How an entry of `askers` begins that stands for a role and all above it."""
+
+BELOW = "/*"
+"""How an entry of `askers` ends that stands for all owners of a project."""
+
+
+def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
+    """Raise ASKER_REFUSED, PRIORITY_ABOVE_MAX, HOLD_ABOVE_MAX unless the pools permit a wish."""
+    if EXEMPT in ask.roles:
+        return
+    for pool in pools:
+        spec = pool.spec
+        if spec.askers is not None and not _is_asker(spec.askers, ask):
+            raise Error(
+                Code.ASKER_REFUSED,
+                f"{ask.owner} may not ask for units of pool {pool.name}: an operator would have to"
+                " add this owner, its project or its role to the pool's askers",
+            )
+        if spec.priority_max is not None and ask.priority > spec.priority_max:
+            raise Error(
+                Code.PRIORITY_ABOVE_MAX,
+                f"priority must be at most {spec.priority_max} in pool {pool.name}, not"
+                f" {ask.priority}",
+            )
+        most = spec.hold_max
+        if most is not None and (ask.hold is NEVER or (ask.hold is not None and ask.hold > most)):
+            raise _hold_above(pool, most)
+
+
+def check_hold(
+    pools: Iterable[Pool], moment: Moment, lease: Lease, proof: Proof, hold: int | None
+) -> None:
+    """Raise HOLD_ABOVE_MAX if a lease may not be held for so long from now; None: for ever.
+
+    The time for which it has been held already counts.
+    """
+    if proof.owner is None:
+        return
+    held = 0 if lease.granted_at is None else moment.at - lease.granted_at
+    for pool in pools:
+        most = pool.spec.hold_max
+        if most is not None and (hold is None or held + hold > most):
+            raise _hold_above(pool, most, max(0, most - held))
+
+
+def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
+    """Raise QUEUE_FULL or OWNER_QUEUE_FULL if as many wait as may.
+
+    Those do not count who need not wait any more: there is a unit for them.
+
+    Args:
+        draft: of the decision, with `Facts.waits` of the owner if it could be too many.
+        pool: as it is by now.
+        ask: the wish.
+        before: what is given back for it; None: nothing.
+    """
+    spec = pool.spec
+    waits = draft.facts.waits.get((pool.name, ask.owner), 0)
+    if before is not None and before.state == "waiting" and before.owner == ask.owner:
+        waits -= 1
+    most = None if EXEMPT in ask.roles else spec.queue_max_per_owner
+    full = pool.waiting >= spec.queue_max
+    many = most is not None and waits >= most
+    if not (full or many):
+        return
+    starting = _starting(draft, pool)
+    if pool.waiting - starting >= spec.queue_max:
+        raise Error(
+            Code.QUEUE_FULL, f"{pool.waiting} wait for pool {pool.name}, and no more may wait"
+        )
+    if spec.quota is not None:
+        left = spec.quota - draft.facts.held.get((pool.name, ask.owner), 0)
+        starting = min(starting, max(0, left))
+    if most is not None and waits - starting >= most:
+        raise Error(
+            Code.OWNER_QUEUE_FULL,
+            f"{ask.owner} waits for pool {pool.name} with {waits} tickets, and one owner may with"
+            f" {most} at most: wait for one of them, or withdraw one",
+        )
+
+
+def check_spec(spec: PoolSpec) -> None:
+    """Raise INVALID if a pool's bounds cannot be so."""
+    if spec.priority_max is not None and abs(spec.priority_max) > PRIORITY_MAX:
+        raise Error(Code.INVALID, f"priority_max must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+    if spec.hold_max is not None and (spec.hold is None or spec.hold > spec.hold_max):
+        raise Error(
+            Code.INVALID,
+            "hold_max needs a hold that is not above it: who asks for none is given the pool's",
+        )
+    most = spec.queue_max_per_owner
+    if most is not None and not 1 <= most <= spec.queue_max:
+        raise Error(
+            Code.INVALID, f"queue_max_per_owner must be from 1 to queue_max, {spec.queue_max}"
+        )
+    if spec.askers is not None:
+        _check_askers(spec.askers)
+
+
+def _check_askers(askers: tuple[str, ...]) -> None:
+    if len(askers) > ASKERS_MAX:
+        raise Error(Code.INVALID, f"there may be at most {ASKERS_MAX} askers")
+    for one in askers:
+        role = one.removeprefix(ROLE)
+        if role != one and "/" not in one and role not in get_args(LadderRole):
+            raise Error(
+                Code.INVALID,
+                f"askers: there is no role {role}; the roles are {', '.join(get_args(LadderRole))}",
+            )
+        # An owner is a project, a slash and a name.
+        if not 1 <= len(one) <= 2 * VOCABLE_LENGTH_MAX + 1 or "*" in one.removesuffix(BELOW):
+            raise Error(
+                Code.INVALID,
+                f"askers: {one!r} is no owner, PROJECT{BELOW} or {ROLE}ROLE",
+            )
+
+
+def _is_asker(askers: tuple[str, ...], ask: Ask) -> bool:
+    for one in askers:
+        if one.endswith(BELOW):
+            found = ask.owner.startswith(one[:-1])
+        else:
+            found = one == ask.owner or (one.startswith(ROLE) and one[len(ROLE) :] in ask.roles)
+        if found:
+            return True
+    return False
+
+
+def _starting(draft: Draft, pool: Pool) -> int:
+    """Return how many units there are for those who wait."""
+    if pool.paused:
+        return 0
+    at = draft.moment.at
+    free = sum(max(0, units) for units in free_units(draft.facts, pool, at).values())
+    return min(free, pacing.permitted(pool, at, free))
+
+
+def _hold_above(pool: Pool, most: int, left: int | None = None) -> Error:
+    now = "" if left is None else f", which leaves {left / SECOND:g} s from now"
+    return Error(
+        Code.HOLD_ABOVE_MAX,
+        f"hold must be at most {most / SECOND:g} s in pool {pool.name}{now}",
+    )
