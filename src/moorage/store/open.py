@@ -3,6 +3,7 @@
 import os
 
 from moorage.store import sqlite_copy, sqlite_file, sqlite_history
+from moorage.store.addresses import is_postgres, password_hidden
 from moorage.store.api import Engine, Unusable
 from moorage.store.mark import Mark
 from moorage.store.migrate import migrate as apply_migrations
@@ -10,7 +11,6 @@ from moorage.store.migrate import pending
 from moorage.store.sqlite import CHECKPOINT_PAGES, LOG_PAGES_MAX, SqliteEngine
 
 _SQLITE = "sqlite:///"
-_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_engine(
@@ -65,11 +65,6 @@ def restore(url: str, backup: str) -> str | None:
     return sqlite_copy.restore(backup, sqlite_path(url))
 
 
-def is_postgres(url: str) -> bool:
-    """Is it the address of a PostgreSQL database?"""
-    return url.startswith(_POSTGRES)
-
-
 def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
         from moorage.store import postgres_migrate
@@ -87,6 +82,14 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     return engine
 
 
+def copy(path: str, target: str) -> None:
+    """Write a complete copy of a SQLite file to a new file, also while another process serves it.
+
+    Raises Unusable: the file cannot be read; `target` exists or cannot be written.
+    """
+    sqlite_copy.copy(path, target)
+
+
 def sqlite_path(url: str) -> str:
     """Return the absolute path of a SQLite address, without symbolic links: a file has one lock.
 
@@ -94,7 +97,9 @@ def sqlite_path(url: str) -> str:
     """
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
-        raise Unusable(f"{url!r} is no database address; use sqlite:///PATH or postgresql://...")
+        raise Unusable(
+            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or postgresql://..."
+        )
     return os.path.realpath(path)
 
 

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors, waiting
 from psycopg.abc import PQGen
 
+from moorage.store.addresses import is_unescaped
 from moorage.store.api import (
     ROWS_AT_A_TIME,
     Conflict,
@@ -68,7 +69,14 @@ def conninfo_of(url: str) -> str:
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise ValueError(str(error).strip()) from None
+        said = str(error).strip()
+        if not said.startswith("invalid URI query parameter"):  # others repeat what may be secret
+            said = said.partition(': "')[0]
+        raise ValueError(said) from None
+    if is_unescaped(url, str(given.get("password"))):
+        raise ValueError(
+            "in its password, characters such as / and @ must be written as %2F and %40"
+        )
     return psycopg.conninfo.make_conninfo("", **{**_DEFAULTS, **given})
 
 

@@ -1,0 +1,93 @@
+"""Files that are found rather than named: whether they may be believed.
+
+A file beside a database or in the current folder decides where tokens are sent. It is believed only
+if nobody but us and root can have written it. Source: `StrictModes` of OpenSSH.
+"""
+
+import grp
+import os
+import pwd
+import stat
+
+
+class UntrustedError(ValueError):
+    """Others can read or write a file that they must not. The message is one line."""
+
+
+def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> bytes:
+    """Return the content of a file that was found.
+
+    Args:
+        path: of the file.
+        purpose: what it decides, for the message.
+        remedy: what to do if it is not believed, for the message.
+        owner: another user who may have written it; None: nobody but us and root.
+
+    Raises:
+        UntrustedError: somebody else may have written it.
+        OSError: it cannot be read.
+    """
+    os.stat(path)  # what is not there needs no trust
+    folder = os.path.dirname(os.path.abspath(path))
+    objection = _objection(folder, os.stat(folder), owner)
+    if objection is None:
+        # Not to be held up by a pipe that has been put there.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(file, "rb") as stream:
+            status = os.fstat(file)
+            objection = _objection(path, status, owner)
+            if objection is None and not stat.S_ISREG(status.st_mode):
+                objection = f"{path} is not a regular file"
+            if objection is None:
+                return stream.read()
+    raise UntrustedError(f"{path} is not used: {objection}, and {purpose}; {remedy}")
+
+
+def check_secret(path: str, owner: int | None = None) -> None:
+    """Check that a file with a secret is for its owner only, and belongs to `owner`, if told.
+
+    Raises:
+        UntrustedError: others can read or write it.
+        OSError: there is no such file.
+    """
+    status = os.stat(path)
+    if owner is not None and status.st_uid != owner:
+        raise UntrustedError(
+            f"{path} is not used: it belongs to {_user(status.st_uid)}, and what it is for to"
+            f" {_user(owner)}"
+        )
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise UntrustedError(
+            f"{path} has the mode {mode:04o}, so others can read it: `chmod 600 {path}`,"
+            " then replace the token in it (`moorage token rotate`) unless nobody has read it"
+        )
+
+
+def _objection(path: str, status: os.stat_result, owner: int | None) -> str | None:
+    """Say why a file or folder is not to be believed; None: it is."""
+    if status.st_uid not in (0, os.geteuid(), owner):
+        return f"{path} belongs to {_user(status.st_uid)}"
+    if status.st_mode & stat.S_IWOTH:
+        return f"everybody can write to {path}"
+    if status.st_mode & stat.S_IWGRP and not _is_own(status.st_gid):
+        return f"others of its group can write to {path}"
+    return None
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"the user {uid}"
+
+
+def _is_own(gid: int) -> bool:
+    """Is it the group that many systems make for each user, with nobody else in it?"""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return (
+        gid == user.pw_gid and group.gr_name == user.pw_name and {*group.gr_mem} <= {user.pw_name}
+    )

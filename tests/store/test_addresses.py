@@ -1,0 +1,91 @@
+"""Addresses of databases: whatever is secret in one is hidden, however it was written."""
+
+import pytest
+
+from moorage.store.addresses import (
+    has_password,
+    is_postgres,
+    password_hidden,
+    password_removed,
+    with_password,
+)
+from moorage.store.api import Unusable
+from moorage.store.open import open_engine
+
+SECRETS = {
+    "postgresql://me:S3cret@host/name": "postgresql://me:(hidden)@host/name",
+    "postgres://me:S3@cret@a:1,b:2/name": "postgres://me:(hidden)@a:1,b:2/name",
+    "postgresql://me:S3:cret@host:5432/name": "postgresql://me:(hidden)@host:5432/name",
+    "postgresql://me:S3/cret@host/name": "postgresql://me:(hidden)@host/name",
+    "postgresql://me:S3?cret@host/name": "postgresql://me:(hidden)@host/name",
+    "postgresql://:S3cret@host": "postgresql://:(hidden)@host",
+    "postgresql://h/x?user=me&password=S3cret&a=1": (
+        "postgresql://h/x?user=me&password=(hidden)&a=1"
+    ),
+    "postgresql://h/x?sslpassword=S3cret": "postgresql://h/x?sslpassword=(hidden)",
+    "postgresql://me:S3cret@h/x?password=S3cret": (
+        "postgresql://me:(hidden)@h/x?password=(hidden)"
+    ),
+    "postgres+driver://me:S3cret@host/name": "postgres+driver://me:(hidden)@host/name",
+}
+PLAIN = (
+    "postgresql://me@host/name",
+    "postgresql:///name?host=/run/x@y:z",
+    "postgresql://moorage@/db?host=/a,/b&user=x",
+    "postgresql://host:5432/name",
+    "sqlite:////var/lib/moorage.sqlite",
+    "sqlite:///a@b:c.sqlite",
+    "",
+)
+
+
+@pytest.mark.parametrize(("url", "shown"), SECRETS.items())
+def test_secrets_are_hidden_and_removed(url: str, shown: str) -> None:
+    """Nothing of a password is left, and all else is."""
+    assert has_password(url)
+    assert password_hidden(url) == shown
+    removed = password_removed(url)
+    for text in (shown, removed):
+        assert "S3" not in text
+        assert "cret" not in text
+    assert not has_password(removed)
+    assert removed == shown.replace(":(hidden)", "").replace("&password=(hidden)", "").replace(
+        "?password=(hidden)", ""
+    ).replace("?sslpassword=(hidden)", "")
+
+
+@pytest.mark.parametrize("url", PLAIN)
+def test_an_address_without_a_secret_stays_as_it_is(url: str) -> None:
+    """Also where it looks a little as if there were one."""
+    assert not has_password(url)
+    assert password_hidden(url) == password_removed(url) == url
+
+
+@pytest.mark.parametrize("url", [url for url in PLAIN if is_postgres(url)])
+def test_a_password_can_be_added(url: str) -> None:
+    """Of any characters; it is hidden and removed again."""
+    joined = with_password(url, "pa:ss/w@rd?&=%")
+    assert has_password(joined)
+    assert password_removed(joined) == url
+    assert "rd" not in password_hidden(joined).partition("password=")[2]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres+driver://me:S3cret@host/name",
+        "mysql://me:S3cret@host/name",
+        "postgresql://me:S3cret@[host/name",
+        "postgresql://me:S3%zzcret@host/name",
+        "postgresql://h/x?password=S3cret=more",
+        "postgresql://h/x?password=a&S3cret",
+        "postgresql://me:S3/cret@host/name",
+        "postgresql://me:S3@cret@host/name",
+    ],
+)
+def test_what_is_no_address_is_refused_without_its_password(url: str) -> None:
+    """Neither our own words nor those of libpq repeat it."""
+    with pytest.raises(Unusable) as refused:
+        open_engine(url)
+    assert "S3" not in str(refused.value)
+    assert "cret" not in str(refused.value)

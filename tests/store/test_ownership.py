@@ -1,0 +1,114 @@
+"""Files that are found are believed only if nobody but us and root can have written them."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from moorage.store.ownership import UntrustedError, check_secret, read_own
+
+WORDS = ("it decides something", "name it instead")
+STRANGER = 65_533
+"""A user that nobody is."""
+
+
+def read(path: Path, owner: int | None = None) -> bytes:
+    """Read a file that was found."""
+    return read_own(str(path), *WORDS, owner)
+
+
+def objection(path: Path) -> str:
+    """Why a file is not believed."""
+    with pytest.raises(UntrustedError) as refused:
+        read(path)
+    said = str(refused.value)
+    assert said.startswith(f"{path} is not used: ")
+    assert said.endswith("it decides something; name it instead")
+    assert "\n" not in said
+    return said
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of ours, in a folder of ours."""
+    tmp_path.chmod(0o755)
+    path = tmp_path / "found.toml"
+    path.write_text("x")
+    path.chmod(0o644)
+    return path
+
+
+def test_a_file_of_ours_is_believed(file: Path) -> None:
+    """Others may read it; by a relative name, too."""
+    assert read(file) == b"x"
+    before = Path.cwd()
+    os.chdir(file.parent)
+    try:
+        assert read_own(file.name, *WORDS) == b"x"
+    finally:
+        os.chdir(before)
+
+
+def test_nobody_else_may_write_to_it(file: Path) -> None:
+    """Neither to the file nor to its folder, where it could be replaced."""
+    file.chmod(0o646)
+    assert f"everybody can write to {file}" in objection(file)
+    file.chmod(0o644)
+    for mode in (0o757, 0o1777):
+        file.parent.chmod(mode)
+        assert f"everybody can write to {file.parent}" in objection(file)
+    file.parent.chmod(0o755)
+    assert read(file) == b"x"
+
+
+def test_what_is_not_there_needs_no_trust(tmp_path: Path) -> None:
+    """In a folder for everybody, a missing file is missing, no more."""
+    tmp_path.chmod(0o777)
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "nothing")
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    """What is no regular file is not read."""
+    tmp_path.chmod(0o755)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    assert "not a regular file" in objection(pipe)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_it_must_belong_to_us_or_root(file: Path) -> None:
+    """Neither the file nor its folder may be somebody else's, unless that one is expected."""
+    os.chown(file, STRANGER, -1)
+    assert f"{file} belongs to the user {STRANGER}" in objection(file)
+    assert read(file, STRANGER) == b"x"
+    os.chown(file, 0, -1)
+    os.chown(file.parent, STRANGER, -1)
+    assert f"{file.parent} belongs to the user {STRANGER}" in objection(file)
+    assert read(file, STRANGER) == b"x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_group_is_others_unless_it_is_our_own(file: Path) -> None:
+    """A folder that the user's own group can write to is usual (umask 002)."""
+    file.chmod(0o664)
+    assert read(file) == b"x"
+    os.chown(file, -1, STRANGER)
+    assert "others of its group can write" in objection(file)
+    file.chmod(0o644)
+    assert read(file) == b"x"
+
+
+def test_secrets_are_for_their_owner_only(file: Path) -> None:
+    """A file with a token that others can read is refused, with the way to mend it."""
+    file.chmod(0o600)
+    check_secret(str(file))
+    for mode in (0o640, 0o604, 0o620, 0o644):
+        file.chmod(mode)
+        with pytest.raises(UntrustedError, match=f"has the mode {mode:04o}.*chmod 600"):
+            check_secret(str(file))
+    file.chmod(stat.S_IRUSR)
+    check_secret(str(file), os.geteuid())
+    with pytest.raises(UntrustedError, match="belongs to"):
+        check_secret(str(file), STRANGER)
