@@ -335,7 +335,7 @@ def test_a_history_that_lost_its_end() -> None:
 
 
 def test_a_revoked_token_is_refused_everywhere() -> None:
-    """The other process, too, refuses a token from the revocation's answer on."""
+    """The other process, too, refuses a token from the answer on to its revocation or rotation."""
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
@@ -346,6 +346,11 @@ def test_a_revoked_token_is_refused_everywhere() -> None:
             assert found.id == token.id
             await one.access.revoke(token.id, by=TESTER)
             assert await other.access.find(secret) is None
+            old, token = await one.access.create("someone", "reader", by=TESTER)
+            assert await other.access.find(old) is not None
+            new, _ = await one.access.rotate(token.id, grace=0, by=TESTER)
+            assert await other.access.find(old) is None
+            assert await other.access.find(new) is not None
 
     play(scene)
 

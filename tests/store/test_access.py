@@ -60,3 +60,53 @@ def test_no_token_twice(engine: Engine, again: dict[str, str]) -> None:
         assert await engine.read(access.tokens_window(Instant(0), "", 9)) == [FIRST]
 
     asyncio.run(scenario())
+
+
+def test_a_token_is_rotated_once(engine: Engine) -> None:
+    """It then ends at a time; neither a revoked one nor one that was rotated is rotated again."""
+
+    async def rotate(token: str) -> object:
+        return await write(engine, access.token_rotate(token, Instant(9), Instant(20)))
+
+    async def scenario() -> None:
+        for token in (FIRST, SECOND):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.ends_count()) == 0
+        assert await rotate("t1") is not None
+        assert [await rotate(token) for token in ("t1", "nobody")] == [None, None]
+        found = await engine.read(access.token_by_id("t1"))
+        assert found is not None
+        assert (found.rotated_at, found.expires_at, found.revoked_at) == (9, 20, None)
+        assert await engine.read(access.ends_count()) == 1
+        await write(engine, access.token_revoke("t1", Instant(10)))
+        await write(engine, access.token_revoke("t2", Instant(10)))
+        assert await rotate("t2") is None
+        assert await engine.read(access.ends_count()) == 3
+
+    asyncio.run(scenario())
+
+
+def test_everything_of_a_token_comes_back(engine: Engine) -> None:
+    """Its scope, its end and its last use as well; the uses of several are written together."""
+    whole = AccessToken(
+        "t3",
+        "c" * 64,
+        "thïrd",
+        "u",
+        "",
+        frozenset({"janitor"}),
+        Instant(3),
+        scope={"pool": ["a", "b/*"]},
+        expires_at=Instant(30),
+    )
+
+    async def scenario() -> None:
+        for token in (FIRST, SECOND, whole):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.token_by_id("t3")) == whole
+        await write(engine, access.tokens_used({"t1": Instant(7), "t3": Instant(8)}))
+        found = await engine.read(access.tokens_window(Instant(0), "", 9))
+        assert [token.used_at for token in found] == [7, None, 8]
+        assert await engine.read(access.token_by_id("nobody")) is None
+
+    asyncio.run(scenario())

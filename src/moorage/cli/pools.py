@@ -28,9 +28,7 @@ from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
-DURATIONS = frozenset(
-    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"}
-)
+DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
 ALWAYS_SAID = ("limit", "hold", "pacing")
 
 _DURATION = DurationType()

@@ -54,6 +54,7 @@ class Service:
         on_fatal: Callable[[Exception], None],
         queue_max: int = 10_000,
         candidates_max: int = CANDIDATES_MAX,
+        backup_directory: str | None = None,
     ) -> "Service":
         """Load the index and begin to take requests. Raises StoreError."""
         turns = Turns()
@@ -78,6 +79,8 @@ class Service:
         index.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission)
+        access = Access(engine, transactor, clock)
+        chores.add(access.note_uses)
         chores.start()
         return cls(
             engine=engine,
@@ -85,9 +88,9 @@ class Service:
             index=index,
             transactor=transactor,
             reads=Reads(engine),
-            access=Access(engine, transactor, clock),
+            access=access,
             audit=audit,
-            upkeep=Upkeep(engine, index, transactor, audit, turns, clock),
+            upkeep=Upkeep(engine, index, transactor, audit, turns, clock, backup_directory),
             watch=watch,
             admission=admission,
             chores=chores,
@@ -106,6 +109,7 @@ class Service:
         queue_max: int = 10_000,
         candidates_max: int = CANDIDATES_MAX,
         epoch_file: str | None = None,
+        backup_directory: str | None = None,
     ) -> "Service":
         """Open a database with the standard vocabulary and start on it. Raises StoreError."""
         return await cls.start(
@@ -116,6 +120,7 @@ class Service:
             on_fatal=on_fatal,
             queue_max=queue_max,
             candidates_max=candidates_max,
+            backup_directory=backup_directory,
         )
 
     def let_go(self) -> None:

@@ -1,7 +1,8 @@
 """Who did what to Moorage itself: one row per administrative act, kept for good.
 
 Where an act is a change of rows, its audit row is written in the same transaction. Of what leaves
-the database (a backup) it is written before.
+the database (a backup) it is written before. Rows that are kept are also lines of the log, see
+`audit_log`.
 """
 
 import secrets
@@ -10,7 +11,7 @@ from typing import Any
 from msgspec import Struct, json
 
 from moorage.core.clock import Clock, Instant
-from moorage.service import faults
+from moorage.service import audit_log, faults
 from moorage.service.pages import END, Place, check_limit, place_parse
 from moorage.service.transactor import Transactor
 from moorage.store import audit as audit_store
@@ -70,6 +71,7 @@ class Audit:
         """Write a row by itself, see `audit_row`. Raises `Error`: OVERLOADED, UNAVAILABLE."""
         row = audit_row(self._clock.now(), actor, action, target, before, after)
         await self._transactor.run_alone(lambda: audit_store.audit_insert(row))
+        audit_log.tell([row])
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:
         """Return rows, newest first, and the cursor of the next page; None: this is the last.

@@ -95,6 +95,8 @@ class Made:
     revision: int | None
     at: Instant
     written: bool
+    rows: list[AuditRow] = field(default_factory=list)
+    """The audit rows among what was written."""
 
 
 class Batches:
@@ -160,7 +162,7 @@ class Batches:
         revision = await transaction.run(
             batch_store.batch_save(before, changes, facts, granted, rows, now), aside=large
         )
-        return Made(changes, granting, revision, now, written=True)
+        return Made(changes, granting, revision, now, written=True, rows=rows)
 
     async def _granting(
         self,

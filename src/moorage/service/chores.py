@@ -5,6 +5,7 @@ The loop only calls them; nothing rests on when it does.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from moorage.core.clock import Clock, Instant
 from moorage.service.admission import Admission
@@ -39,9 +40,17 @@ class Chores:
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
-        self._admission = admission
         self._changes_kept_rows = changes_kept_rows
+        self._chores: list[Callable[[], Awaitable[object]]] = [
+            self.compact,
+            admission.forget,
+            admission.look_unheard,
+        ]
         self._task: asyncio.Task[None] | None = None
+
+    def add(self, chore: Callable[[], Awaitable[object]]) -> None:
+        """Do something in every round, too."""
+        self._chores.append(chore)
 
     def start(self) -> None:
         """Begin to run all chores every `PERIOD_SECONDS`."""
@@ -71,8 +80,8 @@ class Chores:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            for chore in (self.compact, self._admission.forget, self._admission.look_unheard):
+            for chore in self._chores:
                 try:
                     await chore()
                 except Exception:  # the next round tries again; the service goes on meanwhile
-                    log.exception("the chore %s failed", chore.__name__)
+                    log.exception("the chore %s failed", getattr(chore, "__name__", chore))

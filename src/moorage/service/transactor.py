@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
+from moorage.service import audit_log
 from moorage.service.batch import BATCH_MAX, Batches, Item, Made, forget
 from moorage.service.cases import AdmissionCase, When
 from moorage.service.claims import Claim, offers_make
@@ -277,6 +278,8 @@ class Transactor:
                 raise _Fault from error
             if made.written:
                 await transaction.commit()
+        if made.rows:
+            audit_log.tell(made.rows)
         await self._tell(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)

@@ -1,7 +1,10 @@
 """Looking after the database: checks, backups, restores."""
 
+import os
+import re
+
 from moorage.core.clock import Clock
-from moorage.core.errors import Error
+from moorage.core.errors import Code, Error
 from moorage.service import faults
 from moorage.service.audit import Actor, Audit, audit_row
 from moorage.service.copies import ChangesGone, Copy
@@ -18,6 +21,10 @@ FOUND_MAX = 1_000
 """Differences of the index that are told."""
 
 
+BACKUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+"""How a backup in `backup_directory` may be called: no other folder, and no hidden file."""
+
+
 class Upkeep:
     """What an operator asks of a running service."""
 
@@ -29,13 +36,19 @@ class Upkeep:
         audit: Audit,
         turns: Turns,
         clock: Clock,
+        backup_directory: str | None,
     ) -> None:
+        """Look after a service's database.
+
+        `backup_directory` is where `backup_named` writes; None: nowhere.
+        """
         self._engine = engine
         self._index = index
         self._transactor = transactor
         self._audit = audit
         self._turns = turns
         self._clock = clock
+        self._backup_directory = backup_directory
 
     async def check(self) -> list[str]:
         """Re-derive every sum, generation and tree from the rows, and the index from them too.
@@ -126,6 +139,36 @@ class Upkeep:
         epoch, revision = await self._transactor.run_alone(plan)
         await self._index.epoch_raised(epoch)
         return epoch, revision
+
+    async def backup_named(self, name: str, *, by: Actor) -> str:
+        """As `backup`, to a file of this name in `backup_directory`; return its path.
+
+        Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if there is no
+        such folder.
+        """
+        folder = self._backup_directory
+        if folder is None:
+            raise Error(
+                Code.INVALID,
+                "This server writes no backups for callers: set backup_directory, the folder for"
+                " them, or run `moorage db backup` on its machine.",
+            )
+        if not BACKUP_NAME.fullmatch(name):
+            raise Error(
+                Code.INVALID,
+                f"{name!r} is no name for a backup: letters, digits, '.', '_' and '-', no leading"
+                " dot or dash; the folder is that of the setting backup_directory.",
+            )
+        path = os.path.join(os.path.abspath(folder), name)
+        await self.backup(path, by=by)
+        return path
+
+    async def backup_noted(self, path: str, *, by: Actor) -> None:
+        """Write down that `by` copies the database to a file, with its own rights.
+
+        Raises `Error`: OVERLOADED, UNAVAILABLE.
+        """
+        await self._audit.record(by, "database.backup", path)
 
     async def wipe(self) -> None:
         """Forget the whole ledger. For test servers only; the face that calls it sees to that."""

@@ -11,10 +11,12 @@ from moorage.faces.auth.headers import token_of
 from moorage.faces.auth.token import ROLES, TokenAuthenticator
 from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
-from moorage.service.access import SECRET_PREFIX, Role
+from moorage.service.access import SECRET_PREFIX, USED_EVERY
 from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
+from moorage.service.roles import Role, Scope, ScopedRole
+from tests.service.running import HandClock
 
 TESTER = Actor("tester", None, "test")
 
@@ -145,3 +147,190 @@ def test_where_tokens_are_found() -> None:
     assert token_of({"authorization": "Basic b"}) is None
     assert token_of({"authorization": "Bearer "}) is None
     assert token_of({}) is None
+
+
+@pytest.mark.parametrize("role", ["service", "operator", "admin"])
+def test_only_readers_and_users_have_a_project(tmp_path: Path, role: str) -> None:
+    """For other roles it would mean nothing, so it is refused instead of ignored."""
+
+    async def act(service: Service) -> None:
+        with pytest.raises(Error) as refused:
+            await service.access.create("x", role, "p1", by=TESTER)
+        assert refused.value.code is Code.INVALID
+        assert "leave the project out" in refused.value.message
+
+    with_service(tmp_path, act)
+
+
+@pytest.mark.parametrize("project", ["boskos:ci", "boskos:", "lease-proxy"])
+def test_a_project_cannot_pass_for_clients_of_boskos(tmp_path: Path, project: str) -> None:
+    """`boskos:ci/user` would be an owner of Boskos' own."""
+
+    async def act(service: Service) -> None:
+        with pytest.raises(Error) as refused:
+            await service.access.create("user", "user", project, by=TESTER)
+        assert refused.value.code is Code.INVALID
+
+    with_service(tmp_path, act)
+
+
+def on_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[None]]) -> None:
+    """Run a test on a service whose time is moved by hand."""
+    clock = HandClock()
+
+    async def run() -> None:
+        service = await Service.open(
+            f"sqlite:///{path / 'moorage.sqlite'}", clock, on_fatal=lambda _: None
+        )
+        try:
+            await act(service, clock)
+        finally:
+            await service.stop()
+
+    asyncio.run(run())
+
+
+def test_a_token_ends_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is valid until its end, remembered or not; whoever shows it later is logged."""
+
+    async def act(service: Service, clock: HandClock) -> None:
+        access = service.access
+        secret, token = await access.create("bob", "service", by=TESTER, lasts=10)
+        assert token.expires_at == token.created_at + 10
+        clock.at += 9
+        assert await access.find(secret) is not None
+        clock.at += 1
+        for _ in range(3):
+            assert await access.find(secret) is None
+        lines = [one.getMessage() for one in caplog.records if one.name == "moorage.auth"]
+        assert lines == [f"token {token.id} (bob) is shown, and refused: it has expired"]
+        assert secret not in caplog.text
+        for wrong in (0, -1):
+            with pytest.raises(Error) as refused:
+                await access.create("bob", "service", by=TESTER, lasts=wrong)
+            assert refused.value.code is Code.INVALID
+
+    on_clock(tmp_path, act)
+
+
+def test_a_revoked_token_that_is_shown_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By its id, at most once a minute; an unknown one is nobody's and not told."""
+
+    async def act(service: Service, clock: HandClock) -> None:
+        secret, token = await service.access.create("bob", "service", by=TESTER)
+        await service.access.revoke(token.id, by=TESTER)
+        for wait in (0, 59_000_000, 1_000_000):
+            clock.at += wait
+            assert await service.access.find(secret) is None
+            assert await service.access.find("moorage_nobody") is None
+        lines = [one.getMessage() for one in caplog.records if one.name == "moorage.auth"]
+        assert lines == [f"token {token.id} (bob) is shown, and refused: it was revoked"] * 2
+
+    on_clock(tmp_path, act)
+
+
+def test_rotation(tmp_path: Path) -> None:
+    """Both are valid during the grace; then the new one is, for as long as the old one was meant
+    to be; a token is rotated once.
+    """
+
+    async def act(service: Service, clock: HandClock) -> None:
+        access = service.access
+        scope = {"pool": ["a", "b/*"]}
+        old, first = await access.create("bob", "janitor", by=TESTER, scope=scope, lasts=1_000)
+        clock.at += 100
+        assert await access.find(old) is not None
+        new, second = await access.rotate(first.id, grace=50, by=TESTER)
+        assert (second.name, second.role, second.scope) == ("bob", first.role, first.scope)
+        assert second.expires_at == second.created_at + 1_000
+        clock.at += 49
+        assert [await access.find(one) is not None for one in (old, new)] == [True, True]
+        clock.at += 1
+        assert [await access.find(one) is not None for one in (old, new)] == [False, True]
+        for again in (first.id, "nothing"):
+            with pytest.raises(Error) as refused:
+                await access.rotate(again, grace=50, by=TESTER)
+            assert refused.value.code is Code.TOKEN_NOT_FOUND
+        _, third = await access.rotate(second.id, grace=0, lasts=7, by=TESTER)
+        assert third.expires_at == third.created_at + 7
+        assert await access.find(new) is None
+        await access.revoke(third.id, by=TESTER)
+        with pytest.raises(Error) as refused:
+            await access.rotate(third.id, grace=0, by=TESTER)
+        assert refused.value.code is Code.TOKEN_NOT_FOUND
+        rows, _ = await service.audit.page(None, 100)
+        actions = [row.action for row in rows]
+        assert sorted(actions) == ["token.create", "token.revoke", "token.rotate", "token.rotate"]
+
+    on_clock(tmp_path, act)
+
+
+def test_a_grace_does_not_lengthen_a_life(tmp_path: Path) -> None:
+    """A token that would end within the grace ends when it would have."""
+
+    async def act(service: Service, clock: HandClock) -> None:
+        old, first = await service.access.create("bob", "service", by=TESTER, lasts=10)
+        await service.access.rotate(first.id, grace=1_000, by=TESTER)
+        clock.at += 10
+        assert await service.access.find(old) is None
+
+    on_clock(tmp_path, act)
+
+
+def test_the_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
+    """However often a token is shown; a token that is not shown has none."""
+
+    async def used(service: Service) -> list[int | None]:
+        await service.access.note_uses()
+        return [token.used_at for token in await service.access.list()]
+
+    async def act(service: Service, clock: HandClock) -> None:
+        secret, _ = await service.access.create("bob", "service", by=TESTER)
+        await service.access.create("eve", "service", by=TESTER)
+        assert await used(service) == [None, None]
+        first = clock.at
+        for _ in range(3):
+            assert await service.access.find(secret) is not None
+            assert await used(service) == [first, None]
+            clock.at += USED_EVERY // 3
+        assert await service.access.find(secret) is not None
+        assert await used(service) == [first + USED_EVERY // 3 * 3, None]
+
+    on_clock(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("role", "scope"),
+    [
+        ("janitor", {}),
+        ("janitor", {"pool": []}),
+        ("janitor", {"pool": ["a"], "agent": ["b"]}),
+        ("janitor", {"agent": ["b"]}),
+        ("janitor", {"pool": [""]}),
+        ("janitor", {"pool": ["*"]}),
+        ("janitor", {"pool": ["/*"]}),
+        ("janitor", {"pool": ["a*b"]}),
+        ("janitor", {"pool": ["a\n"]}),
+        ("janitor", {"pool": [f"p{n}" for n in range(65)]}),
+        ("reader", {"pool": ["a"]}),
+    ],
+)
+def test_wrong_scopes_are_refused(tmp_path: Path, role: str, scope: dict[str, list[str]]) -> None:
+    """A scope names what its role is bound to, never everything; roles of the ladder have none."""
+
+    async def act(service: Service) -> None:
+        with pytest.raises(Error) as refused:
+            await service.access.create("x", role, by=TESTER, scope=scope)
+        assert refused.value.code is Code.INVALID
+        assert await service.access.list() == []
+
+    with_service(tmp_path, act)
+
+
+def test_what_a_scope_covers() -> None:
+    """Full names, and those below a prefix; not the prefix itself, nor its neighbours."""
+    scope = Scope(ScopedRole.JANITOR, ("a", "b/*", "c/d/*"))
+    assert all(scope.covers(name) for name in ("a", "b/x", "b/x/y", "c/d/e"))
+    assert not any(scope.covers(name) for name in ("", "A", "a/x", "b", "bx", "c", "c/d", "c/dd"))

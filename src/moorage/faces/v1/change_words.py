@@ -14,7 +14,17 @@ from moorage.faces.v1.encoding import time_of
 from moorage.wire.changes import VALUES, PoolSpecValue
 
 DURATIONS = frozenset(
-    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl", "interval", "jitter"}
+    {
+        "ttl",
+        "ttl_max",
+        "hold",
+        "hold_max",
+        "cooldown",
+        "lock_delay",
+        "proxy_ttl",
+        "interval",
+        "jitter",
+    }
 )
 """Members that are kept in microseconds and told in seconds."""
 

@@ -118,7 +118,9 @@ CREATE TABLE trait (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
--- Only the SHA-256 of a token is kept. `roles` is a JSON array.
+-- Only the SHA-256 of a token is kept. `roles` is a JSON array; `scope` a JSON object, the names
+-- that a role outside of the ladder is bound to. A token that was rotated expires at the latest when
+-- the grace is over. `used_at` is written about once an hour.
 CREATE TABLE access_token (
     id TEXT COLLATE "C" PRIMARY KEY,
     sha256 TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -127,7 +129,11 @@ CREATE TABLE access_token (
     project_id TEXT NOT NULL,
     roles TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    scope TEXT,
+    expires_at BIGINT,
+    rotated_at BIGINT,
+    used_at BIGINT
 );
 -- Who did what to Moorage itself; `before` and `after` are JSON, NULL where there is nothing to tell.
 CREATE TABLE audit (

@@ -104,7 +104,9 @@ CREATE TABLE trait (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Only the SHA-256 of a token is kept. `roles` is a JSON array.
+-- Only the SHA-256 of a token is kept. `roles` is a JSON array; `scope` a JSON object, the names
+-- that a role outside of the ladder is bound to. A token that was rotated expires at the latest when
+-- the grace is over. `used_at` is written about once an hour.
 CREATE TABLE access_token (
     id TEXT PRIMARY KEY,
     sha256 TEXT NOT NULL UNIQUE,
@@ -113,7 +115,11 @@ CREATE TABLE access_token (
     project_id TEXT NOT NULL,
     roles TEXT NOT NULL,
     created_at INTEGER NOT NULL,
-    revoked_at INTEGER
+    revoked_at INTEGER,
+    scope TEXT,
+    expires_at INTEGER,
+    rotated_at INTEGER,
+    used_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
 -- Who did what to Moorage itself; `before` and `after` are JSON, NULL where there is nothing to tell.
