@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from moorage.store.addresses import has_password, is_postgres, with_password
+from moorage.store.ownership import UntrustedError, read_own
+
 FILE_NAME = "moorage.toml"
 PREFIX = "MOORAGE_"
 SECRET_SETTINGS = frozenset({"keystone_password"})
@@ -44,6 +47,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     epoch_file: Annotated[
         str | None,
         _about("A file that remembers, for a PostgreSQL, how far it was, to notice a restore."),
+    ] = None
+    database_password_file: Annotated[
+        str | None, _about("A file with the password for a database on PostgreSQL.")
+    ] = None
+    backup_directory: Annotated[
+        str | None, _about("Folder for backups that are asked for over HTTP; none by default.")
     ] = None
     auth: Annotated[
         Literal["token", "noauth2", "keystone"],
@@ -99,6 +108,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keystone_project: Annotated[str, _about("The project keystone_username acts in.")] = "service"
     keystone_domain: Annotated[
         str, _about("The domain name of keystone_username and keystone_project.")
+    ] = "Default"
+    keystone_admin_project: Annotated[
+        str,
+        _about("The project, by name or id, whose admins administer Moorage; * is every one."),
+    ] = "admin"
+    keystone_admin_domain: Annotated[
+        str, _about("The domain, by name or id, of keystone_admin_project.")
     ] = "Default"
     keystone_ca_file: Annotated[
         str | None, _about("Certificates (PEM) to verify Keystone with; the system's by default.")
@@ -227,6 +243,12 @@ def load(
             values[name] = _converted(name, environ[variable], origins[name], strict=False)
         if options.get(name) is not None:
             origins[name] = f"option --{name.replace('_', '-')}"
+            if name == "database" and has_password(str(options[name])):
+                raise ConfigError(
+                    "option --database: must not contain a password, which all users of the machine"
+                    " could see; put it into the file of database_password_file, or the address"
+                    f" into {PREFIX}DATABASE"
+                )
             values[name] = _converted(name, options[name], origins[name], strict=False)
     settings = Settings(**values)
     _check(settings)
@@ -234,16 +256,28 @@ def load(
 
 
 def _file_values(file: str | None) -> dict[str, Any]:
-    if file is None and not os.path.exists(FILE_NAME):
-        return {}
     path = file or FILE_NAME
     try:
-        with open(path, "rb") as stream:
-            return tomllib.load(stream)
+        return tomllib.loads(_content(file).decode())
     except OSError as error:
+        if file is None and isinstance(error, FileNotFoundError):
+            return {}
         raise ConfigError(f"file {path}: cannot be read: {error.strerror}") from None
+    except UntrustedError as error:
+        raise ConfigError(str(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"file {path}: is not TOML: {error}") from None
+
+
+def _content(file: str | None) -> bytes:
+    if file is None:
+        return read_own(
+            FILE_NAME,
+            "it decides where tokens are sent",
+            f"if you trust it, name it with --config or {PREFIX}CONFIG",
+        )
+    with open(file, "rb") as stream:
+        return stream.read()
 
 
 def _converted(name: str, value: Any, origin: str, strict: bool) -> Any:
@@ -290,5 +324,42 @@ def _check(settings: Settings) -> None:
             raise ConfigError("auth: keystone needs keystone_url and keystone_password")
         if urlsplit(settings.keystone_url).scheme not in ("http", "https"):
             raise ConfigError("keystone_url: must begin with http:// or https://")
+        if "@" in urlsplit(settings.keystone_url).netloc:
+            raise ConfigError(
+                "keystone_url: must not name a user or a password, which would be logged;"
+                " use keystone_username and keystone_password"
+            )
     if settings.query_bytes_max > settings.header_bytes_max:
         raise ConfigError("query_bytes_max: must not be larger than header_bytes_max")
+    _check_database(settings)
+
+
+def _check_database(settings: Settings) -> None:
+    if settings.database_password_file is None:
+        return
+    if not is_postgres(settings.database):
+        raise ConfigError("database_password_file: is for a database on PostgreSQL")
+    if has_password(settings.database):
+        raise ConfigError(
+            "database and database_password_file: both have a password; take it out of database"
+        )
+
+
+def database_address(settings: Settings) -> str:
+    """Return the address of the database with the password of its file, never to be shown.
+
+    Raises:
+        ConfigError: the file cannot be read, or is empty.
+    """
+    file = settings.database_password_file
+    if file is None:
+        return settings.database
+    try:
+        with open(file, encoding="utf-8") as stream:
+            password = stream.read().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"database_password_file: cannot read {file}: {reason}") from None
+    if not password:
+        raise ConfigError(f"database_password_file: {file} is empty")
+    return with_password(settings.database, password)

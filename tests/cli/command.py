@@ -28,6 +28,12 @@ def moorage(
     )
 
 
+def private(path: Path, text: str) -> None:
+    """Write a file that nobody else can read, as those with secrets are."""
+    path.write_text(text)
+    path.chmod(0o600)
+
+
 def answer(*arguments: str, directory: Path | None = None, **environment: str) -> Any:
     """Run a command with `--json` that succeeds; return what it printed."""
     done = moorage(*arguments, "--json", directory=directory, **environment)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import answer, moorage, refusal
+from tests.cli.command import answer, moorage, private, refusal
 from tests.e2e.server import serve
 from tests.serve.wire import request, talk
 
@@ -39,7 +39,8 @@ def test_tokens(folder: Path) -> None:
     listed = answer("token", "list", directory=folder)
     assert len(listed) == before + 1
     assert listed[-1] == {key: made[key] for key in made if key != "token"}
-    assert set(made) == {"id", "name", "role", "project_id", "created_at", "revoked_at", "token"}
+    times = {"created_at", "expires_at", "rotated_at", "revoked_at", "used_at"}
+    assert set(made) == {"id", "name", "role", "project_id", "scope", "token"} | times
     assert answer("token", "revoke", made["id"], directory=folder)["revoked"] is True
     assert answer("token", "list", directory=folder)[-1]["revoked_at"] is not None
     assert made["id"] in refusal(1, "token", "revoke", made["id"], directory=folder)
@@ -54,9 +55,9 @@ def test_output_for_people(folder: Path) -> None:
     assert made.stdout.startswith("moorage_")
     assert made.stdout.count("\n") == 1
     listed = moorage("token", "list", directory=folder).stdout.splitlines()
-    assert listed[0] == "id\tname\trole\tproject\tcreated\tstate"
+    assert listed[0] == "id\tname\trole\tfor\tcreated\tused\texpires\tstate"
     identity, *rest = listed[-1].split("\t")
-    assert (rest[0], rest[1], rest[2], rest[4]) == ("bob", "admin", "-", "valid")
+    assert (*rest[:3], *rest[4:]) == ("bob", "admin", "-", "-", "-", "valid")
     assert moorage("token", "revoke", identity, directory=folder).stdout == f"revoked {identity}\n"
 
 
@@ -189,7 +190,7 @@ def test_a_named_server(tmp_path: Path) -> None:
 
 def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
     """The token beside a database goes to the server of that database, wherever it is named."""
-    (tmp_path / "moorage.sqlite.token").write_text("moorage_secret\n")
+    private(tmp_path / "moorage.sqlite.token", "moorage_secret\n")
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"

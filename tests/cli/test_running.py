@@ -9,7 +9,7 @@ import pytest
 
 from moorage.cli.main import cli
 from moorage.client.run.options import COMMANDS
-from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
+from tests.cli.command import COMMAND, SECONDS, answer, moorage, private, refusal
 from tests.e2e.server import serve
 
 
@@ -176,7 +176,7 @@ def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
         ):
             assert line.startswith(f"{source} is no token: ")
             assert "moorage_secret" not in line
-    (tmp_path / "moorage.sqlite.token").write_text("moorage_secret moorage_secret\n")
+    private(tmp_path / "moorage.sqlite.token", "moorage_secret moorage_secret\n")
     line = refusal(2, "pool", "list", directory=tmp_path)
     assert "moorage.sqlite.token is no token: " in line
     assert "moorage_secret" not in line

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from moorage.config import FIELDS, Address, ConfigError, Settings, address_parse, load
+from moorage.config import (
+    FIELDS,
+    Address,
+    ConfigError,
+    Settings,
+    address_parse,
+    database_address,
+    load,
+)
 from tests.cli.command import answer, moorage, refusal
 
 
@@ -129,3 +137,85 @@ def test_no_addresses(text: str) -> None:
     """What is not HOST:PORT is refused with an example."""
     with pytest.raises(ConfigError, match="HOST:PORT"):
         address_parse(text)
+
+
+def test_a_settings_file_that_others_can_write_is_not_used(tmp_path: Path) -> None:
+    """Found by chance it is refused; named on purpose it is used."""
+    file = tmp_path / "moorage.toml"
+    file.write_text("queue_max = 7\n")
+    file.chmod(0o666)
+    for command in (["config", "show"], ["pool", "list"], ["token", "list"]):
+        line = refusal(2, *command, directory=tmp_path)
+        assert line.startswith("moorage.toml is not used: everybody can write to moorage.toml")
+        assert "--config or MOORAGE_CONFIG" in line
+    named: Any = answer("config", "show", "--config", "moorage.toml", directory=tmp_path)
+    assert named["queue_max"] == 7
+    variable: Any = answer("config", "show", directory=tmp_path, MOORAGE_CONFIG="moorage.toml")
+    assert variable["queue_max"] == 7
+    file.chmod(0o644)
+    found: Any = answer("config", "show", directory=tmp_path)
+    assert found["queue_max"] == 7
+    tmp_path.chmod(0o777)
+    assert "everybody can write to" in refusal(2, "config", "show", directory=tmp_path)
+    file.unlink()
+    assert answer("config", "show", directory=tmp_path)
+
+
+def test_a_password_is_no_option(tmp_path: Path) -> None:
+    """Every user of a machine can see the options of a process."""
+    database = "postgresql://me:S3cret@127.0.0.1:1/x"
+    for command in (["serve"], ["config", "show"], ["token", "list"]):
+        line = refusal(2, *command, "--database", database, directory=tmp_path)
+        assert "database_password_file" in line
+        assert "S3" not in line
+    shown: Any = answer("config", "show", directory=tmp_path, MOORAGE_DATABASE=database)
+    assert shown["database"] == "postgresql://me:(hidden)@127.0.0.1:1/x"
+
+
+@pytest.mark.parametrize(
+    ("file", "database", "words"),
+    [
+        (None, "postgresql://me@127.0.0.1:1/x", "cannot read"),
+        ("", "postgresql://me@127.0.0.1:1/x", "is empty"),
+        ("S3cret", "sqlite:///x", "PostgreSQL"),
+        ("S3cret", "postgresql://me:other@127.0.0.1:1/x", "both"),
+    ],
+)
+def test_wrong_password_files(tmp_path: Path, file: str | None, database: str, words: str) -> None:
+    """What is wrong is told in one line, before anything is opened."""
+    path = tmp_path / "password"
+    if file is not None:
+        path.write_text(file)
+    variables = {"MOORAGE_DATABASE": database, "MOORAGE_DATABASE_PASSWORD_FILE": str(path)}
+    line = refusal(2, "serve", directory=tmp_path, **variables)
+    assert words in line
+    assert "S3" not in line and "other" not in line
+
+
+def test_a_password_file_goes_to_the_database_and_nowhere_else(tmp_path: Path) -> None:
+    """It is part of the address that the engine is given; nothing shows it."""
+    path = tmp_path / "password"
+    path.write_text("S3/c ret\n")
+    loaded = load({}, {"MOORAGE_DATABASE_PASSWORD_FILE": str(path)} | PLAIN_DATABASE, None)
+    address = database_address(loaded.settings)
+    assert address == "postgresql://me@127.0.0.1:1/x?password=S3%2Fc%20ret"
+    variables = {"MOORAGE_DATABASE_PASSWORD_FILE": str(path)} | PLAIN_DATABASE
+    shown = moorage("config", "show", directory=tmp_path, **variables)
+    failed = moorage("token", "list", directory=tmp_path, **variables)
+    assert failed.returncode == 2
+    assert "S3" not in shown.stdout + shown.stderr + failed.stdout + failed.stderr
+
+
+PLAIN_DATABASE = {"MOORAGE_DATABASE": "postgresql://me@127.0.0.1:1/x"}
+
+
+def test_keystone_is_asked_without_a_password_in_its_address(tmp_path: Path) -> None:
+    """Its address is logged, so it must not have one."""
+    variables = {
+        "MOORAGE_AUTH": "keystone",
+        "MOORAGE_KEYSTONE_URL": "https://me:S3cret@keystone.example/v3",
+        "MOORAGE_KEYSTONE_PASSWORD": "x",
+    }
+    line = refusal(2, "config", "show", directory=tmp_path, **variables)
+    assert "keystone_url" in line
+    assert "S3" not in line

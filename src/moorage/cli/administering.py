@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from moorage.cli.credentials import token_told
-from moorage.cli.options import config_option, load, settings_options
+from moorage.cli.options import address_of, config_option, load, settings_options
 from moorage.cli.output import UNREACHABLE, Failure
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
     from moorage.client.transport import Transport
+    from moorage.wire.administration import RotationWanted, TokenWanted
 
 
 class Administration(Protocol):
     """What an administrator may ask."""
 
-    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+    def token_create(self, wanted: "TokenWanted") -> dict[str, Any]:
         """Make a token; its secret is under `token`."""
         ...
 
@@ -31,12 +32,16 @@ class Administration(Protocol):
         """Make a token worthless."""
         ...
 
+    def token_rotate(self, token_id: str, wanted: "RotationWanted") -> dict[str, Any]:
+        """Make a token in the place of another one; its secret is under `token`."""
+        ...
+
     def audit(self, limit: int) -> list[dict[str, Any]]:
         """Return the newest audit entries, newest first."""
         ...
 
-    def backup(self, path: str) -> None:
-        """Write a complete copy of the database to a new file at an absolute path."""
+    def backup(self, target: str) -> str:
+        """Write a complete copy of the database to a new file; return its path."""
         ...
 
     def check(self) -> list[str]:
@@ -66,7 +71,7 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         settings = load({"database": database}, config_file).settings
         token = token_told(token, click.get_current_context().get_parameter_source("token"))
-        click.get_current_context().obj = (settings.database, url, token)
+        click.get_current_context().obj = (settings, url, token)
         command(*args, **options)
 
     return wrapped
@@ -103,6 +108,5 @@ def at_server() -> "Iterator[Admission]":
 
 
 def database_url() -> str:
-    """Return the setting `database` of the running command."""
-    url: str = click.get_current_context().obj[0]
-    return url
+    """Return the address of the database that the running command means. Raises Failure: 2."""
+    return address_of(click.get_current_context().obj[0])

@@ -8,23 +8,29 @@ import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from moorage.cli.credentials import NOAUTH2_TOKEN, token_beside
+from moorage.cli.options import address_of
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.config import Settings
 from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX
 from moorage.faces.v1.audit import shown as entry_shown
-from moorage.faces.v1.tokens import made, shown
+from moorage.faces.v1.tokens import make, replace, shown
 from moorage.serve.files import Files
 from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
+from moorage.store.open import copy
+from moorage.store.ownership import UntrustedError
+from moorage.wire.administration import RotationWanted, TokenWanted
 
 T = TypeVar("T")
 
@@ -33,15 +39,24 @@ EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
 
 
 class AtServer:
-    """Asks a running server."""
+    """Asks a running server.
 
-    def __init__(self, transport: Transport) -> None:
+    `database` is the file that it has open, if that is on this machine and the one of the settings.
+    """
+
+    def __init__(self, transport: Transport, database: str | None = None) -> None:
         self.transport = transport
+        self._database = database
 
-    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+    def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """See `administering.Administration`."""
-        wanted = {"name": name, "role": role, "project_id": project_id}
-        told: dict[str, Any] = self._ask("POST", "/v1/tokens", wanted)
+        told: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
+        return told
+
+    def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        path = f"/v1/tokens/{quote(token_id, safe='')}/rotate"
+        told: dict[str, Any] = self._ask("POST", path, asdict(wanted))
         return told
 
     def token_list(self) -> list[dict[str, Any]]:
@@ -56,16 +71,29 @@ class AtServer:
 
     def token_revoke(self, token_id: str) -> None:
         """See `administering.Administration`."""
-        self._ask("DELETE", f"/v1/tokens/{token_id}")
+        self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
 
     def audit(self, limit: int) -> list[dict[str, Any]]:
         """See `administering.Administration`."""
         entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?limit={limit}")["entries"]
         return entries
 
-    def backup(self, path: str) -> None:
-        """See `administering.Administration`."""
+    def backup(self, target: str) -> str:
+        """See `administering.Administration`.
+
+        A database on this machine is copied here, with the rights of whoever asks: its server
+        writes only into its `backup_directory`. It writes down that a copy is made.
+        """
+        if self._database is None:
+            told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
+            return told
+        path = os.path.abspath(target)
         self._ask("POST", "/v1/database/backup", {"path": path})
+        try:
+            copy(self._database, path)
+        except StoreError as error:
+            raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
+        return path
 
     def check(self) -> list[str]:
         """See `administering.Administration`."""
@@ -103,12 +131,16 @@ class InDatabase:
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
 
-    def token_create(self, name: str, role: str, project_id: str | None) -> dict[str, Any]:
+    def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """See `administering.Administration`."""
-        secret, token = self._run(
-            lambda service: service.access.create(name, role, project_id, by=local())
-        )
-        told: dict[str, Any] = msgspec.to_builtins(made(token, secret))
+        made = self._run(lambda service: make(service.access, wanted, local()))
+        told: dict[str, Any] = msgspec.to_builtins(made)
+        return told
+
+    def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
+        told: dict[str, Any] = msgspec.to_builtins(made)
         return told
 
     def token_list(self) -> list[dict[str, Any]]:
@@ -125,9 +157,11 @@ class InDatabase:
         rows, _ = self._run(lambda service: service.audit.page(None, limit))
         return [msgspec.to_builtins(entry_shown(row)) for row in rows]
 
-    def backup(self, path: str) -> None:
+    def backup(self, target: str) -> str:
         """See `administering.Administration`."""
+        path = os.path.abspath(target)
         self._run(lambda service: service.upkeep.backup(path, by=local()))
+        return path
 
     def check(self) -> list[str]:
         """See `administering.Administration`."""
@@ -174,35 +208,49 @@ class InDatabase:
             await service.stop()
 
 
-def find(database_url: str, url: str | None, token: str | None) -> AtServer | InDatabase:
+def find(settings: Settings, url: str | None, token: str | None) -> AtServer | InDatabase:
     """Choose the way: the server named, else the one that announced itself, else the database.
 
     Args:
-        database_url: the setting `database`.
+        settings: which tell the database.
         url: of a server, when one is named.
         token: to call it with; by default the administrator's token beside the database. That
             is sent to no server but this database's own.
     """
     try:
-        files = Files(database_url)
+        files = Files(settings.database)
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
-    announced = files.announced()
     try:
-        if url is not None:
-            # On a PostgreSQL nothing is announced: there the setting and the URL belong together.
-            own = files.server is None or (announced is not None and announced.url == url)
-            return AtServer(Transport(url, token or (token_beside(files) if own else None)))
-        secret = token or token_beside(files)
-        if announced is not None:
-            if announced.auth == "noauth2":
-                secret = token or NOAUTH2_TOKEN
-            transport = Transport(announced.url, secret, certificate=announced.certificate)
-            if transport.reachable():
-                return AtServer(transport)
+        found = _named(files, url, token) if url is not None else _announced(files, token)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
-    return InDatabase(database_url)
+    return found or InDatabase(address_of(settings))
+
+
+def _named(files: Files, url: str, token: str | None) -> AtServer:
+    """Return the way to the server that is named."""
+    try:
+        announced = files.announced(told=token is not None)
+    except UntrustedError:
+        announced = None
+    here = announced is not None and announced.url == url
+    # On a PostgreSQL nothing is announced: there the setting and the URL belong together.
+    own = here or files.server is None
+    secret = token or (token_beside(files) if own else None)
+    return AtServer(Transport(url, secret), str(files.database) if here else None)
+
+
+def _announced(files: Files, token: str | None) -> AtServer | None:
+    """Return the way to the server that has announced itself, if it answers."""
+    announced = files.announced(told=token is not None)
+    if announced is None:
+        if token is None:
+            token_beside(files)  # what is no token is told, wherever the command is carried out
+        return None
+    beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else token_beside(files)
+    transport = Transport(announced.url, token or beside, certificate=announced.certificate)
+    return AtServer(transport, str(files.database)) if transport.reachable() else None
 
 
 def local() -> Actor:

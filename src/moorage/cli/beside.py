@@ -19,12 +19,16 @@ class Beside:
 
         Raises:
             Failure: the token beside the database is none.
+            UntrustedError: the announcement beside it is not to be believed.
         """
         self._files = files
         self._token = token
         self._known: tuple[Announcement, Transport] | None = None
         if token is None:
             token_beside(files)  # what is no token is told now, not in a waiting line
+        files.announced(
+            told=token is not None
+        )  # as is an announcement that somebody else may have written
 
     def request(
         self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
@@ -33,7 +37,10 @@ class Beside:
         return self._transport().request(method, path, body, seconds_max=seconds_max)
 
     def _transport(self) -> Transport:
-        found = self._files.announced()
+        try:
+            found = self._files.announced(told=self._token is not None)
+        except ValueError as error:
+            raise UnreachableError(str(error)) from None
         if found is None:
             raise UnreachableError(_missing(self._files))
         if self._known is None or self._known[0] != found:

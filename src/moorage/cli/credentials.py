@@ -21,7 +21,10 @@ def token_told(text: str | None, source: ParameterSource | None) -> str | None:
 
 def token_beside(files: "Files") -> str | None:
     """Return the administrator's token beside the database; None: none. Raises Failure: 2."""
-    text = files.token_read()
+    try:
+        text = files.token_read()
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None
     return None if text is None else _sendable(text, str(files.token))
 
 

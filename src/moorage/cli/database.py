@@ -57,9 +57,11 @@ def check(as_json: bool) -> None:
 @click.argument("target", metavar="FILE")
 @json_option
 def backup(target: str, as_json: bool) -> None:
-    """Write a complete copy of the database to the new FILE, also while a server runs."""
-    path = os.path.abspath(target)
-    administration().backup(path)
+    """Write a complete copy of the database to the new FILE, also while a server runs.
+
+    Of a database elsewhere, its server writes it into its backup_directory: then FILE is a name.
+    """
+    path = administration().backup(target)
     if as_json:
         show_json({"path": path})
     else:

@@ -94,4 +94,4 @@ def _show(told: Explained) -> None:
 
 def _show_steps(steps: list[ExplainedStep]) -> None:
     for step in steps:
-        click.echo(f"  {step.left}\t{step.condition}")
+        click.echo(f"  {'some' if step.left is None else step.left}\t{step.condition}")

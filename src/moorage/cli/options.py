@@ -55,3 +55,11 @@ def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
         return config.load(options, file=config_file)
     except config.ConfigError as error:
         raise Failure(USAGE, str(error)) from None
+
+
+def address_of(settings: config.Settings) -> str:
+    """Return the database's address, with its password; what is wrong ends the command with 2."""
+    try:
+        return config.database_address(settings)
+    except config.ConfigError as error:
+        raise Failure(USAGE, str(error)) from None

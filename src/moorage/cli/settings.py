@@ -1,6 +1,5 @@
 """`moorage config`: what the settings are and where they come from."""
 
-import re
 from typing import Any
 
 import click
@@ -8,11 +7,7 @@ import click
 from moorage import config
 from moorage.cli.options import config_option, json_option, load, settings_options
 from moorage.cli.output import show_json, show_table
-
-HIDDEN = "(hidden)"
-
-# In an address, postgresql://USER:PASSWORD@HOST or ...?password=PASSWORD; @ may stand in it, too.
-_PASSWORD = re.compile(r"(?<=:)[^/:]+(?=@[^@]*$)|(?<=[?&]password=)[^&]*")
+from moorage.store.addresses import HIDDEN, password_hidden
 
 
 @click.group("config")
@@ -44,7 +39,7 @@ def show(config_file: str | None, origin: bool, as_json: bool, **options: Any) -
 def _shown(name: str, value: Any) -> Any:
     if name in config.SECRET_SETTINGS and value is not None:
         return HIDDEN
-    return _PASSWORD.sub(HIDDEN, value) if name == "database" else value
+    return password_hidden(value) if name == "database" else value
 
 
 def _text(value: Any) -> str:

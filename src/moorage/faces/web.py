@@ -11,13 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from http import HTTPStatus
 from random import getrandbits
 from typing import Any, Protocol, TypeVar
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from msgspec import Struct
+
+from moorage.service.roles import Scope as RoleScope
 
 LENGTH_DIGITS_MAX = 18
 """Digits of a content-length that are looked at: far above any limit."""
@@ -31,8 +34,14 @@ ABORT = "moorage.abort"
 WAITED = "moorage.waited"
 """Set in the scope of a request once it waits on purpose: for units, or for changes."""
 
+CALLER = "moorage.caller"
+"""In the scope of a request: who was let in, for the access log, see `Caller.label`."""
+
 RETRY_AFTER = (b"retry-after", b"1")
 """The header of a 503: the seconds that a client should wait before it tries again."""
+
+USER_SHOWN_MAX = 64
+"""Characters of a user's id that the access log tells."""
 
 T = TypeVar("T")
 
@@ -74,6 +83,22 @@ class Caller(Struct, frozen=True):
     system_scope: bool = False
     token_id: str | None = None
     """Of the token that was shown, if it is one of Moorage's own."""
+    scope: RoleScope | None = None
+    """Of a token with a role outside of the ladder: all that it may do; then there are no roles."""
+    foreign: frozenset[str] = frozenset()
+    """Roles that mean something to OpenStack's policies, but nothing to Moorage itself."""
+
+    @property
+    def label(self) -> str:
+        """Who it is in a line of the log, in one word and without anything secret."""
+        return _label(self.token_id, self.user_id)
+
+
+@lru_cache(maxsize=4_096)
+def _label(token_id: str | None, user_id: str) -> str:
+    if token_id is not None:
+        return f"token:{token_id}"
+    return f"user:{quote(user_id[:USER_SHOWN_MAX], safe=':@')}"
 
 
 class Authenticator(Protocol):

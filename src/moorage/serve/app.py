@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from moorage.faces.web import WAITED, Message, Receive, Scope, Send
+from moorage.faces.web import CALLER, WAITED, Message, Receive, Scope, Send
 from moorage.serve.logs import Access, AccessLog, time_text
 from moorage.serve.metrics import Requests
 from moorage.serve.protocol import LENGTH_UNREADABLE
@@ -88,6 +88,7 @@ def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
         time=time_text(time.time()),  # noqa: TID251 - log lines tell the machine's own time
         request_id=watch.request_id,
         client=client[0] if client else "-",
+        caller=scope.get(CALLER, "-"),
         method=scope["method"],
         target=target.decode("latin-1"),
         status=watch.status,

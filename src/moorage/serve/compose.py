@@ -120,6 +120,8 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         password=settings.keystone_password,
         project=settings.keystone_project,
         domain=settings.keystone_domain,
+        admin_project=settings.keystone_admin_project,
+        admin_domain=settings.keystone_admin_domain,
         ca_file=settings.keystone_ca_file,
         seconds_max=settings.keystone_seconds_max,
         cache_seconds_max=settings.keystone_cache_seconds_max,

@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from moorage.store.open import is_postgres, sqlite_path
+from moorage.store.addresses import is_postgres, password_removed
+from moorage.store.open import sqlite_path
+from moorage.store.ownership import check_secret, read_own
 
 
 class Announcement(Struct, frozen=True):
@@ -43,8 +45,12 @@ class Files:
         _replace(self.token, f"{secret}\n".encode())
 
     def token_read(self) -> str | None:
-        """Return the administrator's token; None when it is not there or not ours to read."""
+        """Return the administrator's token; None when it is not there or not ours to read.
+
+        Raises UntrustedError: others may have read it.
+        """
         try:
+            check_secret(str(self.token), self._owner())
             return self.token.read_text(encoding="ascii").strip() or None
         except (OSError, UnicodeDecodeError):
             return None
@@ -54,13 +60,34 @@ class Files:
         if self.server is not None:
             _replace(self.server, msgspec.json.encode(announcement))
 
-    def announced(self) -> Announcement | None:
-        """Return where a server is, or was when it could not say good-bye; None if unknown."""
+    def announced(self, *, told: bool) -> Announcement | None:
+        """Return where a server is, or was when it could not say good-bye; None if unknown.
+
+        `told`: a token that was told is to be sent there. If only the one beside the database is,
+        root may believe the user to whom the database belongs: it is that user's own.
+
+        Raises UntrustedError: somebody else may have written it.
+        """
         if self.server is None:
             return None
         try:
-            return msgspec.json.decode(self.server.read_bytes(), type=Announcement)
+            content = read_own(
+                str(self.server),
+                "it decides where tokens are sent",
+                "run the command as the user of the server, or name the server with --url",
+                None if told else self._owner(),
+            )
+            return msgspec.json.decode(content, type=Announcement)
         except (OSError, msgspec.DecodeError):
+            return None
+
+    def _owner(self) -> int | None:
+        """Return to whom the database belongs, if that is for us to know: root's."""
+        if self.database is None or os.geteuid() != 0:
+            return None
+        try:
+            return self.database.stat().st_uid
+        except OSError:
             return None
 
     def withdraw(self) -> None:
@@ -72,7 +99,7 @@ class Files:
 def _state_path(database_url: str) -> Path:
     """Return the beginning of the names of the files for a database on a server."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    digest = hashlib.sha256(database_url.encode()).hexdigest()
+    digest = hashlib.sha256(password_removed(database_url).encode()).hexdigest()
     return Path(state) / "moorage" / digest[:16]
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import uvicorn
 from uvloop import new_event_loop
 
-from moorage.config import Address, Settings, address_parse
+from moorage.config import Address, Settings, address_parse, database_address
 from moorage.serve import logs
 from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
@@ -25,10 +25,10 @@ from moorage.serve.files import Announcement, Files
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.protocol import Bounds, protocol_for
 from moorage.serve.signals import Signals, certificate_of
-from moorage.service.access import Role
 from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
+from moorage.service.roles import Role
 from moorage.store.api import StoreError
 
 BACKLOG = 4_096
@@ -119,12 +119,13 @@ async def _run(settings: Settings) -> int:
             files = Files(settings.database)
             with _without_collector():
                 service = await Service.open(
-                    settings.database,
+                    database_address(settings),
                     SystemClock(),
                     on_fatal=_die,
                     queue_max=settings.queue_max,
                     candidates_max=settings.candidates_max,
                     epoch_file=settings.epoch_file,
+                    backup_directory=settings.backup_directory,
                 )
         except StoreError as error:
             raise StartError(str(error)) from None

@@ -63,6 +63,8 @@ def configure(form: Format, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else LineFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # Who did what is told at any level.
+    logging.getLogger("moorage.audit").setLevel(logging.INFO)
     # uvicorn greets at info; the ready line says the same.
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
 
@@ -73,6 +75,8 @@ class Access(msgspec.Struct):
     time: str
     request_id: str
     client: str
+    caller: str
+    """Who was let in, see `faces.web.CALLER`; `-`: nobody."""
     method: str
     target: str
     status: int
@@ -97,6 +101,7 @@ class AccessLog:
         else:
             self._lines.append(
                 f"{access.time} INFO moorage.access: {access.request_id} {access.client} "
+                f"{access.caller} "
                 f'"{access.method} {access.target}" {access.status} {access.milliseconds:.1f}ms'
             )
 

@@ -10,8 +10,8 @@ import secrets
 
 from msgspec import Struct
 
-from moorage.core.admission.model import SECOND
 from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.model import SECOND
 from moorage.core.admission.proxied import is_reserved
 from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Clock, Instant

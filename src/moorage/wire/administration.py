@@ -1,28 +1,54 @@
 """Tokens and the database, as an administrator sees them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWanted:
-    """A wish for a new token. `role` is reader, user, service, operator or admin."""
+    """A wish for a new token.
+
+    `role` is reader, user, service, operator or admin; or janitor, whose `scope` names its pools:
+    `{"pool": ["a/b", "c/*"]}`, the latter for all pools below. It expires after `expires_in`
+    seconds; null: it does not.
+    """
 
     name: str
     role: str
     project_id: str | None = None
+    scope: dict[str, list[str]] = field(default_factory=dict)
+    expires_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotationWanted:
+    """A wish for a token in the place of another one, which stays valid for `grace` seconds.
+
+    `expires_in` null: the new one lasts as long as the old one was meant to.
+    """
+
+    grace: float = 86_400.0
+    expires_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token without its secret. `project_id` null: it is bound to no project."""
+    """A token without its secret. `project_id` null: it is bound to no project.
+
+    `scope` is empty for the roles reader to admin. The token is not valid from `expires_at` on.
+    `rotated_at`: another one has taken its place. `used_at`: it was last shown at about that time.
+    """
 
     id: str
     name: str
     role: str
     project_id: str | None
+    scope: dict[str, list[str]]
     created_at: datetime
+    expires_at: datetime | None
+    rotated_at: datetime | None
     revoked_at: datetime | None
+    used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +68,22 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupWanted:
-    """A wish for a backup: `path` is absolute, a new file on the server's machine."""
+    """A wish for a backup: `name` is that of a new file in the server's `backup_directory`.
 
-    path: str
+    With `path` instead nothing is written: the caller copies the database to this absolute path
+    itself, and only the audit row is left.
+    """
+
+    name: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup that was written: `path` is the file on the server's machine."""
+    """A backup: `path` is the file on the server's machine; `written`: by the server."""
 
     path: str
+    written: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

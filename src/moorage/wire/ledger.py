@@ -73,10 +73,13 @@ class ExplainAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedStep:
-    """A condition, and how many meet it and all conditions before it."""
+    """A condition, and how many meet it and all conditions before it.
+
+    Callers that are bound to a project are not told how large the fleet is: `left` null is some.
+    """
 
     condition: str
-    left: int
+    left: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class ExplainedPart:
     """What one provider must serve: a group with a suffix, or one class of the one without.
 
     `steps` count providers. `nearest` says what those are lacking that meet most of it; null: some
-    meet all of it.
+    meet all of it, or the caller is bound to a project.
     """
 
     suffix: str

@@ -24,6 +24,8 @@ class Keystone(ThreadingHTTPServer):
         self.logins = 0
         self.asked = 0
         self.away = False
+        self.slow = ""
+        """How tokens begin whose validation waits for the gate."""
         self.gate = threading.Event()
         self.gate.set()
 
@@ -65,8 +67,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Validate a token."""
         assert self.path == "/v3/auth/tokens?nocatalog"
         self.server.asked += 1
-        self.server.gate.wait(10)
-        found = self.server.tokens.get(self.headers["x-subject-token"])
+        subject = self.headers["x-subject-token"]
+        if subject.startswith(self.server.slow):
+            self.server.gate.wait(10)
+        found = self.server.tokens.get(subject)
         if self.server.away:
             self._answer(503, {"error": {}})
         elif self.headers.get("x-auth-token") not in self.server.services:

@@ -8,8 +8,10 @@ import pytest
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.faces.auth.keystone import KeystoneAccess, KeystoneAuthenticator
+from moorage.faces.auth.keystone import ASKING_MAX, KeystoneAccess, KeystoneAuthenticator
+from moorage.faces.v1.roles import role_of
 from moorage.faces.web import Caller
+from moorage.service.roles import Role
 from tests.e2e.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, running
 from tests.serve.wire import talk
@@ -37,7 +39,13 @@ def keystone() -> Iterator[Keystone]:
         yield server
 
 
-def made(keystone: Keystone, clock: HandClock, password: str = PASSWORD) -> KeystoneAuthenticator:
+def made(
+    keystone: Keystone,
+    clock: HandClock,
+    password: str = PASSWORD,
+    admin_project: str = "admin",
+    admin_domain: str = "Default",
+) -> KeystoneAuthenticator:
     """An authenticator that asks this Keystone."""
     access = KeystoneAccess(
         url=keystone.url,
@@ -45,6 +53,8 @@ def made(keystone: Keystone, clock: HandClock, password: str = PASSWORD) -> Keys
         password=password,
         project="service",
         domain="Default",
+        admin_project=admin_project,
+        admin_domain=admin_domain,
         ca_file=None,
         seconds_max=5.0,
         cache_seconds_max=60.0,
@@ -54,13 +64,13 @@ def made(keystone: Keystone, clock: HandClock, password: str = PASSWORD) -> Keys
 
 def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
     """User, project, roles and scope come from Keystone; an unknown token is nobody's."""
-    keystone.admit("t1", "Admin", "reader", project={"id": "p1", "name": "one"})
+    keystone.admit("t1", "Admin", "reader", project=ADMINS)
     keystone.admit("t2", "admin", system={"all": True})
     authenticator = made(keystone, HandClock())
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) == Caller(
-            "id-of-t1", "p1", frozenset({"admin", "reader"})
+            "id-of-t1", "id-of-admins", frozenset({"admin", "reader"})
         )
         assert await authenticator.authenticate({"x-auth-token": "t2"}) == Caller(
             "id-of-t2", None, frozenset({"admin"}), system_scope=True
@@ -73,6 +83,9 @@ def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
     assert keystone.logins == 1
 
 
+ADMINS = {"id": "id-of-admins", "name": "admin", "domain": {"id": "default", "name": "Default"}}
+"""The project whose admins administer Moorage, by default."""
+
 DOMAIN = {"domain": {"id": "d1", "name": "customer"}}
 
 
@@ -82,7 +95,7 @@ def test_roles_in_a_domain_count_for_nothing(keystone: Keystone, tmp_path: Path)
     keystone.admit("domain-reader", "reader", **DOMAIN)
     keystone.admit("unscoped", "admin")
     keystone.admit("system-admin", "admin", system={"all": True})
-    keystone.admit("project-admin", "admin", project={"id": "p1", "name": "one"})
+    keystone.admit("project-admin", "admin", project=ADMINS)
     options = ["--auth", "keystone", "--keystone-url", keystone.url]
     database = tmp_path / "moorage.sqlite"
     with serve(database, *options, MOORAGE_KEYSTONE_PASSWORD=PASSWORD) as server:
@@ -201,3 +214,87 @@ def test_keystone_in_a_served_moorage(keystone: Keystone, tmp_path: Path) -> Non
         keystone.away = True
         assert (status("t1"), status("t3")) == (200, 503)
         assert status(Path(f"{database}.token").read_text().strip()) == 200
+
+
+def scoped(project: str, name: str, domain: str = "Default") -> dict[str, object]:
+    """A token's project as Keystone tells it."""
+    there = {"id": f"id-of-{domain}", "name": domain}
+    return {"project": {"id": project, "name": name, "domain": there}}
+
+
+@pytest.mark.parametrize(
+    ("project", "foreign"),
+    [
+        (scoped("a1", "admin"), set()),
+        (scoped("s1", "service"), {"admin"}),
+        (scoped("p1", "shop"), {"admin", "service"}),
+        (scoped("p1", "admin", "customer"), {"admin", "service"}),
+        (scoped("p1", "service", "customer"), {"admin", "service"}),
+        ({"project": {"id": "p1", "name": "admin"}}, {"admin", "service"}),
+        ({"system": {"all": True}}, set()),
+    ],
+)
+def test_where_a_role_was_given_decides_what_it_means(
+    keystone: Keystone, project: dict[str, object], foreign: set[str]
+) -> None:
+    """Roles that a domain's administrator can give in a project of his mean nothing to Moorage."""
+    keystone.admit("t1", "admin", "service", "member", "reader", **project)
+    found = asyncio.run(made(keystone, HandClock()).authenticate({"x-auth-token": "t1"}))
+    assert found is not None
+    assert found.foreign == foreign
+    assert found.roles == {"admin", "service", "member", "reader"}  # as policies see them
+    role = role_of(found)
+    wanted = Role.ADMIN if "admin" not in foreign else Role.OPERATOR
+    assert role is (Role.USER if "service" in foreign else wanted)
+
+
+@pytest.mark.parametrize(
+    ("admin_project", "admin_domain", "believed"),
+    [
+        ("ops", "cloud", True),
+        ("ops", "id-of-cloud", True),
+        ("p1", "x", True),
+        ("*", "x", True),
+        ("ops", "Default", False),
+        ("admin", "cloud", False),
+    ],
+)
+def test_the_administrators_project_is_a_setting(
+    keystone: Keystone, admin_project: str, admin_domain: str, believed: bool
+) -> None:
+    """By name in a domain, by id, or any."""
+    keystone.admit("t1", "admin", **scoped("p1", "ops", "cloud"))
+    authenticator = made(
+        keystone, HandClock(), admin_project=admin_project, admin_domain=admin_domain
+    )
+    found = asyncio.run(authenticator.authenticate({"x-auth-token": "t1"}))
+    assert found is not None
+    assert (role_of(found) is Role.ADMIN) is believed
+
+
+def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
+    """However many of them Keystone is slow to judge, who was valid a minute ago is let in."""
+    clock = HandClock()
+    keystone.admit("known", "reader", project=ADMINS)
+    authenticator = made(keystone, clock)
+    keystone.slow = "junk"
+
+    async def act() -> None:
+        assert await authenticator.authenticate({"x-auth-token": "known"}) is not None
+        clock.instant += 61 * SECOND
+        keystone.gate.clear()
+        junk = [
+            asyncio.create_task(authenticator.authenticate({"x-auth-token": f"junk-{n}"}))
+            for n in range(ASKING_MAX)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Error) as refused:
+            await authenticator.authenticate({"x-auth-token": "junk-more"})
+        assert refused.value.code is Code.OVERLOADED
+        async with asyncio.timeout(5):
+            assert await authenticator.authenticate({"x-auth-token": "known"}) is not None
+        assert not any(one.done() for one in junk)
+        keystone.gate.set()
+        assert await asyncio.gather(*junk) == [None] * ASKING_MAX
+
+    asyncio.run(act())

@@ -117,6 +117,26 @@ def test_both_ways_to_ask_for_an_explanation(rack: Native) -> None:
         assert asked.body["found"] is found and (asked.body["nearest"] is None) is found
 
 
+def test_callers_of_a_project_are_not_told_how_large_the_fleet_is(rack: Native) -> None:
+    """Which condition leaves nothing they are told, and whether something is found."""
+    bound, free = rack.token("reader", "p", name="bound"), rack.token("reader")
+    for amount, found in ((1, True), (4000, False)):
+        question = {"groups": [{"resources": {"VCPU": amount}}]}
+        told = rack.ask("POST", "/v1/explain", question, token=bound).body
+        whole = rack.ask("POST", "/v1/explain", question, token=free).body
+        assert told["found"] is found
+        steps = [step for part in told["parts"] for step in part["steps"]] + told["trees"]
+        known = [step for part in whole["parts"] for step in part["steps"]] + whole["trees"]
+        assert [step["condition"] for step in steps] == [step["condition"] for step in known]
+        assert [step["left"] for step in steps] == [0 if not one["left"] else None for one in known]
+        assert [part["nearest"] for part in told["parts"]] == [None] * len(told["parts"])
+        if found:
+            assert told["nearest"] is None
+        else:
+            empty = next(one["condition"] for one in known if one["left"] == 0)
+            assert told["nearest"] == f"Nothing is left by the condition: {empty}"
+
+
 def test_a_question_too_long_for_an_address(rack: Native) -> None:
     """Then the address is that of the explanation, without the question."""
     groups = [{"suffix": f"_{n:060}", "resources": {"VCPU": 4000}} for n in range(60)]

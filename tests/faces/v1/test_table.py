@@ -1,4 +1,4 @@
-"""Every route of the table: who may call it, what input it takes, how it is described."""
+"""Every route of the table: what input it takes, how it is described. Who may: `test_roles`."""
 
 import json
 import re
@@ -9,64 +9,14 @@ import jsonschema
 import pytest
 
 from moorage.core.errors import Code
-from moorage.faces.v1 import roles
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.openapi import encoded, template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import VARIABLE, Route, Table
-from moorage.faces.web import Caller, RefusalError
-from moorage.service.access import Role
+from moorage.faces.v1.routing import Table
+from moorage.faces.web import RefusalError
 from moorage.wire.changes import ChangesAsked
 from tests.faces.v1.native import Native
-
-GUARDED = [route for route in ROUTES if route.role is not None]
-
-
-def address(route: Route) -> str:
-    """An address of a route; what it names does not exist."""
-    return VARIABLE.sub("nothing", route.path)
-
-
-@pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
-def test_roles(native: Native, route: Route) -> None:
-    """Nobody without a token, nobody below the least role; the others are let in."""
-    assert route.role is not None
-    assert native.ask(route.method, address(route), token="moorage_no").status == 401
-    for role in Role:
-        project = "p" if role is Role.USER else None
-        token = native.token(role, project)
-        told = native.ask(route.method, f"{address(route)}?cursor=x&cursor=y", b"{", token=token)
-        bound = project is not None and not route.projects
-        if bound or not roles.permits(route.role, role):
-            assert (told.status, told.body["code"]) == (403, "forbidden")
-        else:
-            assert told.status not in (401, 403)
-    if not route.projects:
-        bound_reader = native.token("reader", "p")
-        assert native.ask(route.method, address(route), token=bound_reader).status == 403
-
-
-@pytest.mark.parametrize(
-    ("seen", "project", "role", "bound"),
-    [
-        ({"admin"}, "p", Role.ADMIN, None),
-        ({"admin", "member", "reader"}, "p", Role.ADMIN, None),
-        ({"service", "member", "reader"}, "p", Role.OPERATOR, None),
-        ({"service"}, "p", Role.SERVICE, None),
-        ({"member", "reader"}, "p", Role.USER, "p"),
-        ({"member", "reader"}, None, Role.READER, None),
-        ({"reader"}, "p", Role.READER, "p"),
-        ({"reader"}, None, Role.READER, None),
-    ],
-)
-def test_roles_by_what_policies_see(
-    seen: set[str], project: str | None, role: Role, bound: str | None
-) -> None:
-    """However a caller was recognised, its roles mean the same here."""
-    caller = Caller("someone", project, frozenset(seen))
-    assert roles.role_of(caller) is role
-    assert roles.project_of(caller, role) == bound
 
 
 def test_generators_of_clients_can_read_the_description() -> None:
@@ -98,11 +48,6 @@ def test_generators_of_clients_can_read_the_description() -> None:
     for name, schema in document["components"]["schemas"].items():
         assert schema.get("description"), name
         assert "\n  " not in schema["description"], name
-
-
-def test_roles_that_mean_nothing() -> None:
-    """A caller with none of the known roles is nobody here."""
-    assert roles.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +115,12 @@ def test_names_that_nobody_knows_are_refused(change: dict[str, Any], word: str) 
 def test_bodies_that_may_be_left_out() -> None:
     """Those of acts of which nothing must be said; not those that say what a thing shall be."""
     optional = {f"{route.method} {route.path}" for route in ROUTES if route.body_optional}
-    assert optional == {"POST /v1/leases/{id}/renew", "POST /v1/leases/{id}/revoke"}
+    assert optional == {
+        "POST /v1/leases/{id}/renew",
+        "POST /v1/leases/{id}/revoke",
+        "POST /v1/tokens/{id}/rotate",
+        "POST /v1/database/backup",
+    }
 
 
 def test_queries_become_dataclasses() -> None:

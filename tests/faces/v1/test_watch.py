@@ -269,3 +269,50 @@ def test_a_restored_ledger_begins_another_history(tmp_path: Path) -> None:
         assert (gone.status, gone.body["oldest"]) == (410, "2.0")
         whole, end = polled(native, "2.0", 10)
         assert (len(whole), end) == (1, "2.1")
+
+
+@pytest.mark.parametrize("role", ["reader", "service"])
+def test_a_revocation_ends_a_stream(native: Native, role: str) -> None:
+    """What happens after it is not told any more: the stream ends, and says why."""
+    secret = native.token(role)
+    token = native.ask("GET", "/v1/tokens?limit=1000").body["tokens"][-1]["id"]
+    with stream(native, "kinds=trait", X_Auth_Token=secret) as events:
+        next(events)
+        native.ask("PUT", f"/traits/CUSTOM_BEFORE_{role.upper()}", **LATEST)
+        event = next(events)
+        while "data" not in event:
+            event = next(events)
+        assert json.loads(event["data"])["key"] == f"CUSTOM_BEFORE_{role.upper()}"
+        assert native.ask("DELETE", f"/v1/tokens/{token}").status == 204
+        native.ask("PUT", f"/traits/CUSTOM_AFTER_{role.upper()}", **LATEST)
+        rest = [one for one in events if "data" in one]
+    (last,) = rest
+    assert last["event"] == "problem"
+    problem = json.loads(last["data"])
+    assert (problem["status"], problem["code"]) == (401, "unauthenticated")
+
+
+def test_a_revocation_ends_a_long_poll(native: Native) -> None:
+    """Its answer is a 401, of changes and of leases alike."""
+    native.ask("PUT", "/v1/pools/polled", {"limit": 1})
+    wish = {"needs": [{"pool": "polled"}], "key": "holder"}
+    holder = native.ask("POST", "/v1/leases", wish).body["id"]
+    secret = native.token("service", name="waiter")
+    token = native.ask("GET", "/v1/tokens?limit=1000").body["tokens"][-1]["id"]
+    ticket = native.ask("POST", "/v1/leases", {**wish, "key": "ticket"}, token=secret).body["id"]
+    now = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    parts = urlsplit(native.url)
+    waiting = []
+    for path in (f"/v1/watch?after={now}&wait=30&kinds=trait", f"/v1/leases/{ticket}?wait=30"):
+        poll = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=40)
+        poll.request("GET", path, headers={"X-Auth-Token": secret})
+        waiting.append(poll)
+    # Answered after those two, whose requests came before: they wait by now.
+    assert native.ask("GET", f"/v1/leases/{ticket}").body["state"] == "waiting"
+    assert native.ask("DELETE", f"/v1/tokens/{token}").status == 204
+    native.ask("PUT", "/traits/CUSTOM_POLLED", **LATEST)
+    native.ask("DELETE", f"/v1/leases/{holder}")
+    for poll in waiting:
+        answer = poll.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (401, "unauthenticated")
+        poll.close()

@@ -1,6 +1,8 @@
 """Keystone's tokens: validated at Keystone's v3 API and believed for at most a minute.
 
-Only the roles of project-scoped and system-scoped tokens count.
+Only the roles of project-scoped and system-scoped tokens count. In the native API the role `admin`
+counts only in one project (`keystone_admin_project`), `service` there and in the project of the
+services (`keystone_project`): in any other project, whoever administers its domain may give them.
 
 Source: Identity API v3, "Validate and show information for token". Needs the extra `openstack`.
 """
@@ -28,9 +30,14 @@ CACHE_MAX = 10_000
 """Tokens remembered, good and bad ones apart; beyond it the oldest is asked for again."""
 
 ASKING_MAX = 256
-"""Tokens that may be asked about at once."""
+"""Tokens of one lane that may be asked about at once."""
 
 THREADS = 8
+"""Of each lane, see `_Lane`."""
+
+ANY = "*"
+"""As the setting `keystone_admin_project`: every project."""
+
 TOKEN_LENGTH_MAX = 16_384
 MICROSECONDS = 1_000_000
 
@@ -45,6 +52,10 @@ class KeystoneAccess(Struct, frozen=True):
     password: str
     project: str
     domain: str
+    admin_project: str
+    """By name or id; `*`: every project."""
+    admin_domain: str
+    """By name or id."""
     ca_file: str | None
     seconds_max: float
     cache_seconds_max: float
@@ -55,12 +66,21 @@ class _Named(Struct, frozen=True):
     name: str = ""
 
 
+class _Project(_Named, frozen=True):
+    domain: _Named | None = None
+
+    def is_called(self, project: str, domain: str) -> bool:
+        """Is it this project of this domain, both by name or id?"""
+        there = self.domain is not None and domain in (self.domain.id, self.domain.name)
+        return project == self.id or (project == self.name and there)
+
+
 class _Token(Struct, frozen=True):
     """What we look at of Keystone's description of a token."""
 
     user: _Named
     expires_at: Annotated[datetime, Meta(tz=True)]
-    project: _Named | None = None
+    project: _Project | None = None
     roles: tuple[_Named, ...] = ()
     system: dict[str, bool] = {}
 
@@ -75,8 +95,20 @@ class _Verdict(Struct, frozen=True):
     """Microseconds since the epoch."""
 
 
+class _Lane:
+    """Threads for the questions about one kind of token, and how many are asked or wait."""
+
+    def __init__(self, name: str) -> None:
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
+        self.asking = 0
+
+
 class KeystoneAuthenticator:
-    """Asks Keystone about each token once a minute; equal questions at one time are asked once."""
+    """Asks Keystone about each token once a minute; equal questions at one time are asked once.
+
+    Tokens that were valid a minute ago have a lane of their own: nobody who shows any number
+    of others keeps those waiting who are known.
+    """
 
     def __init__(self, access: KeystoneAccess, clock: Clock) -> None:
         url = access.url.rstrip("/")
@@ -86,7 +118,8 @@ class KeystoneAuthenticator:
         self._good: dict[str, _Verdict] = {}
         self._bad: dict[str, _Verdict] = {}
         self._asking: dict[str, asyncio.Task[Caller | None]] = {}
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="keystone")
+        self._known = _Lane("keystone-known")
+        self._unknown = _Lane("keystone-unknown")
         self._session = Session(
             auth=v3.Password(
                 auth_url=self._url,
@@ -117,26 +150,30 @@ class KeystoneAuthenticator:
                 return verdict.caller
         task = self._asking.get(digest)
         if task is None:
-            if len(self._asking) >= ASKING_MAX:
+            lane = self._known if digest in self._good else self._unknown
+            if lane.asking >= ASKING_MAX:
                 raise Error(Code.OVERLOADED, "Too many tokens are being validated; try later.")
-            task = asyncio.get_running_loop().create_task(self._ask(token, digest))
+            lane.asking += 1
+            task = asyncio.get_running_loop().create_task(self._ask(token, digest, lane))
             self._asking[digest] = task
         return await asyncio.shield(task)
 
-    async def _ask(self, token: str, digest: str) -> Caller | None:
+    async def _ask(self, token: str, digest: str, lane: _Lane) -> Caller | None:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._threads, self._validate, token)
+            found = await loop.run_in_executor(lane.threads, self._validate, token)
         except (exceptions.ClientException, OSError, ValueError) as error:
             log.error("Keystone at %s cannot validate a token: %s", self._url, error)
             raise Error(
                 Code.UNAVAILABLE, "The identity service cannot be asked now; try again."
             ) from None
         finally:
+            lane.asking -= 1
             del self._asking[digest]
         verdict = self._judged(found)
         cache = self._bad if verdict.caller is None else self._good
-        cache.pop(digest, None)
+        self._bad.pop(digest, None)
+        self._good.pop(digest, None)
         if len(cache) >= CACHE_MAX:
             del cache[next(iter(cache))]
         cache[digest] = verdict
@@ -156,6 +193,17 @@ class KeystoneAuthenticator:
             raise ValueError(f"it answered {response.status_code}")
         return msgspec.json.decode(response.content, type=_Answer).token
 
+    def _foreign(self, project: _Project | None) -> frozenset[str]:
+        """Return the roles that Moorage does not believe where they were given."""
+        access = self._access
+        if project is None or access.admin_project == ANY:
+            return frozenset()
+        if project.is_called(access.admin_project, access.admin_domain):
+            return frozenset()
+        if project.is_called(access.project, access.domain):
+            return frozenset({"admin"})
+        return frozenset({"admin", "service"})
+
     def _judged(self, found: _Token | None) -> _Verdict:
         now = self._clock.now()
         until = now + int(self._access.cache_seconds_max * MICROSECONDS)
@@ -171,5 +219,6 @@ class KeystoneAuthenticator:
             project_id=found.project.id if found.project is not None else None,
             roles=frozenset(role.name.lower() for role in found.roles if here),
             system_scope=bool(found.system),
+            foreign=self._foreign(found.project),
         )
         return _Verdict(caller, min(until, expires))

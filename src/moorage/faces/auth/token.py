@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Caller
-from moorage.service.access import Access, Role
+from moorage.service.access import Access
+from moorage.service.roles import Role
 
 ROLES: dict[Role, frozenset[str]] = {
     Role.READER: frozenset({"reader"}),
@@ -14,6 +15,9 @@ ROLES: dict[Role, frozenset[str]] = {
     Role.ADMIN: frozenset({"admin", "member", "reader"}),
 }
 """The roles that a policy sees, by the token's role. Only `admin` may administer Moorage itself."""
+
+NO_ROLES: frozenset[str] = frozenset()
+"""What a policy sees of a role outside of the ladder."""
 
 
 class TokenAuthenticator:
@@ -33,6 +37,7 @@ class TokenAuthenticator:
         return Caller(
             user_id=token.name,
             project_id=token.project_id,
-            roles=ROLES[token.role],
+            roles=ROLES[token.role] if isinstance(token.role, Role) else NO_ROLES,
             token_id=token.id,
+            scope=token.scope,
         )

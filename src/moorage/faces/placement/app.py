@@ -19,6 +19,7 @@ from moorage.faces.placement.problems import ProblemError, problem_of
 from moorage.faces.placement.request import NEVER, Answer, Request, http_date
 from moorage.faces.placement.routes import Match, Route, Table, routes
 from moorage.faces.web import (
+    CALLER,
     Authenticator,
     Caller,
     Limits,
@@ -142,6 +143,7 @@ class PlacementFace:
             if caller is None:
                 shown = token_of(exchange.headers)
                 raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
+            exchange.scope[CALLER] = caller.label
         version = microversion.negotiate(exchange.headers.get(microversion.HEADER, ""))
         exchange.version = version
         _check_length(exchange.headers)

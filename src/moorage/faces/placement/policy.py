@@ -1,4 +1,6 @@
-"""Who may do what, in three profiles. Every rule is about a project: system scope gets nothing.
+"""Who may do what, in three profiles. Every rule is about a project.
+
+So system scope gets nothing, nor do Moorage's own roles with a scope.
 
 Source: the default rules of OpenStack Placement. `default` is what it does with
 `enforce_new_defaults = false`, `new` with `true`; `open` admits anyone who has a token.
@@ -26,7 +28,7 @@ def allows(profile: Profile, rule: str, caller: Caller, target_project: str | No
         caller: as the authenticator told.
         target_project: the project asked about; only `usages` looks at it.
     """
-    if caller.system_scope:
+    if caller.system_scope or caller.scope is not None:
         return False
     if profile == "open":
         return True

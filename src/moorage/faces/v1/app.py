@@ -5,6 +5,7 @@ application, because the path is hot.
 """
 
 import logging
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +19,8 @@ from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Answer, Request, Route, Table
 from moorage.faces.v1.streaming import Stream, stream_send
 from moorage.faces.web import (
+    CALLER,
+    WAITED,
     Authenticator,
     Caller,
     Limits,
@@ -32,8 +35,8 @@ from moorage.faces.web import (
     query_parse,
     request_id_new,
 )
-from moorage.service.access import Role
 from moorage.service.app import Service
+from moorage.service.roles import Role
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
@@ -63,6 +66,8 @@ class V1Face:
             route, variables = self._route(scope)
             request = await self._request(scope, receive, route, variables, request_id)
             answer = await route.handler(request)
+            if WAITED in scope:  # for so long that its token may not be valid any more
+                await request.still()
             if isinstance(answer, Stream):
                 await stream_send(answer, head, scope, send, request.disconnected)
                 return
@@ -98,9 +103,9 @@ class V1Face:
         request_id: str,
     ) -> Request[Any, Any]:
         headers = headers_of(scope)
-        caller, role = NOBODY, Role.READER
-        if route.role is not None:
-            caller, role = await self._let_in(headers, route, route.role)
+        caller, role = await self._let_in(headers, route)
+        if caller is not NOBODY:
+            scope[CALLER] = caller.label
         query = query_parse(scope["query_string"], self._limits)
         parameters = None
         if route.parameters is not None:
@@ -127,11 +132,13 @@ class V1Face:
             parameters=parameters,
             body=body,
             disconnected=leaving(scope, receive),
+            still=partial(self._let_in, headers, route),
         )
 
-    async def _let_in(
-        self, headers: dict[str, str], route: Route, least: Role
-    ) -> tuple[Caller, Role]:
+    async def _let_in(self, headers: dict[str, str], route: Route) -> tuple[Caller, Role | None]:
+        """Return who calls, and in which role. Raises ProblemError: 401, 403."""
+        if route.role is None:
+            return NOBODY, Role.READER
         caller = await self._authenticator.authenticate(headers)
         if caller is None:
             raise ProblemError(
@@ -140,18 +147,7 @@ class V1Face:
                 "A valid token is needed.",
                 headers=((b"www-authenticate", b"Bearer"),),
             )
-        role = roles.role_of(caller)
-        if role is None or not roles.permits(least, role):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN, problems.FORBIDDEN, f"This needs the role {least} or above."
-            )
-        if not route.projects and roles.project_of(caller, role) is not None:
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                problems.FORBIDDEN,
-                "This tells of every project, and this token is bound to one.",
-            )
-        return caller, role
+        return caller, roles.check_caller(caller, route.role, route.scopes, route.projects)
 
     async def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> bytes:
         if route.bulk:

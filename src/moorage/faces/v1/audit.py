@@ -7,8 +7,8 @@ from msgspec import json
 from moorage.faces.v1.change_words import pool_spec_of
 from moorage.faces.v1.encoding import time_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.service.access import Role
 from moorage.service.audit import AuditRow
+from moorage.service.roles import Role
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.pages import PageAsked
 

@@ -16,7 +16,7 @@ from moorage.faces.v1.questions import explaining_address, query_of, uuid_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
 from moorage.service import claims
-from moorage.service.access import Role
+from moorage.service.roles import Role
 from moorage.wire.ledger import Claim, ClaimWanted
 
 SEED_BITS = 32

@@ -5,17 +5,23 @@ from pathlib import PurePath
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
-from moorage.service.access import Role
+from moorage.service.roles import Role
 from moorage.wire.administration import Backup, BackupWanted, Differences, Epoch
 
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:
-    """Write a complete copy to a new file."""
-    path = request.body.path
+    """Write a complete copy to a new file, or note that the caller does."""
+    name, path = request.body.name, request.body.path
+    if (name is None) == (path is None):
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Say either name or path.")
+    upkeep = request.service.upkeep
+    if path is None:
+        assert name is not None
+        return Backup(path=await upkeep.backup_named(name, by=request.actor), written=True)
     if not PurePath(path).is_absolute() or "\0" in path:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "path must be absolute.")
-    await request.service.upkeep.backup(path, by=request.actor)
-    return Backup(path=path)
+    await upkeep.backup_noted(path, by=request.actor)
+    return Backup(path=path, written=False)
 
 
 async def check(request: Request[None, None]) -> Differences:
@@ -34,7 +40,7 @@ ROUTES = (
         method="POST",
         path="/v1/database/backup",
         role=Role.ADMIN,
-        summary="Write a complete copy of the database to a new file on the server's machine.",
+        summary="Write a complete copy of the database to a new file in `backup_directory`.",
         handler=backup,
         body=BackupWanted,
         answer=Backup,

@@ -3,7 +3,7 @@
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.faces.v1.encoding import time_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.service.access import Role
+from moorage.service.roles import Role
 from moorage.wire.fleet import InventoryShown, ProviderPage, ProviderShown
 from moorage.wire.pages import PageAsked
 

@@ -7,15 +7,17 @@ from moorage.core.admission.leases import Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
 from moorage.core.limits import DETAIL_LENGTH_MAX
-from moorage.faces.v1 import problems, roles
+from moorage.faces.v1 import roles
 from moorage.faces.v1.bounds import check_text, check_wait, microseconds_or_none
 from moorage.faces.v1.encoding import time_or_none
 from moorage.faces.v1.lease_words import asked_of, shown
-from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Answer, Request, Route
-from moorage.service.access import Role
+from moorage.service.leasing import Stead
+from moorage.service.roles import Role, ScopedRole, permits
 from moorage.service.views import LeaseView
 from moorage.wire import admission as wire
+
+JANITORS = (ScopedRole.JANITOR,)
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """How asking is answered, by what became of it so far."""
@@ -27,9 +29,9 @@ async def create(
     """Ask for units."""
     wanted = request.body
     if wanted.force:
-        _need_role(request, Role.OPERATOR, "force")
+        roles.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
-        _need_role(request, Role.SERVICE, "allocations")
+        roles.check_role(request.role, Role.SERVICE, "allocations")
     view = await request.service.admission.ask(
         asked_of(wanted, request.owner),
         by=request.actor,
@@ -42,6 +44,10 @@ async def create(
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return leases and tickets."""
     asked = request.parameters
+    if request.scope is not None:
+        if asked.pool is None:
+            raise Error(Code.INVALID, "Name a pool that is in the scope of this token: ?pool=NAME.")
+        roles.check_scope(request.scope, [asked.pool])
     views, following = await request.service.admission.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
     )
@@ -53,7 +59,8 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     lease, wait = _lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.lease(lease)
-    mine = view.lease.owner == request.owner
+    roles.check_scope(request.scope, _pools(view), every=False)
+    mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
         raise Error(Code.HOLDER_MISMATCH, "Only its owner may wait for a ticket or lease.")
     if request.parameters.until == "ended":
@@ -66,16 +73,17 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Let a lease last for its TTL from now on."""
-    admission = request.service.admission
+    lease = await _lease(request)
     proof = _proof(request, request.body.token)
-    return _told(request, await admission.renew(_lease_id(request), proof))
+    return _told(request, await request.service.admission.renew(lease, proof))
 
 
 async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
     """Give a lease back."""
-    admission = request.service.admission
+    lease = await _lease(request)
     proof = _proof(request, request.parameters.token)
-    return _told(request, await admission.release(_lease_id(request), proof))
+    view = await request.service.admission.release(lease, proof, _stead(request))
+    return _told(request, view)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
@@ -83,7 +91,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     wanted = request.body
     hold = microseconds_or_none("hold", wanted.hold)
     view = await request.service.admission.hold(
-        _lease_id(request), _proof(request, wanted.token), hold
+        _lease_id(request), _proof(request, wanted.token), hold, _stead(request)
     )
     return _told(request, view)
 
@@ -92,16 +100,17 @@ async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
     """Release and ask anew; what is to be forced anew needs an operator again."""
     wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
     if (await admission.lease(lease)).lease.forced:
-        _need_role(request, Role.OPERATOR, "the retry of what was forced")
-    view = await admission.retry(lease, _proof(request, wanted.token), wanted.key, by=request.actor)
+        roles.check_role(request.role, Role.OPERATOR, "the retry of what was forced")
+    proof = _proof(request, wanted.token)
+    view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
     return Answer(STATUSES[view.lease.state], _told(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Take a lease away."""
     reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
-    admission = request.service.admission
-    return _told(request, await admission.revoke(_lease_id(request), reason, by=request.actor))
+    lease = await _lease(request)
+    return _told(request, await request.service.admission.revoke(lease, reason, by=request.actor))
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
@@ -112,6 +121,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
         _proof(request, told.token),
         told.result,
         check_text("detail", told.detail, DETAIL_LENGTH_MAX),
+        _stead(request),
     )
     return _told(request, view)
 
@@ -145,6 +155,7 @@ ROUTES = (
         method="GET",
         path="/v1/leases",
         role=Role.READER,
+        scopes=JANITORS,
         projects=True,
         summary="List leases and tickets in the order in which they were asked for.",
         handler=page,
@@ -165,6 +176,7 @@ ROUTES = (
         method="GET",
         path="/v1/leases/{id}",
         role=Role.READER,
+        scopes=JANITORS,
         projects=True,
         summary="Tell of a lease or ticket; its owner may wait for the grant, or for the end.",
         handler=read,
@@ -175,6 +187,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/leases/{id}",
         role=Role.USER,
+        scopes=JANITORS,
         projects=True,
         summary="Give a lease back, or take a ticket out of its line; to repeat it is harmless.",
         handler=release,
@@ -195,6 +208,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/renew",
         role=Role.USER,
+        scopes=JANITORS,
         projects=True,
         summary="Let a lease last for its TTL from now on.",
         handler=renew,
@@ -227,6 +241,7 @@ ROUTES = (
         method="POST",
         path="/v1/leases/{id}/revoke",
         role=Role.OPERATOR,
+        scopes=JANITORS,
         summary="Take a lease or ticket away from whoever has it.",
         handler=revoke,
         body=wire.RevokeWanted,
@@ -242,21 +257,45 @@ def _lease_id(request: Request[Any, Any]) -> LeaseId:
     return LeaseId(lease)
 
 
+async def _lease(request: Request[Any, Any]) -> LeaseId:
+    """Return the lease that is meant, if it is in the caller's scope. Raises ProblemError: 403.
+
+    What a lease needs never grows, so it stays within the scope.
+    """
+    lease = _lease_id(request)
+    if request.scope is not None:
+        roles.check_scope(request.scope, _pools(await request.service.admission.lease(lease)))
+    return lease
+
+
+def _pools(view: LeaseView) -> set[str]:
+    return {need.pool for need in view.lease.needs}
+
+
 def _operates(request: Request[Any, Any]) -> bool:
-    return roles.permits(Role.OPERATOR, request.role)
+    return permits(Role.OPERATOR, request.role)
+
+
+def _stands_in(request: Request[Any, Any]) -> bool:
+    """May the caller act in a holder's stead?"""
+    return request.scope is not None or _operates(request)
+
+
+def _stead(request: Request[Any, Any]) -> Stead | None:
+    """Return in whose stead the caller acts, if it may."""
+    if not _stands_in(request):
+        return None
+    return Stead(request.actor, None if request.scope is not None else request.owner)
 
 
 def _proof(request: Request[Any, Any], token: str | None) -> Proof:
-    """Return what shows that the caller may act for a lease: operators need no more than that."""
-    return Proof(None if _operates(request) else request.owner, token)
+    """Return by what right the caller acts for a lease: for anybody's, or as its owner."""
+    return Proof(None if _stands_in(request) else request.owner, token)
+
+
+def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
+    return request.scope is None and view.lease.owner == request.owner
 
 
 def _told(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
-    return shown(view, _operates(request) or view.lease.owner == request.owner)
-
-
-def _need_role(request: Request[Any, Any], least: Role, what: str) -> None:
-    if not roles.permits(least, request.role):
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN, problems.FORBIDDEN, f"{what} needs the role {least} or above."
-        )
+    return shown(view, _operates(request) or _is_owner(request, view))

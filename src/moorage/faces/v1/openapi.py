@@ -25,7 +25,8 @@ COMPONENTS = "#/components/schemas/{name}"
 
 _DESCRIPTION = (
     "What Placement has no words for, and the administration of Moorage. "
-    "`x-role` is the least role that may call; the order is reader, user, service, operator, admin."
+    "`x-role` is the least role that may call: reader, user, service, operator, admin rise. "
+    "`x-scoped-roles` are those outside of this order that may call, within their scope."
 )
 
 _TAGS = {
@@ -168,6 +169,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         "tags": [_tag(route)],
         "summary": route.summary,
         "x-role": None if route.role is None else route.role.value,
+        "x-scoped-roles": [role.value for role in route.scopes],
         "security": [] if route.role is None else [{"token": []}, {"bearer": []}],
         "parameters": [*_path_parameters(route), *_query_parameters(route, schemas)],
         "responses": {**_answer(route, schemas), "default": _problem(schemas)},

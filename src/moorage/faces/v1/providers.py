@@ -13,8 +13,8 @@ from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import uuid_of
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import RefusalError
-from moorage.service.access import Role
 from moorage.service.bulk import check_count, providers_upsert
+from moorage.service.roles import Role
 from moorage.service.turns import Pieces
 from moorage.wire.ledger import (
     InventoryWanted,

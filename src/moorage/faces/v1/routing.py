@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
+from moorage.core.admission.proxied import is_reserved
+from moorage.core.errors import Code, Error
 from moorage.faces.web import Caller
-from moorage.service.access import Role
 from moorage.service.app import Service
 from moorage.service.audit import Actor
+from moorage.service.roles import Role, Scope, ScopedRole
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -25,7 +27,8 @@ class Request(Generic[B, P]):
 
     service: Service
     caller: Caller
-    role: Role
+    role: Role | None
+    """Of the ladder; None: it was let in by its scope."""
     project: str | None
     """The one project that the caller may act in and ask about; None: any."""
     request_id: str
@@ -37,17 +40,34 @@ class Request(Generic[B, P]):
     body: B
     disconnected: Callable[[], Awaitable[None]]
     """Returns when the caller has gone away."""
+    still: Callable[[], Awaitable[object]]
+    """Raises what the caller would be refused with now; for answers that take long."""
 
     @property
     def actor(self) -> Actor:
         """Who the caller is in audit rows."""
-        return Actor(self.caller.user_id, self.caller.token_id, self.role.value)
+        role = self.scope.role if self.scope is not None else self.role
+        return Actor(self.caller.user_id, self.caller.token_id, "" if role is None else role.value)
+
+    @property
+    def scope(self) -> Scope | None:
+        """All that the caller may act upon, if it has a role outside of the ladder."""
+        return self.caller.scope
 
     @property
     def owner(self) -> str:
-        """Who the caller is as the owner of leases; of one bound to a project: `PROJECT/USER`."""
+        """Who the caller is as the owner of leases; of one bound to a project: `PROJECT/USER`.
+
+        Raises `Error`: INVALID: it is called as those who hold leases by other ways.
+        """
         user = self.caller.user_id
-        return user if self.project is None else f"{self.project}/{user}"
+        owner = user if self.project is None else f"{self.project}/{user}"
+        if is_reserved(owner):
+            raise Error(
+                Code.INVALID,
+                f"As {owner} you would own the leases of Boskos' clients: act under another name.",
+            )
+        return owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +93,9 @@ class Route:
     path: str
     """Below the server's address; `{name}` stands for one segment, `{name+}` for one or more."""
     role: Role | None
-    """The least role that may call; None: anybody, without a token."""
+    """The least role of the ladder that may call; None: anybody, without a token."""
+    scopes: tuple[ScopedRole, ...] = ()
+    """The roles outside of the ladder that may call. The handler minds `Request.scope`."""
     summary: str
     """One sentence for the reference."""
     handler: Handler
@@ -95,6 +117,11 @@ class Route:
     """Does the handler read `Request.query` itself? Otherwise unknown parameters are refused."""
     media: tuple[str, ...] = ("application/json",)
     """The content types of its answers."""
+
+    @property
+    def roles(self) -> list[str]:
+        """The least role of the ladder that may call, and those outside of it; none: anybody."""
+        return [one.value for one in (self.role, *self.scopes) if one is not None]
 
     @property
     def body_optional(self) -> bool:

@@ -1,22 +1,27 @@
-"""Tokens: make, list, revoke."""
+"""Tokens: make, list, rotate, revoke."""
 
 from typing import Any
 
-from moorage.faces.v1.encoding import time_of
+from moorage.faces.v1.bounds import microseconds, microseconds_or_none
+from moorage.faces.v1.encoding import time_of, time_or_none
 from moorage.faces.v1.routing import Request, Route
-from moorage.service import access
-from moorage.service.access import Role
-from moorage.wire.administration import Token, TokenMade, Tokens, TokenWanted
+from moorage.service.access import Access
+from moorage.service.access import Token as ServiceToken
+from moorage.service.audit import Actor
+from moorage.service.roles import Role
+from moorage.wire.administration import RotationWanted, Token, TokenMade, Tokens, TokenWanted
 from moorage.wire.pages import PageAsked
 
 
 async def create(request: Request[TokenWanted, None]) -> TokenMade:
     """Make a token; its secret is told this once."""
-    wanted = request.body
-    secret, token = await request.service.access.create(
-        wanted.name, wanted.role, wanted.project_id, by=request.actor
-    )
-    return made(token, secret)
+    return await make(request.service.access, request.body, request.actor)
+
+
+async def rotate(request: Request[RotationWanted, None]) -> TokenMade:
+    """Make a token in the place of another one."""
+    token_id = request.variables["id"]
+    return await replace(request.service.access, token_id, request.body, request.actor)
 
 
 async def index(request: Request[None, PageAsked]) -> Tokens:
@@ -46,10 +51,20 @@ ROUTES = (
         method="GET",
         path="/v1/tokens",
         role=Role.ADMIN,
-        summary="List tokens without their secrets, revoked ones too, oldest first.",
+        summary="List tokens without their secrets, oldest first, those that are not valid too.",
         handler=index,
         parameters=PageAsked,
         answer=Tokens,
+    ),
+    Route(
+        method="POST",
+        path="/v1/tokens/{id}/rotate",
+        role=Role.ADMIN,
+        summary="Make a token in the place of another one, which stays valid for a while.",
+        handler=rotate,
+        body=RotationWanted,
+        answer=TokenMade,
+        status=201,
     ),
     Route(
         method="DELETE",
@@ -61,22 +76,45 @@ ROUTES = (
 )
 
 
-def shown(token: access.Token) -> Token:
+async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
+    """Make a token as it is wanted. Raises `Error`."""
+    secret, token = await tokens.create(
+        wanted.name,
+        wanted.role,
+        wanted.project_id,
+        scope=wanted.scope,
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**_members(token), token=secret)
+
+
+async def replace(tokens: Access, token_id: str, wanted: RotationWanted, by: Actor) -> TokenMade:
+    """Make a token in the place of another one. Raises `Error`."""
+    secret, token = await tokens.rotate(
+        token_id,
+        grace=microseconds("grace", wanted.grace),
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**_members(token), token=secret)
+
+
+def shown(token: ServiceToken) -> Token:
     """Return a token as it is shown."""
     return Token(**_members(token))
 
 
-def made(token: access.Token, secret: str) -> TokenMade:
-    """Return a new token as it is shown once."""
-    return TokenMade(**_members(token), token=secret)
-
-
-def _members(token: access.Token) -> dict[str, Any]:
+def _members(token: ServiceToken) -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,
         "role": token.role.value,
         "project_id": token.project_id,
+        "scope": {} if token.scope is None else {token.scope.field: [*token.scope.names]},
         "created_at": time_of(token.created_at),
-        "revoked_at": None if token.revoked_at is None else time_of(token.revoked_at),
+        "expires_at": time_or_none(token.expires_at),
+        "rotated_at": time_or_none(token.rotated_at),
+        "revoked_at": time_or_none(token.revoked_at),
+        "used_at": time_or_none(token.used_at),
     }

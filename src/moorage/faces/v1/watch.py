@@ -16,7 +16,7 @@ from moorage.faces.v1.change_words import value_of
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.v1.streaming import Stream
-from moorage.service.access import Role
+from moorage.service.roles import Role
 from moorage.service.watch import ChangesGoneError, Cursor, Seen
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 
@@ -98,6 +98,12 @@ def _gone(error: ChangesGoneError) -> ProblemError:
     return refusal
 
 
+def _problem(error: Error | ProblemError) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    return _gone(error) if isinstance(error, ChangesGoneError) else problems.problem_of(error)
+
+
 async def _unless_gone(request: Request[None, ChangesAsked], asked: Awaitable[T]) -> T:
     """Wait for an answer, but not for a caller that has gone away: then it is cancelled."""
     answer = asyncio.ensure_future(asked)
@@ -126,9 +132,9 @@ async def _events(
     while not service.closed:
         try:
             window = await service.awaited(after, kinds, seconds=BEAT_SECONDS, rows_max=rows_max)
-        except Error as error:
-            refusal = _gone(error) if isinstance(error, ChangesGoneError) else None
-            told = problems.body_of(refusal or problems.problem_of(error), request.request_id)
+            await request.still()  # nothing is told to a token that was revoked meanwhile
+        except (Error, ProblemError) as error:
+            told = problems.body_of(_problem(error), request.request_id)
             yield b"event: problem\ndata: " + told + b"\n\n"
             return
         piece = bytearray()

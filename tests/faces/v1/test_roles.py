@@ -1,0 +1,258 @@
+"""Who may call what: every route with every kind of caller, and no route without a row."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from moorage.faces.v1 import roles
+from moorage.faces.v1.routes import ROUTES
+from moorage.faces.v1.routing import VARIABLE, Route
+from moorage.faces.web import Caller
+from moorage.service.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
+from moorage.wire.enums import LadderRole
+from tests.e2e.server import serve
+from tests.faces.auth.keystone_server import PASSWORD, Keystone, running
+from tests.faces.v1.native import Native
+
+ALL = {"reader", "bound reader", "user", "service", "operator", "admin"}
+UNBOUND = {"reader", "service", "operator", "admin"}
+USERS = {"user", "service", "operator", "admin"}
+SERVICES = {"service", "operator", "admin"}
+OPERATORS = {"operator", "admin"}
+ADMINS = {"admin"}
+JANITOR = {"janitor"}
+
+CELLS: dict[str, set[str]] = {
+    "POST /v1/tokens": ADMINS,
+    "GET /v1/tokens": ADMINS,
+    "POST /v1/tokens/{id}/rotate": ADMINS,
+    "DELETE /v1/tokens/{id}": ADMINS,
+    "POST /v1/database/backup": ADMINS,
+    "POST /v1/database/check": ADMINS,
+    "GET /v1/audit": ADMINS,
+    "GET /v1/providers": UNBOUND,
+    "POST /v1/providers:bulk": SERVICES,
+    "POST /v1/claims": USERS,
+    "GET /v1/explain": ALL,
+    "POST /v1/explain": ALL,
+    "GET /v1/pools": ALL,
+    "POST /v1/pools/{name+}:pause": OPERATORS,
+    "POST /v1/pools/{name+}:resume": OPERATORS,
+    "GET /v1/pools/{name+}:report": ALL,
+    "GET /v1/pools/{name+}": ALL,
+    "PUT /v1/pools/{name+}": OPERATORS,
+    "DELETE /v1/pools/{name+}": OPERATORS,
+    "POST /v1/leases": USERS,
+    "GET /v1/leases": ALL | JANITOR,
+    "GET /v1/leases/verify": ALL,
+    "GET /v1/leases/{id}": ALL | JANITOR,
+    "DELETE /v1/leases/{id}": USERS | JANITOR,
+    "PATCH /v1/leases/{id}": USERS,
+    "POST /v1/leases/{id}/renew": USERS | JANITOR,
+    "POST /v1/leases/{id}/retry": USERS,
+    "POST /v1/leases/{id}/outcome": USERS,
+    "POST /v1/leases/{id}/revoke": OPERATORS | JANITOR,
+    "GET /v1/watch": UNBOUND,
+}
+"""Who is let in, by route: written down here once more, so that a slip in the table is seen."""
+
+PLACEMENT: dict[str, set[str]] = {
+    "GET /resource_providers": {
+        "service",
+        "operator",
+        "admin",
+        *("admin of a customer's project",),
+    },
+    "GET /usages?project_id=p": SERVICES
+    | {"bound reader", "user", "admin of a customer's project"},
+}
+"""The same of the Placement API; there a role counts wherever it was given, as in the original."""
+
+DEFAULT = {"id": "default", "name": "Default"}
+KEYSTONE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "admin of the administrators' project": (
+        "admin",
+        ("admin", "member", "reader"),
+        {"project": {"id": "a", "name": "admin", "domain": DEFAULT}},
+    ),
+    "admin of a customer's project": (
+        "user",
+        ("admin", "member", "reader"),
+        {"project": {"id": "p", "name": "shop", "domain": {"id": "c", "name": "customer"}}},
+    ),
+    "service": (
+        "service",
+        ("service",),
+        {"project": {"id": "s", "name": "service", "domain": DEFAULT}},
+    ),
+    "service of a customer's project": (
+        "user",
+        ("service", "member"),
+        {"project": {"id": "p", "name": "shop", "domain": {"id": "c", "name": "customer"}}},
+    ),
+    "reader of a project": (
+        "bound reader",
+        ("reader",),
+        {"project": {"id": "p", "name": "shop", "domain": DEFAULT}},
+    ),
+    "admin of the system": ("admin", ("admin", "member", "reader"), {"system": {"all": True}}),
+    "reader of the system": ("reader", ("reader",), {"system": {"all": True}}),
+    "admin of a domain": ("", ("admin", "service", "member", "reader"), {"domain": DEFAULT}),
+    "reader of a domain": ("", ("reader",), {"domain": DEFAULT}),
+    "unscoped": ("", ("admin", "service", "member", "reader"), {}),
+    "of no role that is known": (
+        "",
+        ("heat_stack_owner",),
+        {"project": {"id": "a", "name": "admin", "domain": DEFAULT}},
+    ),
+}
+"""Callers by Keystone: as which of our own each counts (empty: as none), its roles and scope."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A server, and a token of every kind of caller; `counts_as` says which of `CELLS` it is."""
+
+    native: Native
+    tokens: dict[str, str]
+    counts_as: dict[str, str]
+
+    def let_in(self, method: str, path: str, **headers: str) -> set[str]:
+        """Who is let in; what is sent is too wrong to do anything."""
+        found = set()
+        for name, token in self.tokens.items():
+            told = self.native.ask(method, path, b"{", token=token, **headers)
+            assert told.status != 401, (name, told)
+            if told.status != 403:
+                assert told.status < 500, (name, told)
+                found.add(name)
+        return found
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    """A server that knows its own tokens and Keystone's."""
+    database = tmp_path_factory.mktemp("gate") / "moorage.sqlite"
+    with running() as keystone:
+        variables = {"MOORAGE_KEYSTONE_PASSWORD": PASSWORD}
+        options = ["--auth", "keystone", "--keystone-url", keystone.url, "--no-access-log"]
+        with serve(database, *options, **variables) as server:
+            native = Native(server.url, database)
+            yield _gate(native, keystone)
+
+
+def _gate(native: Native, keystone: Keystone) -> Gate:
+    own = {role.value: native.token(role, "p" if role is Role.USER else None) for role in Role}
+    own["bound reader"] = native.token("reader", "p", name="bound")
+    wanted = {"name": "janitor", "role": "janitor", "scope": {"pool": ["nothing"]}}
+    own["janitor"] = native.ask("POST", "/v1/tokens", wanted).body["token"]
+    counts_as = {name: name for name in own}
+    for number, (name, (like, given, scope)) in enumerate(KEYSTONE.items()):
+        token = f"keystone-{number}"
+        keystone.admit(token, *given, **scope)
+        own[name] = token
+        counts_as[name] = like
+    return Gate(native, own, counts_as)
+
+
+def name_of(route: Route) -> str:
+    """How a route is called in `CELLS`."""
+    return f"{route.method} {route.path}"
+
+
+GUARDED = [route for route in ROUTES if route.role is not None]
+
+
+def test_every_route_has_its_cells() -> None:
+    """A new route needs a row here; what is open to everybody is the description alone."""
+    assert {name_of(route) for route in GUARDED} == set(CELLS)
+    assert [route.path for route in ROUTES if route.role is None] == ["/v1/openapi.json"]
+    kinds = {role.value for role in (*Role, *ScopedRole)} | {"bound reader"}
+    assert set().union(*CELLS.values()) == kinds
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=name_of)
+def test_cells(gate: Gate, route: Route) -> None:
+    """Each kind of caller is let in or refused, as the row says, and strangers get 401."""
+    path = VARIABLE.sub("nothing", route.path)
+    expected = {name for name, like in gate.counts_as.items() if like in CELLS[name_of(route)]}
+    assert gate.let_in(route.method, f"{path}?cursor=x&cursor=y") == expected
+    for stranger in ("moorage_no", "keystone-no", ""):
+        told = gate.native.ask(route.method, path, b"{", token=stranger)
+        assert (told.status, told.body["code"]) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("address", PLACEMENT)
+def test_cells_of_placement(gate: Gate, address: str) -> None:
+    """Scoped roles, domains and the system see nothing there; other projects' admins do."""
+    method, path = address.split(" ")
+    found = gate.let_in(method, path, OpenStack_API_Version="placement latest")
+    allowed = {
+        name
+        for name, like in gate.counts_as.items()
+        if (like in PLACEMENT[address] and "system" not in name) or name in PLACEMENT[address]
+    }
+    # As in the original, `service` counts in every project.
+    assert found == allowed | {"service of a customer's project"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "project", "role", "bound"),
+    [
+        ({"admin"}, "p", Role.ADMIN, None),
+        ({"admin", "member", "reader"}, "p", Role.ADMIN, None),
+        ({"service", "member", "reader"}, "p", Role.OPERATOR, None),
+        ({"service"}, "p", Role.SERVICE, None),
+        ({"member", "reader"}, "p", Role.USER, "p"),
+        ({"member", "reader"}, None, Role.READER, None),
+        ({"reader"}, "p", Role.READER, "p"),
+        ({"reader"}, None, Role.READER, None),
+    ],
+)
+def test_roles_by_what_policies_see(
+    seen: set[str], project: str | None, role: Role, bound: str | None
+) -> None:
+    """However a caller was recognised, its roles mean the same here."""
+    caller = Caller("someone", project, frozenset(seen))
+    assert roles.role_of(caller) is role
+    assert roles.project_of(caller, role) == bound
+
+
+def test_roles_that_mean_nothing() -> None:
+    """A caller with none of the known roles is nobody here, whatever it is to others."""
+    assert roles.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
+    foreign = frozenset({"admin"})
+    assert roles.role_of(Caller("someone", "p", foreign, foreign=foreign)) is None
+    scope = Scope(ScopedRole.JANITOR, ("a",))
+    assert roles.role_of(Caller("someone", None, frozenset({"admin"}), scope=scope)) is None
+
+
+def test_the_ladder() -> None:
+    """A role has the rights of those below it; roles outside of it have none of them."""
+    ladder = list(Role)
+    assert [role.value for role in ladder] == list(LadderRole.__args__)
+    for n, role in enumerate(ladder):
+        assert standing(role) == {one.value for one in ladder[: n + 1]}
+        assert [permits(least, role) for least in ladder] == [m <= n for m in range(len(ladder))]
+    for outside in (*ScopedRole, "server", ""):
+        assert standing(outside) == frozenset()
+    assert not any(permits(least, None) for least in ladder)
+    assert set(FIELDS) == set(ScopedRole)
+
+
+def test_the_description_names_scoped_roles(gate: Gate) -> None:
+    """Programs learn from it who may call."""
+    document = gate.native.ask("GET", "/v1/openapi.json", token="").body
+    told = {
+        (method.upper(), path): operation["x-scoped-roles"]
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert told["DELETE", "/v1/leases/{id}"] == ["janitor"]
+    assert told["PUT", "/v1/pools/{name}"] == []
+    assert json.dumps(document).count('"janitor"') == sum(
+        "janitor" in row for row in CELLS.values()
+    )
