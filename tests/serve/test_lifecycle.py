@@ -275,9 +275,9 @@ def test_logs_are_lines_or_json(database: Path) -> None:
         if form == "json":
             shown = json.loads(line)
             assert shown["target"] == "/traits?name=in:A"
-            assert (shown["method"], shown["status"]) == ("GET", 200)
+            assert (shown["caller"], shown["method"], shown["status"]) == ("user:admin", "GET", 200)
         else:
-            assert f'{request_id.decode()} 127.0.0.1 "GET /traits?name=in:A" 200' in line
+            assert f'{request_id.decode()} 127.0.0.1 user:admin "GET /traits?name=in:A" 200' in line
 
 
 def on_a_faulty_disk(database: Path, trigger: Path) -> Server:
@@ -324,3 +324,12 @@ def test_silent_connections_are_asked(database: Path) -> None:
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
         (timer,) = (row[5] for row in rows if row[1].endswith(theirs) and row[2].endswith(ours))
         assert timer.startswith("02:")  # a keep-alive timer is what this connection waits for
+
+
+def test_a_token_file_that_others_can_read_is_told_of(database: Path) -> None:
+    """The server goes on, because it does not need the file; the log says how to mend it."""
+    with serve(database, "--no-access-log") as server:
+        assert not [line for line in server.said if "WARNING" in line]
+    Path(f"{database}.token").chmod(0o644)
+    with serve(database, "--no-access-log") as server:
+        server.wait_for(f"{database}.token has the mode 0644")

@@ -30,6 +30,7 @@ from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
 from moorage.service.roles import Role
 from moorage.store.api import StoreError
+from moorage.store.ownership import UntrustedError
 
 BACKLOG = 4_096
 """Connections the kernel may hold for us."""
@@ -255,6 +256,10 @@ def _uvicorn_config(
 
 async def _admin_token(service: Service, files: Files) -> None:
     """Make the administrator's token when there is no token at all yet: the first start."""
+    try:
+        files.token_read()
+    except UntrustedError as error:
+        log.warning("%s", error)
     if await service.access.list():
         return
     secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN, by=SELF)

@@ -102,7 +102,7 @@ BUGS = (
         "I7",
         "who retries loses its ticket",
         f"{CORE}/leases.py",
-        "    _ask(draft, new, old.arrival if keeps else None)\n",
+        "    _ask(draft, new, old.arrival if keeps else None, old)\n",
         "",
     ),
     Bug(
@@ -237,8 +237,8 @@ BUGS = (
         "I7",
         "who retries and is put into the line need not be heard of",
         "src/moorage/service/leasing.py",
-        "leases.anew(old, self.fresh, self.key).heard(until)",
-        "leases.anew(old, self.fresh, self.key)",
+        "leases.anew(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
+        "leases.anew(old, self.fresh, self.key, standing(self.caller.role))",
         SERVICE,
     ),
     Bug(
