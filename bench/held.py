@@ -116,9 +116,10 @@ def _loop(watched: Watched) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def main(listen: str, database: str) -> int:
+def main(listen: str, database: str, backups: str) -> int:
     """Serve on a loop that is watched, until a signal ends it."""
-    settings = config.load({"listen": listen, "database": database, "auth": "noauth2"}).settings
+    options = {"listen": listen, "database": database, "backup_directory": backups}
+    settings = config.load({**options, "auth": "noauth2"}).settings
     watched = Watched()
     with watched.watching():
         return lifecycle.run(settings, lambda: _loop(watched))

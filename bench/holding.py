@@ -27,7 +27,7 @@ class Watched:
     def __init__(self, database: str, directory: Path) -> None:
         self._log = (directory / "held.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "bench.held", "127.0.0.1:0", database],
+            [sys.executable, "-m", "bench.held", "127.0.0.1:0", database, str(directory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -101,12 +101,12 @@ class Line:
         return f"{self.what}: {self.held.milliseconds:.0f} ms"
 
 
-async def lines(server: Watched, directory: Path, much: Sizes) -> list[Line]:
+async def lines(server: Watched, much: Sizes) -> list[Line]:
     """Make what grows without a bound, then ask for everything there is; the longest first."""
     await made(server.url, probes.special(much))
     await made(server.url, probes.line(much))
     found = []
-    async for one, answer, held in measured(server, probes.everything(directory, much)):
+    async for one, answer, held in measured(server, probes.everything(much)):
         found.append(Line(f"{one.method} {one.route} ({one.what})", answer.status, held))
     return in_order(found)
 

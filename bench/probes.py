@@ -6,7 +6,6 @@ A route that is forgotten here fails `missing`.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -276,7 +275,7 @@ def reshaped(much: Sizes, generation: int) -> dict[str, Any]:
     return {"inventories": inventories, "allocations": allocations}
 
 
-def v1(directory: Path, much: Sizes) -> Iterator[Asked]:
+def v1(much: Sizes) -> Iterator[Asked]:
     """Every route of the native API."""
 
     def asked(what: str, method: str, route: str, path: str = "", body: Any = None) -> Asked:
@@ -293,6 +292,7 @@ def v1(directory: Path, much: Sizes) -> Iterator[Asked]:
     yield asked("tokens", "GET", "/v1/tokens")
     yield asked("token", "POST", "/v1/tokens", "", {"name": "held", "role": "reader"})
     yield asked("token", "DELETE", "/v1/tokens/{id}", "/v1/tokens/nobody")
+    yield asked("token", "POST", "/v1/tokens/{id}/rotate", "/v1/tokens/nobody/rotate", {})
     yield asked("audit", "GET", "/v1/audit", "/v1/audit?limit=1000")
     yield asked("providers", "GET", "/v1/providers", "/v1/providers?limit=1000")
     known = next(reports(Fleet("flat", much.known)))
@@ -312,8 +312,7 @@ def v1(directory: Path, much: Sizes) -> Iterator[Asked]:
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
     yield from _admission(asked, much)
     yield asked("check", "POST", "/v1/database/check")
-    copy = {"path": str(directory / "held.copy")}
-    yield asked("backup", "POST", "/v1/database/backup", "", copy)
+    yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
 
 
 def _admission(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:
@@ -358,9 +357,9 @@ def churn(much: Sizes) -> Iterator[bytes]:
     yield _json("PUT", f"/allocations/{CONSUMER.format(6, 0)}", holding(much, None))
 
 
-def everything(directory: Path, much: Sizes) -> list[Asked]:
+def everything(much: Sizes) -> list[Asked]:
     """Every line, in the order in which it can be asked."""
-    return [*placement(much), *v1(directory, much), *plain()]
+    return [*placement(much), *v1(much), *plain()]
 
 
 def missing(probes: Iterable[Asked]) -> list[str]:

@@ -287,7 +287,7 @@ async def _held(bench: Bench, target: Moorage) -> None:
     url, directory = target.database(), target.storage.directory
     much = probes.Sizes.of(bench.fleet.size)
     with holding.watched(url, directory) as server:
-        found = await holding.lines(server, directory, much)
+        found = await holding.lines(server, much)
         if target.storage.cluster is not None:
             with holding.watched(url, directory) as other:
                 found += await holding.following(server, other, url, much)

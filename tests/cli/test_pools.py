@@ -266,3 +266,30 @@ def moorage_text(cli: Cli, *arguments: str) -> str:
     done = moorage(*arguments, directory=cli.folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_what_users_may_ask_is_bounded_by_options_and_files(cli: Cli) -> None:
+    """What an option says is kept, told and taken back; a file says the same."""
+    bounds = ["--hold-max", "2h", "--priority-max", "5", "--queue-max-per-owner", "3"]
+    askers = ["--asker", "ci/*", "--asker", "role:service"]
+    (line,) = cli.lines("pool", "create", "b", "--limit", "1", "--hold", "1h", *bounds, *askers)
+    for said in (
+        "hold max 2h",
+        "priority max 5",
+        "queue max per owner 3",
+        "askers ci/*,role:service",
+    ):
+        assert said in line
+    shown = dict(line.split("\t") for line in cli.lines("pool", "show", "b"))
+    assert (shown["hold_max"], shown["askers"]) == ("2h", "ci/*,role:service")
+    (line,) = cli.lines("pool", "change", "b", "--asker", "none", "--hold-max", "none")
+    assert "askers none" in line and "hold max none" in line
+    file = cli.folder / "pools.toml"
+    file.write_text(
+        '[pools.b]\nlimit = 1\nhold = "1h"\nhold_max = "3h"\nqueue_max_per_owner = 3\n'
+        'askers = ["p/bob"]\npriority_max = "none"\n'
+    )
+    cli.lines("apply", "--yes", "-f", str(file))
+    shown = dict(line.split("\t") for line in cli.lines("pool", "show", "b"))
+    assert (shown["hold_max"], shown["askers"], shown["priority_max"]) == ("3h", "p/bob", "-")
+    assert cli.lines("apply", "--dry-run", "-f", str(file))[0] == "= b"

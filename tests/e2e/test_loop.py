@@ -43,9 +43,9 @@ def test_a_planted_long_piece_is_found() -> None:
     assert watched.taken().callbacks == before == 0, "it measures only while it is entered"
 
 
-def test_every_route_is_asked(tmp_path: Path) -> None:
+def test_every_route_is_asked() -> None:
     """A new route needs a line; the check for it does miss what is left out."""
-    asked = probes.everything(tmp_path, probes.Sizes.of(0))
+    asked = probes.everything(probes.Sizes.of(0))
     assert probes.missing(asked) == []
     assert probes.missing(asked[1:]) == ["GET /"]
 
@@ -56,7 +56,7 @@ def test_a_small_fleet_answers_all_of_it(tmp_path: Path) -> None:
 
     async def scene(server: holding.Watched) -> list[holding.Line]:
         await holding.made(server.url, probes.reports(Fleet("flat", 40)))
-        return await holding.lines(server, tmp_path, much)
+        return await holding.lines(server, much)
 
     with holding.watched(f"sqlite:///{tmp_path}/m.sqlite", tmp_path) as server:
         found = asyncio.run(scene(server))
@@ -81,7 +81,7 @@ def test_nothing_holds_the_loop(tmp_path: Path, engine: str) -> None:
 
     async def scene(server: holding.Watched) -> list[holding.Line]:
         await holding.made(server.url, probes.reports(Fleet("flat", HOSTS)))
-        found = await holding.lines(server, tmp_path, much)
+        found = await holding.lines(server, much)
         if engine == "postgresql":
             with holding.watched(url, tmp_path) as other:
                 found += await holding.following(server, other, url, much)
