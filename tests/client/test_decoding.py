@@ -15,8 +15,12 @@ TOKEN: dict[str, Any] = {
     "name": "b",
     "role": "user",
     "project_id": None,
+    "scope": {},
     "created_at": "2026-01-02T03:04:05.000006Z",
+    "expires_at": None,
+    "rotated_at": None,
     "revoked_at": None,
+    "used_at": None,
 }
 
 
