@@ -226,9 +226,9 @@ RUN_BYTES, RUN_VALUES = PIECE_BYTES // 4, 10_000
 _decoding = ThreadPoolExecutor(2, "moorage-decode")
 
 
-async def decoded(body: bytes, work: Callable[[], T]) -> T:
-    """Do what there is to do with a body: at once or, if it is long, in a thread."""
-    if len(body) < LONG_BYTES:
+async def decoded(body: bytes, work: Callable[[], T], long: int = LONG_BYTES) -> T:
+    """Do what there is to do with a body: at once or, if it has `long` bytes, in a thread."""
+    if len(body) < long:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_decoding, work)
 

@@ -1,4 +1,8 @@
-"""JSON bodies as handlers in Go take them, and refuse them."""
+"""JSON bodies as handlers in Go take them, and refuse them.
+
+A body that Python's own decoder takes is decoded once, in C. `scanning.py`, which is far slower,
+only finds Go's words for the others.
+"""
 
 import json
 from typing import Any
@@ -6,7 +10,9 @@ from typing import Any
 from moorage.faces.golang.scanning import EndError, GoJsonError, check_whole, value_end
 from moorage.faces.golang.texts import storable
 
-NAMES = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
+KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
+
+_BLANK = " \t\r\n"
 
 
 class _Members(list[tuple[str, Any]]):
@@ -23,13 +29,15 @@ def strings_read(data: bytes, kind: str) -> dict[str, str]:
     Raises:
         GoJsonError: it is none.
     """
-    try:
-        end = value_end(data)
-    except EndError:
-        raise GoJsonError("unexpected EOF") from None
-    if not end:
-        return {}
-    value = _loaded(data[:end])
+    value: Any = _first_object(data)
+    if value is None:
+        try:
+            end = value_end(data)
+        except EndError:
+            raise GoJsonError("unexpected EOF") from None
+        if not end:
+            return {}
+        value = _loaded(data[:end])
     if value is None:
         return {}
     if not isinstance(value, _Members):
@@ -51,8 +59,11 @@ def names_read(data: bytes, kind: str, field: str) -> list[str]:
     Raises:
         GoJsonError: it is none.
     """
-    check_whole(data)
-    value = _loaded(data)
+    try:
+        value = _decoder.decode(_text_of(data))
+    except (ValueError, RecursionError):
+        check_whole(data)
+        value = _loaded(data)
     if value is None:
         return []
     if not isinstance(value, _Members):
@@ -72,13 +83,37 @@ def names_read(data: bytes, kind: str, field: str) -> list[str]:
     return names
 
 
+def _first_object(data: bytes) -> _Members | None:
+    """Return the object that a body begins with; None: it is something else, or wrong."""
+    text = _text_of(data).lstrip(_BLANK)
+    if not text.startswith("{"):
+        return None
+    try:
+        value, _ = _decoder.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    assert isinstance(value, _Members)
+    return value
+
+
+def _text_of(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
 def _loaded(data: bytes) -> Any:
     try:
-        # Numbers only matter for being some: Python refuses integers with thousands of digits.
-        text = data.decode("utf-8", "replace")
-        return json.loads(text, object_pairs_hook=_Members, parse_int=float)
+        return _decoder.decode(_text_of(data))
     except RecursionError:
         raise GoJsonError("exceeded max depth") from None
+
+
+def _no_number(name: str) -> None:
+    """Refuse NaN and Infinity, which Python takes for numbers."""
+    raise ValueError(name)
+
+
+# Numbers only matter for being some: Python refuses integers with thousands of digits.
+_decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_int=float, parse_constant=_no_number)
 
 
 def _unfit(value: Any, kind: str) -> GoJsonError:
@@ -86,5 +121,5 @@ def _unfit(value: Any, kind: str) -> GoJsonError:
 
 
 def _text(value: Any, where: str, kind: str) -> str:
-    name = "object" if isinstance(value, _Members) else NAMES[type(value)]
+    name = "object" if isinstance(value, _Members) else KINDS[type(value)]
     return f"json: cannot unmarshal {name} into Go {where} of type {kind}"
