@@ -69,9 +69,20 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _about("Host names clients may address besides localhost and the listen host; * is any."),
     ] = ()
-    insecure: Annotated[
-        bool, _about("Permit noauth2, or Boskos' clients, on an address others can reach.")
+    insecure_noauth2: Annotated[bool, _about("Permit noauth2 on an address others can reach.")] = (
+        False
+    )
+    insecure_boskos: Annotated[
+        bool,
+        _about("Permit boskos_listen without a password on an address others can reach."),
     ] = False
+    insecure: Annotated[
+        bool, _about("Deprecated: insecure_noauth2 and insecure_boskos together.")
+    ] = False
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        _about("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."),
+    ] = ()
     testing: Annotated[
         bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
     ] = False
@@ -94,6 +105,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["safe", "strict"],
         _about("Whether what does harm in Boskos is done better, or exactly as it does it."),
     ] = "safe"
+    boskos_password_file: Annotated[
+        str | None,
+        _about("File with USER:PASSWORD, one per line; clients must send one (HTTP Basic)."),
+    ] = None
+    boskos_native_leases: Annotated[
+        bool, _about("Let clients of Boskos release, update and reset native leases, too.")
+    ] = False
     lease_proxy_seconds_max: Annotated[
         Seconds, _about("Seconds that an acquire of the lease proxy waits.")
     ] = 7_200.0
@@ -144,6 +162,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connections_max: Annotated[Count, _about("Connections open at once; more are turned away.")] = (
         12_000
     )
+    connections_per_address_max: Annotated[
+        Count, _about("Connections of one address; loopback and trusted_proxies are exempt.")
+    ] = 2_000
     queue_max: Annotated[Count, _about("Changes that may wait for their turn at once.")] = 4_096
     candidates_max: Annotated[
         Count, _about("Allocation candidates in one answer, also where the client gives no limit.")
@@ -165,7 +186,7 @@ def _descriptions() -> dict[str, str]:
 FIELDS: dict[str, str] = _descriptions()
 """Every setting's name and what it means."""
 
-LISTS = frozenset({"allowed_hosts"})
+LISTS = frozenset({"allowed_hosts", "trusted_proxies"})
 """Settings that are lists: comma-separated in the environment and in options."""
 
 
@@ -214,6 +235,24 @@ def address_parse(text: str, setting: str = "listen") -> Address:
     return Address(host, int(port))
 
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def networks_parse(texts: tuple[str, ...], setting: str) -> tuple[Network, ...]:
+    """Return the networks that a setting names, as `10.0.0.0/8` or one address.
+
+    Raises:
+        ConfigError: one of them is none.
+    """
+    found = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text))
+        except ValueError as error:
+            raise ConfigError(f"{setting}: {text!r} is not a network: {error}") from None
+    return tuple(found)
+
+
 def load(
     options: Mapping[str, Any],
     environ: Mapping[str, str] = os.environ,
@@ -250,6 +289,8 @@ def load(
                     f" into {PREFIX}DATABASE"
                 )
             values[name] = _converted(name, options[name], origins[name], strict=False)
+    if values.get("insecure"):
+        values = {"insecure_noauth2": True, "insecure_boskos": True, **values}
     settings = Settings(**values)
     _check(settings)
     return Loaded(settings, origins)
@@ -299,21 +340,25 @@ def _choices(allowed: tuple[Any, ...]) -> bool:
 def _check(settings: Settings) -> None:
     """Refuse settings that do not go together."""
     address = address_parse(settings.listen)
-    if settings.auth == "noauth2" and not address.loopback and not settings.insecure:
+    if settings.auth == "noauth2" and not address.loopback and not settings.insecure_noauth2:
         raise ConfigError(
             f"auth: noauth2 lets anyone in, so it is refused on {address.host}; "
-            "listen on 127.0.0.1, choose --auth token, or add --insecure"
+            "listen on 127.0.0.1, choose --auth token, or add --insecure-noauth2"
         )
     if settings.epoch_file is not None and settings.database.startswith("sqlite:"):
         raise ConfigError("epoch_file: is for PostgreSQL; SQLite remembers it in PATH.lock")
     if settings.boskos_config is not None and settings.boskos_listen is None:
         raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
+    if settings.boskos_password_file is not None and settings.boskos_listen is None:
+        raise ConfigError("boskos_password_file: needs boskos_listen, the address it is for")
+    networks_parse(settings.trusted_proxies, "trusted_proxies")
     if settings.boskos_listen is not None:
         boskos = address_parse(settings.boskos_listen, "boskos_listen")
-        if not boskos.loopback and not settings.insecure:
+        free = settings.insecure_boskos or settings.boskos_password_file is not None
+        if not boskos.loopback and not free:
             raise ConfigError(
                 f"boskos_listen: Boskos asks nobody who they are, so {boskos.host} is refused; "
-                "choose 127.0.0.1, or add --insecure"
+                "choose 127.0.0.1, give a boskos_password_file, or add --insecure-boskos"
             )
     if settings.testing and (settings.auth != "noauth2" or not address.loopback):
         raise ConfigError("testing: needs --auth noauth2 and a loopback address in --listen")

@@ -211,8 +211,8 @@ def test_wrong_settings_say_what_to_change(tmp_path: Path, options: list[str], w
 
 
 def test_noauth2_where_others_can_reach_it(database: Path) -> None:
-    """With --insecure the test scheme may be served on every address."""
-    options = ["--auth", "noauth2", "--insecure", "--listen", "0.0.0.0:0"]
+    """With --insecure-noauth2 the test scheme may be served on every address."""
+    options = ["--auth", "noauth2", "--insecure-noauth2", "--listen", "0.0.0.0:0"]
     with serve(database, *options) as server:
         assert server.url.startswith("http://0.0.0.0:")
         announced = json.loads(Path(f"{database}.server").read_text())

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from moorage.config import ConfigError, Settings
 from moorage.core.errors import Error
 from moorage.faces.boskos.app import BoskosFace
+from moorage.faces.golang.passwords import Passwords
 from moorage.faces.leaseproxy.app import LeaseProxyFace
 from moorage.faces.web import Limits
 from moorage.serve.app import Application
@@ -90,10 +91,19 @@ class BoskosDoor:
             service.transactor,
             settings.boskos_config,
             strict=settings.boskos_compat == "strict",
+            native=settings.boskos_native_leases,
         )
         self._proxy = LeaseProxy(service.admission, service.transactor)
         self._seconds_max = settings.lease_proxy_seconds_max
+        self._password_file = settings.boskos_password_file
+        self._passwords = Passwords()
+        self.reload()
         self.metrics = BoskosMetrics(self._boskos)
+
+    def reload(self) -> None:
+        """Read the password file, if there is one. Raises ConfigError: it cannot be used."""
+        if self._password_file is not None:
+            self._passwords.replace(passwords_read(self._password_file))
 
     async def start(self) -> None:
         """Apply the configuration. Raises ConfigError: it cannot be used."""
@@ -110,6 +120,28 @@ class BoskosDoor:
         self, limits: Limits, requests: Requests, access_log: AccessLog | None
     ) -> Application:
         """Return what answers."""
-        proxy = LeaseProxyFace(self._proxy, limits, self._seconds_max)
-        face = BoskosFace(self._boskos, limits, self.metrics.observe)
+        proxy = LeaseProxyFace(self._proxy, limits, self._passwords, self._seconds_max)
+        face = BoskosFace(self._boskos, limits, self._passwords, self.metrics.observe)
         return Application(face, {LEASE_PROXY: proxy}, requests, access_log, default=FACE)
+
+
+def passwords_read(path: str) -> list[str]:
+    """Return the pairs in a password file: `USER:PASSWORD`, one per line.
+
+    Raises ConfigError, which never tells what is in the file.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.rstrip("\r\n") for line in file]
+    except OSError as error:
+        raise ConfigError(f"boskos_password_file: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"boskos_password_file: {path} is not UTF-8") from None
+    for number, line in enumerate(lines, 1):
+        user, colon, password = line.partition(":")
+        if line and not (user and colon and password):
+            raise ConfigError(f"boskos_password_file: {path}: line {number} is not USER:PASSWORD")
+    pairs = [line for line in lines if line]
+    if not pairs:
+        raise ConfigError(f"boskos_password_file: {path} has no line USER:PASSWORD")
+    return pairs

@@ -1,9 +1,9 @@
-"""What signals do to the process: TERM and INT stop it cleanly, HUP reads certificates again.
+"""What signals do to the process: TERM and INT stop it cleanly, HUP reads secrets' files again.
 
-HUP comes for two reasons. `systemctl reload` or `kill` sends it to have the certificate read again;
-nothing else happens then. Or the terminal from which the process was started has been closed; then
-the process stops cleanly, because nobody could see or stop it any more. Under `nohup` HUP is
-ignored, and stays so.
+HUP comes for two reasons. `systemctl reload` or `kill` sends it to have the certificate, its key
+and the password file read again; nothing else happens then. Or the terminal from which the process
+was started has been closed; then the process stops cleanly, because nobody could see or stop it any
+more. Under `nohup` HUP is ignored, and stays so.
 """
 
 import asyncio
@@ -11,15 +11,21 @@ import logging
 import os
 import signal
 import ssl
-from collections.abc import Callable
-
-import uvicorn
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from moorage.config import ConfigError, Settings
 
 TERMINAL = "/dev/tty"
 
 log = logging.getLogger("moorage.serve")
+
+
+class Stoppable(Protocol):
+    """A server, as far as signals reach it."""
+
+    should_exit: bool
+    tls: ssl.SSLContext | None
 
 
 class Signals:
@@ -30,8 +36,10 @@ class Signals:
 
     def __init__(self, settings: Settings) -> None:
         self.asked = False
-        self.servers: list[uvicorn.Server] = []
+        self.servers: Sequence[Stoppable] = ()
         self.tell: Callable[[], None] = lambda: None
+        self.passwords: Callable[[], None] | None = None
+        """Reads the password file again; raises ConfigError if it cannot be used."""
         self._settings = settings
         self._had_terminal = _has_terminal()
         loop = asyncio.get_running_loop()
@@ -51,10 +59,13 @@ class Signals:
         if self._had_terminal and not _has_terminal():
             log.info("the terminal was closed: stopping")
             self.ask()
-        elif self._settings.tls_cert is None:
+            return
+        if self._settings.tls_cert is None:
             log.info("HUP: there is no certificate to read again")
         else:
             self._reload()
+        if self._settings.boskos_password_file is not None and self.passwords is not None:
+            self._reload_passwords(self.passwords)
 
     def _reload(self) -> None:
         """Show new connections what is in the certificate's files now, if it can be used."""
@@ -63,15 +74,17 @@ class Signals:
         except ConfigError as error:
             log.error("HUP: the certificate is still the old one: %s", error)
             return
-
-        def choose(connection: ssl.SSLObject, _name: str | None, _was: ssl.SSLContext) -> None:
-            connection.context = fresh
-
-        # A context keeps one certificate per kind of key, so the old one must not be loaded over.
         for server in self.servers:
-            if server.config.ssl is not None:
-                server.config.ssl.sni_callback = choose
+            server.tls = fresh
         log.info("HUP: the certificate was read again")
+
+    def _reload_passwords(self, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except ConfigError as error:
+            log.error("HUP: the passwords are still the old ones: %s", error)
+        else:
+            log.info("HUP: the password file was read again")
 
 
 def certificate_of(settings: Settings) -> ssl.SSLContext:
@@ -79,7 +92,8 @@ def certificate_of(settings: Settings) -> ssl.SSLContext:
     assert settings.tls_cert is not None
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+        # Without a password, OpenSSL would ask for an encrypted key's on the terminal, and wait.
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except OSError as error:  # ssl's own errors are OSErrors
         raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
     return context

@@ -18,6 +18,7 @@ from moorage.core.admission.roster import Entry, Roster
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service import faults
+from moorage.service.audit import Actor
 from moorage.service.boskos_cases import (
     Acquire,
     AcquireNamed,
@@ -52,7 +53,13 @@ class Boskos:
     """The resources of one service. Close it with `stop`."""
 
     def __init__(
-        self, engine: Engine, transactor: Transactor, config: str | None, *, strict: bool
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        config: str | None,
+        *,
+        strict: bool,
+        native: bool = False,
     ) -> None:
         """Take what it works on.
 
@@ -61,11 +68,13 @@ class Boskos:
             transactor: to change with.
             config: path of the configuration; None: the slots are those that there are.
             strict: answer exactly as Boskos does, where it does harm, too.
+            native: native leases may be released, updated and reset here, too.
         """
         self._engine = engine
         self._transactor = transactor
         self._config = config
         self._strict = strict
+        self._native = native
         self._roster = Roster()
         self._named: dict[str, Entry] = {}
         """What the configuration says of each name."""
@@ -105,17 +114,21 @@ class Boskos:
             return await self._transactor.submit_case(TakeNamed(wish, wanted))
         return await self._transactor.submit_case(AcquireNamed(wish, wanted))
 
-    async def release(self, name: str, dest: str, owner: str) -> None:
+    async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
         """Give a slot back. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
-        await self._transactor.submit_case(Release(name, owner, dest))
+        await self._transactor.submit_case(Release(name, owner, self._native, dest, by))
 
     async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
         """Be heard of. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
-        await self._transactor.submit_case(Update(name, owner, state, user_data))
+        await self._transactor.submit_case(Update(name, owner, self._native, state, user_data))
 
-    async def reset(self, pool: str, state: str, expire: int, dest: str) -> dict[str, str]:
+    async def reset(
+        self, pool: str, state: str, expire: int, dest: str, by: Actor
+    ) -> dict[str, str]:
         """Take slots that were not heard of for `expire` nanoseconds; return whose they were."""
-        return await self._transactor.submit_case(Reset(pool, state, expire, dest))
+        return await self._transactor.submit_case(
+            Reset(pool, state, expire, dest, self._native, by)
+        )
 
     async def counts(self, pool: str) -> Counts:
         """Count a type's slots. Raises `Error`: NO_CAPACITY when it has none."""

@@ -10,9 +10,12 @@ from moorage.core.admission.boskos import Acquired, Wish
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Slot
 from moorage.core.admission.roster import Roster
+from moorage.core.admission.slots import BOSKOS
 from moorage.core.ids import LeaseId
-from moorage.service.cases import AdmissionCase, When
+from moorage.service.audit import Actor, audit_row
+from moorage.service.cases import AdmissionCase, AuditedCase, When
 from moorage.service.ids import lease_id_new
+from moorage.store.audit import AuditRow
 
 
 @dataclass(slots=True)
@@ -104,11 +107,12 @@ class TakeNamed(AdmissionCase[list[Slot]]):
 
 
 @dataclass(slots=True)
-class SlotCase(AdmissionCase[None]):
-    """A case about one slot, by name."""
+class SlotCase(AuditedCase[None]):
+    """A case about one slot, by name; `native`: also if a native lease holds it."""
 
     name: str
     owner: str
+    native: bool
 
     def keys(self) -> Keys:
         return Keys(slots={("", self.name)})
@@ -119,12 +123,31 @@ class SlotCase(AdmissionCase[None]):
 
 @dataclass(slots=True)
 class Release(SlotCase):
-    """Give a slot back; it is then in the state `dest`."""
+    """Give a slot back; it is then in the state `dest`.
+
+    An audit row tells of it if the lease was not made through Boskos: then this is not the
+    ordinary end of a holder's own lease.
+    """
 
     dest: str
+    by: Actor
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        return holding.release(facts, when.moment, when.wall, self.name, self.dest, self.owner)
+        slot = holding.slot_named(facts, self.name)
+        changes = holding.release(
+            facts,
+            when.moment,
+            when.wall,
+            self.name,
+            self.dest,
+            self.owner,
+            native=self.native,
+        )
+        self.rows = []
+        lease = None if slot is None or slot.lease is None else facts.leases[slot.lease]
+        if slot is not None and lease is not None and not lease.owner.startswith(BOSKOS):
+            self.rows = [_row(when, self.by, "slot.release", slot, self.dest)]
+        return changes
 
 
 @dataclass(slots=True)
@@ -138,18 +161,31 @@ class Update(SlotCase):
         return Keys(touched={self.name})
 
     def decide(self, facts: Facts, when: When) -> Changes:
-        return holding.update(facts, when.wall, self.name, self.owner, self.state, self.user_data)
+        return holding.update(
+            facts,
+            when.wall,
+            self.name,
+            self.owner,
+            self.state,
+            self.user_data,
+            native=self.native,
+        )
 
 
 @dataclass(slots=True)
-class Reset(AdmissionCase[dict[str, str]]):
-    """Take slots whose holders were not heard of. Answer: whose they were, by name."""
+class Reset(AuditedCase[dict[str, str]]):
+    """Take slots whose holders were not heard of. Answer: whose they were, by name.
+
+    Each of them leaves an audit row.
+    """
 
     pool: str
     state: str
     expire: int
     """Nanoseconds."""
     dest: str
+    native: bool
+    by: Actor
     _owners: dict[str, str] = field(default_factory=dict)
 
     def keys(self) -> Keys:
@@ -157,8 +193,19 @@ class Reset(AdmissionCase[dict[str, str]]):
 
     def decide(self, facts: Facts, when: When) -> Changes:
         changes, self._owners = holding.reset(
-            facts, when.moment, when.wall, self.pool, self.state, self.expire, self.dest
+            facts,
+            when.moment,
+            when.wall,
+            self.pool,
+            self.state,
+            self.expire,
+            self.dest,
+            native=self.native,
         )
+        slots = facts.slots.get(self.pool, {})
+        self.rows = [
+            _row(when, self.by, "slot.reset", slots[name], self.dest) for name in self._owners
+        ]
         return changes
 
     def conclude(self, facts: Facts, when: When) -> dict[str, str]:
@@ -187,3 +234,15 @@ class Sync(AdmissionCase[tuple[str, ...]]):
 
     def conclude(self, facts: Facts, when: When) -> tuple[str, ...]:
         return self._problems
+
+
+def _row(when: When, by: Actor, action: str, slot: Slot, dest: str) -> AuditRow:
+    """Tell who took a slot from whom, and what it became."""
+    return audit_row(
+        when.wall,
+        by,
+        action,
+        f"{slot.pool}/{slot.name}",
+        before={"owner": slot.owner, "lease": slot.lease, "state": slot.state},
+        after={"state": dest},
+    )

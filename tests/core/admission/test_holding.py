@@ -16,9 +16,11 @@ from tests.core.admission.ranch import NOW, START, grows, lease_on, ranch, slot
 MOMENT = Moment(NOW, NOW)
 
 
-def released(facts: Facts, name: str, dest: str = "d", owner: str = "o") -> None:
+def released(
+    facts: Facts, name: str, dest: str = "d", owner: str = "o", *, native: bool = False
+) -> None:
     """Give a slot back."""
-    facts.apply(holding.release(facts, MOMENT, NOW, name, dest, owner))
+    facts.apply(holding.release(facts, MOMENT, NOW, name, dest, owner, native=native))
 
 
 def refused(facts: Facts, *words: str) -> tuple[Code, str]:
@@ -122,24 +124,31 @@ def test_reset() -> None:
 
 
 def test_reset_leaves_leases_that_are_renewed() -> None:
-    """The holder of a native lease is heard by its renewals; nobody renews one of the proxy's."""
+    """The holder of a native lease is heard by its renewals; nobody renews one of the proxy's.
+
+    Native leases are only reached if that is permitted.
+    """
     facts = ranch(slot("boskos", "t", "s", "o"), slot("native", "t", "s", "p"))
     facts.slots["t"]["proxied"] = slot("proxied", "t", "s", "q")
     ttl = 60 * SECOND
     native = structs.replace(
         lease_on(facts.slots["t"]["native"]), owner="p", ttl=ttl, heard_until=Instant(NOW + ttl)
     )
-    proxied = structs.replace(lease_on(facts.slots["t"]["proxied"]), owner="q")
+    native_lease = native.id
+    proxied = structs.replace(lease_on(facts.slots["t"]["proxied"]), owner="lease-proxy")
     facts.leases |= {native.id: native, proxied.id: proxied}
 
-    def stale(silence: int) -> set[str]:
+    def stale(silence: int, native: bool = True) -> set[str]:
         moment = Moment(Instant(NOW + silence), Instant(NOW + silence))
         wall = Instant(NOW + silence)
         expire = 30 * SECOND * 1_000
-        return set(holding.reset(facts, moment, wall, "t", "s", expire, "d")[1])
+        changes, owners = holding.reset(facts, moment, wall, "t", "s", expire, "d", native=native)
+        assert (native_lease in changes.leases) == ("native" in owners)
+        return set(owners)
 
     assert stale(0) == stale(30 * SECOND - 1) == {"boskos"}
     assert stale(30 * SECOND) == {"boskos", "native"}
+    assert stale(3_600 * SECOND, native=False) == {"boskos"}
 
 
 def test_reset_counts_whole_seconds() -> None:
@@ -178,19 +187,42 @@ def gang() -> tuple[Facts, Lease]:
 def test_a_lease_goes_on_with_what_is_left() -> None:
     """Who gives back one of several slots keeps the others; the last one ends the lease."""
     facts, lease = gang()
-    released(facts, "a")
+    released(facts, "a", native=True)
     now = facts.leases[lease.id]
     assert (now.state, now.slots) == ("granted", {"t": ("b",), "u": ("c",)})
     assert [need.units for need in now.needs] == [1, 1]
     assert (facts.pools["t"].occupied, facts.pools["u"].occupied) == (1, 1)
-    released(facts, "c")
+    released(facts, "c", native=True)
     assert facts.leases[lease.id].slots == {"t": ("b",)}
     assert (facts.pools["t"].occupied, facts.pools["u"].occupied) == (1, 0)
     assert facts.leases[lease.id].state == "granted"
-    released(facts, "b")
+    released(facts, "b", native=True)
     assert facts.leases[lease.id].state == "ended"
     assert facts.pools["t"].occupied == 0
     assert {one.owner for one in facts.slots_of(["t", "u"])} == {""}
+
+
+def test_native_leases_are_out_of_reach() -> None:
+    """Who only knows a slot's name and owner can neither end nor touch a native lease of it."""
+    facts, lease = gang()
+    code, message = refused(facts, "a")
+    assert code is Code.HOLDER_MISMATCH
+    assert message == "owner mismatch request by o, currently owned by o by a native lease"
+    with pytest.raises(Error) as refusal:
+        holding.update(facts, NOW, "a", "o", "leased", {"k": "v"})
+    assert refusal.value.code is Code.HOLDER_MISMATCH
+    changes, owners = holding.reset(facts, MOMENT, NOW, "t", "leased", -1, "d")
+    assert (bool(changes), owners) == (False, {})
+    assert facts.leases[lease.id] == lease
+
+
+def test_leases_of_the_proxy_are_within_reach() -> None:
+    """They are made at the same address, by callers who are known as little."""
+    facts = ranch(slot("a", "t", "leased", "lease-proxy"))
+    held = lease_on(facts.slots["t"]["a"])
+    facts.leases[held.id] = structs.replace(held, owner="lease-proxy")
+    released(facts, "a", owner="lease-proxy")
+    assert facts.leases[held.id].state == "ended"
 
 
 def test_what_is_given_back_is_granted_on() -> None:

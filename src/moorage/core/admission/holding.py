@@ -1,7 +1,8 @@
 """What whoever knows a slot's name and owner may do with it: give it back, keep it fresh, reset it.
 
-These are Boskos' own checks: who names the owner is believed, be it the owner of a Boskos lease or
-of a native one. A lease that holds several slots goes on with the others.
+These are Boskos' own checks: whoever names the owner is believed. Therefore they reach only leases
+that were made through Boskos or the lease proxy, unless `native` permits the others, too. A lease
+that holds several slots keeps the rest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, SECOND, Cause, Lease, Moment, Need, Slot
 from moorage.core.admission.slots import BOSKOS, End, freed
 from moorage.core.clock import Instant
@@ -26,27 +28,47 @@ def slot_named(facts: Facts, name: str) -> Slot | None:
     return None
 
 
+def is_own(facts: Facts, slot: Slot) -> bool:
+    """Is a slot free of native leases: held through Boskos or the lease proxy, or by nobody?"""
+    lease = None if slot.lease is None else facts.leases[slot.lease]
+    return lease is None or lease.owner == OWNER or lease.owner.startswith(BOSKOS)
+
+
 def release(
-    facts: Facts, moment: Moment, wall: Instant, name: str, dest: str, owner: str
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    name: str,
+    dest: str,
+    owner: str,
+    *,
+    native: bool = False,
 ) -> Changes:
     """Let a holder give back one slot; it is then in the state `dest`.
 
     Raises SLOT_NOT_FOUND, HOLDER_MISMATCH.
     """
-    slot = _owned(facts, name, owner)
+    slot = _owned(facts, name, owner, native)
     draft = Draft(facts, moment, wall)
     let_go(draft, [slot], dest, "released")
     return draft.changes
 
 
 def update(
-    facts: Facts, wall: Instant, name: str, owner: str, state: str, user_data: Mapping[str, str]
+    facts: Facts,
+    wall: Instant,
+    name: str,
+    owner: str,
+    state: str,
+    user_data: Mapping[str, str],
+    *,
+    native: bool = False,
 ) -> Changes:
     """Note that a holder is alive; merge its user data, in which an empty value removes a key.
 
     Raises SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE, LIMIT_EXCEEDED.
     """
-    slot = _owned(facts, name, owner)
+    slot = _owned(facts, name, owner, native)
     if slot.state != state:
         raise Error(Code.SLOT_STATE, f"state mismatch - expected {slot.state}, current {state}")
     merged = {**slot.user_data, **user_data}
@@ -60,7 +82,15 @@ def update(
 
 
 def reset(
-    facts: Facts, moment: Moment, wall: Instant, pool: str, state: str, expire: int, dest: str
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    pool: str,
+    state: str,
+    expire: int,
+    dest: str,
+    *,
+    native: bool = False,
 ) -> tuple[Changes, dict[str, str]]:
     """Take every slot of a type and state whose holder was not heard of for `expire` nanoseconds.
 
@@ -69,7 +99,7 @@ def reset(
     """
     stale = []
     for slot in facts.slots.get(pool, {}).values():
-        if slot.owner and slot.state == state:
+        if slot.owner and slot.state == state and (native or is_own(facts, slot)):
             silence = _silence(facts, moment, wall, slot)
             if silence is not None and silence * 1_000 >= expire:
                 stale.append(slot)
@@ -123,7 +153,7 @@ def let_go(draft: Draft, slots: Iterable[Slot], state: str, cause: Cause, detail
             draft.end(lease, cause, detail, {slot.pool: state for slot in given})
 
 
-def _owned(facts: Facts, name: str, owner: str) -> Slot:
+def _owned(facts: Facts, name: str, owner: str, native: bool) -> Slot:
     slot = slot_named(facts, name)
     if slot is None:
         raise Error(Code.SLOT_NOT_FOUND, f"no available resource {name}, try again later.")
@@ -131,6 +161,11 @@ def _owned(facts: Facts, name: str, owner: str) -> Slot:
         raise Error(
             Code.HOLDER_MISMATCH,
             f"owner mismatch request by {owner}, currently owned by {slot.owner}",
+        )
+    if not native and not is_own(facts, slot):
+        raise Error(
+            Code.HOLDER_MISMATCH,
+            f"owner mismatch request by {owner}, currently owned by {slot.owner} by a native lease",
         )
     return slot
 

@@ -4,18 +4,16 @@ import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
 from moorage.faces.golang.answers import Answer, answer_send, refusal
+from moorage.faces.golang.bodies import body_of
+from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.routing import without_handler
-from moorage.faces.web import (
-    Limits,
-    Receive,
-    RefusalError,
-    Scope,
-    Send,
-    body_read,
-    headers_of,
-)
+from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
+from moorage.service.audit import Actor
 from moorage.service.boskos import Boskos
+
+ROLE = "boskos"
+"""Of its callers, in audit rows."""
 
 log = logging.getLogger("moorage.boskos")
 
@@ -23,16 +21,20 @@ log = logging.getLogger("moorage.boskos")
 class BoskosFace:
     """The ASGI application."""
 
-    def __init__(self, boskos: Boskos, limits: Limits, observe: Observe) -> None:
+    def __init__(
+        self, boskos: Boskos, limits: Limits, passwords: Passwords, observe: Observe
+    ) -> None:
         """Take what it speaks for.
 
         Args:
             boskos: the resources.
             limits: bounds of requests.
+            passwords: who may call.
             observe: told of every acquired resource.
         """
         self._boskos = boskos
         self._limits = limits
+        self._passwords = passwords
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +45,7 @@ class BoskosFace:
         method, path = scope["method"], scope["path"]
         if path == "*":
             return Answer(400, more=((b"connection", b"close"),))
-        answer = without_handler(scope)
+        answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
         handler = HANDLERS.get(path)
@@ -51,12 +53,15 @@ class BoskosFace:
             return Answer(200)
 
         async def body() -> bytes:
-            return await body_read(
-                headers_of(scope), receive, self._limits.body_bytes_max, "body_bytes_max"
-            )
+            return await body_of(scope, receive, self._limits)
 
         request = Request(
-            method, query_values(scope["query_string"]), body, self._boskos, self._observe
+            method,
+            query_values(scope["query_string"]),
+            body,
+            self._boskos,
+            self._observe,
+            Actor(self._passwords.caller(scope), None, ROLE),
         )
         try:
             return await handler(request)

@@ -11,9 +11,11 @@ from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.faces.boskos import words
 from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.golang.bodies import NAMES_MAX, read
 from moorage.faces.golang.decoding import strings_read
 from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import storable
+from moorage.service.audit import Actor
 from moorage.service.boskos import Boskos
 
 Observe = Callable[[str, str, str, bool, float], None]
@@ -31,6 +33,7 @@ class Request(Struct, frozen=True):
     body: Callable[[], Awaitable[bytes]]
     boskos: Boskos
     observe: Observe
+    by: Actor
 
     def get(self, name: str) -> str:
         """Return an argument as it was sent; empty: it was not."""
@@ -82,9 +85,12 @@ async def acquire_by_state(request: Request) -> Answer:
             f"state: {state}, dest: {dest}, owner: {owner}, names: {names} - "
             "all of them must be set in the request.",
         )
+    wanted = names.split(",")
+    if len(wanted) > NAMES_MAX:
+        return refusal(400, f"more than {NAMES_MAX} names are given")
     try:
         got = await request.boskos.acquire_named(
-            storable(state), storable(dest), storable(owner), map(storable, names.split(","))
+            storable(state), storable(dest), storable(owner), map(storable, wanted)
         )
     except Error as error:
         return words.refused(error, "AcquireByState: ")
@@ -102,7 +108,7 @@ async def release(request: Request) -> Answer:
             f"Name: {name}, dest: {dest}, owner: {owner}, all of them must be set in the request.",
         )
     try:
-        await request.boskos.release(storable(name), storable(dest), storable(owner))
+        await request.boskos.release(storable(name), storable(dest), storable(owner), request.by)
     except Error as error:
         return words.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
     return Answer(200)
@@ -120,7 +126,8 @@ async def update(request: Request) -> Answer:
             "all of them must be set in the request.",
         )
     try:
-        user_data = strings_read(await request.body(), USER_DATA)
+        body = await request.body()
+        user_data = await read(body, lambda: strings_read(body, USER_DATA))
     except GoJsonError as error:
         return refusal(400, str(error))
     try:
@@ -147,7 +154,7 @@ async def reset(request: Request) -> Answer:
         return refusal(400, str(error))
     try:
         owners = await request.boskos.reset(
-            storable(kind), storable(state), nanoseconds, storable(dest)
+            storable(kind), storable(state), nanoseconds, storable(dest), request.by
         )
     except Error as error:
         return words.refused(error, "could not reset states: ")

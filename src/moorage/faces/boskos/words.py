@@ -27,6 +27,7 @@ STATUSES = {
     Code.HOLDER_MISMATCH: 401,
     Code.SLOT_STATE: 409,
     Code.LIMIT_EXCEEDED: 400,
+    Code.INVALID: 400,
 }
 """Every other code is 500: its clients try that again a few times, and then give up."""
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from moorage.faces.golang.answers import Answer
 from moorage.faces.golang.browsers import browser_refused
+from moorage.faces.golang.passwords import Passwords
 from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"
@@ -20,9 +21,13 @@ def tidied(path: str) -> str:
     return clean + "/" if path.endswith("/") and clean != "/" else clean
 
 
-def without_handler(scope: Scope) -> Answer | None:
+def without_handler(scope: Scope, passwords: Passwords) -> Answer | None:
     """Return the answer to a request that no handler sees; None: one must answer it."""
-    return browser_refused(scope) or redirect(scope["method"], scope["path"], scope["query_string"])
+    return (
+        browser_refused(scope)
+        or passwords.refused(scope)
+        or redirect(scope["method"], scope["path"], scope["query_string"])
+    )
 
 
 def redirect(method: str, path: str, query_string: bytes) -> Answer | None:

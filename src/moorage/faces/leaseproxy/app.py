@@ -12,7 +12,9 @@ from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
 from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
+from moorage.faces.golang.bodies import NAMES_MAX, body_of, read
 from moorage.faces.golang.decoding import names_read
+from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.golang.scanning import GoJsonError
@@ -31,8 +33,6 @@ from moorage.faces.web import (
     RefusalError,
     Scope,
     Send,
-    body_read,
-    headers_of,
     leaving,
 )
 from moorage.service.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
@@ -59,16 +59,20 @@ class _Wanted(Struct, frozen=True):
 class LeaseProxyFace:
     """The ASGI application."""
 
-    def __init__(self, proxy: LeaseProxy, limits: Limits, seconds_max: float) -> None:
+    def __init__(
+        self, proxy: LeaseProxy, limits: Limits, passwords: Passwords, seconds_max: float
+    ) -> None:
         """Take what it speaks for.
 
         Args:
             proxy: the leases.
             limits: bounds of requests.
+            passwords: who may call.
             seconds_max: the longest time that an acquire waits.
         """
         self._proxy = proxy
         self._limits = limits
+        self._passwords = passwords
         self._seconds_max = seconds_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,7 +82,7 @@ class LeaseProxyFace:
             await answer_send(answer, scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        answer = without_handler(scope)
+        answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
         if scope["path"] not in (ACQUIRE, RELEASE):
@@ -86,9 +90,7 @@ class LeaseProxyFace:
         if scope["method"] != "POST":
             return refusal(405, f"Method {scope['method']} not allowed, POST requests only.")
         try:
-            body = await body_read(
-                headers_of(scope), receive, self._limits.body_bytes_max, "body_bytes_max"
-            )
+            body = await body_of(scope, receive, self._limits)
             query = query_values(scope["query_string"])
             if scope["path"] == ACQUIRE:
                 return await self._acquire(query, leaving(scope, receive))
@@ -127,9 +129,11 @@ class LeaseProxyFace:
             names = [storable(query["name"])]  # as its first clients asked
         else:
             try:
-                names = names_read(body, "proxy.leaseNames", "names")
+                names = await read(body, lambda: names_read(body, "proxy.leaseNames", "names"))
             except GoJsonError as error:
                 return refusal(400, f"unmarshal request body: {error}")
+            if len(names) > NAMES_MAX:
+                return refusal(400, f"more than {NAMES_MAX} names are given")
         try:
             await self._proxy.release(names)
         except NotReleasedError as error:
