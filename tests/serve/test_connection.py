@@ -10,8 +10,9 @@ from uvicorn.server import ServerState
 from moorage.faces.web import ABORT
 from moorage.serve.hosts import Hosts
 from moorage.serve.protocol import Bounds, protocol_for
+from moorage.serve.proxies import Proxies
 
-BOUNDS = Bounds(8_192, 20, 5.0, 5.0, 10)
+BOUNDS = Bounds(8_192, 20, 5.0, 5.0)
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 IDLE_SECONDS = 0.3
 
@@ -50,7 +51,7 @@ async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asy
         timeout_keep_alive=IDLE_SECONDS,  # type: ignore[arg-type] # a float will do
     )
     config.load()
-    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()))
+    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()))
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: protocol(config, state, {}), "127.0.0.1", 0)

@@ -5,25 +5,30 @@ Source of the exit codes: docs/reference, "Command line". A signal ends the proc
 
 import asyncio
 import contextlib
-import gc
+import functools
 import logging
 import os
 import resource
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import uvicorn
 from uvloop import new_event_loop
 
-from moorage.config import Address, Settings, address_parse, database_address
-from moorage.serve import logs
+from moorage.config import Address, Settings, address_parse, database_address, networks_parse
+from moorage.serve import exposure, logs
+from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
+from moorage.serve.garbage import full_rounds, without_collector
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
-from moorage.serve.protocol import Bounds, protocol_for
+from moorage.serve.listening import Acceptor, Places
+from moorage.serve.protocol import Bounds, GuardedProtocol, protocol_for
+from moorage.serve.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
 from moorage.service.app import Service
 from moorage.service.audit import Actor
@@ -31,9 +36,6 @@ from moorage.service.clock import SystemClock
 from moorage.service.roles import Role
 from moorage.store.api import StoreError
 from moorage.store.ownership import UntrustedError
-
-BACKLOG = 4_096
-"""Connections the kernel may hold for us."""
 
 FILES_RESERVED = 64
 """Open files that are not connections."""
@@ -47,9 +49,6 @@ client may wait for hours, and its machine may be gone by then."""
 
 PROBE_SECONDS = 10
 """Time between two such questions; unanswered for `UNREAD_MILLISECONDS_MAX`, it is closed."""
-
-GARBAGE_THRESHOLDS = (50_000, 20, 100)
-"""Objects, then rounds, until the collector looks again: requests leave few cycles behind."""
 
 SWITCH_SECONDS = 0.001
 """How long a thread beside the event loop may keep it waiting for the interpreter's lock,
@@ -89,10 +88,21 @@ class Door(NamedTuple):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with signals that end in exit code 0, and word when it listens."""
+    """uvicorn's server, but it accepts connections itself, and signals end it with exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        places: Places,
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float,
+        on_ready: Callable[[], None],
+    ) -> None:
         super().__init__(config)
+        self.tls = tls
+        """What new connections are secured with. May be replaced by another context."""
+        self._places = places
+        self._handshake_seconds = handshake_seconds
         self._on_ready = on_ready
 
     @contextlib.contextmanager
@@ -102,13 +112,24 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, then say so."""
-        await super().startup(sockets=sockets)
+        make = functools.partial(
+            cast(type[GuardedProtocol], self.config.http_protocol_class),
+            config=self.config,
+            server_state=self.server_state,
+            app_state={},
+        )
+        self.servers = [
+            Acceptor(  # type: ignore[misc] # it can be closed: uvicorn asks no more of a server
+                listener, self._places, make, lambda: self.tls, self._handshake_seconds
+            )
+            for listener in sockets or ()
+        ]
+        self.started = True
         self._on_ready()
 
 
 async def _run(settings: Settings) -> int:
-    if settings.tls_cert is not None:
-        certificate_of(settings)  # before anything else is begun
+    tls = None if settings.tls_cert is None else certificate_of(settings)
     stop = Signals(settings)
     with contextlib.ExitStack() as stack:
         doors = [_listen("listen", settings.listen)]
@@ -118,7 +139,7 @@ async def _run(settings: Settings) -> int:
             stack.enter_context(doors[1].listener)
         try:
             files = Files(settings.database)
-            with _without_collector():
+            with without_collector():
                 service = await Service.open(
                     database_address(settings),
                     SystemClock(),
@@ -132,26 +153,12 @@ async def _run(settings: Settings) -> int:
             raise StartError(str(error)) from None
         _favour_loop()
         try:
-            await _serve(settings, service, files, doors, stop)
+            with full_rounds():
+                await _serve(settings, service, files, doors, stop, tls)
         finally:
             files.withdraw()
             await service.stop()
     return 0
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep what is loaded inside out of the garbage collector's rounds, now and later.
-
-    They would walk all of a large fleet, which has no garbage: again and again while it is loaded.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.set_threshold(*GARBAGE_THRESHOLDS)
-        gc.enable()
 
 
 def _favour_loop() -> None:
@@ -160,15 +167,20 @@ def _favour_loop() -> None:
 
 
 async def _serve(
-    settings: Settings, service: Service, files: Files, doors: list[Door], stop: Signals
+    settings: Settings,
+    service: Service,
+    files: Files,
+    doors: list[Door],
+    stop: Signals,
+    tls: ssl.SSLContext | None,
 ) -> None:
     if settings.auth != "noauth2":
         await _admin_token(service, files)
     boskos = BoskosDoor(settings, service) if len(doors) > 1 else None
     if boskos is not None:
         await boskos.start()
+        stop.passwords = boskos.reload
     composition = compose(settings, service, lambda: stop.asked, boskos)
-    applications = [composition.application, composition.second]
     scheme = "https" if settings.tls_cert else "http"
     urls = [door.address.url(scheme) for door in doors]
 
@@ -189,26 +201,47 @@ async def _serve(
         )
         sys.stdout.flush()
 
-    all_ready = _AllReady(len(doors), ready)
-    most = _connections(settings.connections_max, len(doors))
-    stop.servers = [
-        Server(_uvicorn_config(settings, application, door, most), all_ready.one)
-        for application, door in zip(applications, doors, strict=False)
-    ]
+    for danger in exposure.warnings(settings, *(door.address for door in doors)):
+        log.warning("%s", danger)
+    servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
+    stop.servers = servers
     stop.tell = service.let_go
     composition.metrics.connections = lambda: sum(
-        len(server.server_state.connections) for server in stop.servers
+        len(server.server_state.connections) for server in servers
     )
-    for server in stop.servers:
+    for server in servers:
         server.should_exit = stop.asked
     try:
         async with asyncio.TaskGroup() as tasks:
-            for server, door in zip(stop.servers, doors, strict=True):
+            for server, door in zip(servers, doors, strict=True):
                 tasks.create_task(server.serve(sockets=[door.listener]))
     finally:
         if boskos is not None:
             await boskos.stop()
         composition.close()
+
+
+def _servers(
+    settings: Settings,
+    applications: list[Application | None],
+    doors: list[Door],
+    tls: ssl.SSLContext | None,
+    ready: Callable[[], None],
+) -> list[Server]:
+    """Make a server for each door. `ready` is called once all of them listen."""
+    all_ready = _AllReady(len(doors), ready)
+    most = _connections(settings.connections_max, len(doors))
+    proxies = Proxies(networks_parse(settings.trusted_proxies, "trusted_proxies"))
+    return [
+        Server(
+            _uvicorn_config(settings, application, door, proxies),
+            Places(most, settings.connections_per_address_max, proxies),
+            tls,
+            settings.header_seconds_max,
+            all_ready.one,
+        )
+        for application, door in zip(applications, doors, strict=False)
+    ]
 
 
 class _AllReady:
@@ -225,18 +258,18 @@ class _AllReady:
 
 
 def _uvicorn_config(
-    settings: Settings, application: object, door: Door, connections_max: int
+    settings: Settings, application: object, door: Door, proxies: Proxies
 ) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
         header_count_max=settings.header_count_max,
         header_seconds_max=settings.header_seconds_max,
         body_seconds_max=settings.body_seconds_max,
-        connections_max=connections_max,
     )
+    hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # our own words for the same protocol
-        http=protocol_for(bounds, Hosts(door.address.host, door.hosts or settings.allowed_hosts)),
+        http=protocol_for(bounds, hosts, proxies),
         ws="none",
         lifespan="off",
         loop="none",
@@ -245,10 +278,8 @@ def _uvicorn_config(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=BACKLOG,
         timeout_keep_alive=settings.idle_seconds_max,  # type: ignore[arg-type] # a float will do
         timeout_graceful_shutdown=settings.stop_seconds_max,  # type: ignore[arg-type] # so will here
-        ssl_context_factory=(lambda *_: certificate_of(settings)) if settings.tls_cert else None,
     )
     config.load()
     return config

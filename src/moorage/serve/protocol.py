@@ -1,7 +1,7 @@
 """The HTTP connection, guarded: what uvicorn and httptools leave open is closed here.
 
-* Bounds: bytes and number of headers, time for headers and for bodies, connections at once,
-  requests that wait for the answers before them.
+* Bounds: bytes and number of headers, time for headers and for bodies, requests that wait for the
+  answers before them. Connections are counted where they are accepted, see `listening`.
 * Refused with a reason, then closed: requests that two parsers could understand differently
   (several or misplaced lengths, transfer encodings other than `chunked`, folded lines), unknown
   or missing hosts. Nothing after such a request is ever read as a request.
@@ -15,7 +15,7 @@ import logging
 import socket
 import struct
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httptools
 from msgspec import Struct
@@ -28,6 +28,8 @@ from moorage.faces.web import ABORT
 from moorage.serve.connection import LeanProtocol
 from moorage.serve.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.hosts import Hosts
+from moorage.serve.proxies import Proxies
+from moorage.serve.refusals import refusal_bytes
 
 LENGTH_UNREADABLE = "moorage.length_unreadable"
 """Set in the scope of a request whose content-length is no number."""
@@ -51,7 +53,14 @@ class Bounds(Struct, frozen=True):
     header_count_max: int
     header_seconds_max: float
     body_seconds_max: float
-    connections_max: int
+
+
+class _Place(Protocol):
+    """What is given back when a connection ends."""
+
+    def leave(self) -> None:
+        """Give it back."""
+        ...
 
 
 class _RefusedError(Exception):
@@ -59,10 +68,11 @@ class _RefusedError(Exception):
 
 
 class GuardedProtocol(LeanProtocol):
-    """One connection. `bounds` and `hosts` are set on a subclass by `protocol_for`."""
+    """One connection. `bounds`, `hosts` and `proxies` are set on a subclass by `protocol_for`."""
 
     bounds: Bounds
     hosts: Hosts
+    proxies: Proxies
 
     def __init__(
         self,
@@ -84,24 +94,25 @@ class GuardedProtocol(LeanProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
         self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have begun yet
+        self._proxied = False  # by somebody whose word counts for the client's address
+        self.place: _Place | None = None
+        self._cut = False
+        self.begun = False  # there is a connection; with TLS, once its handshake is done
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        """Count the connection, or turn it away."""
+        """Wait for a request, not for long."""
         super().connection_made(transport)
-        if len(self.connections) > self.bounds.connections_max:
-            self._refuse(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"More than {self.bounds.connections_max} connections, "
-                "the limit set by connections_max.",
-            )
-            return
+        self.begun = True
+        self._proxied = self.client is not None and self.proxies.trusts(self.client[0])
         self._deadline_set(self.bounds.header_seconds_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, and let the running request know."""
         self._deadline_clear()
+        if self.place is not None:
+            self.place.leave()
         super().connection_lost(exc)
         running = self._running
         if running is not None and not running.response_complete:
@@ -209,7 +220,10 @@ class GuardedProtocol(LeanProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
         self._deadline_clear()
         super().on_headers_complete()
-        cast(dict[str, Any], self.scope)[ABORT] = self._reset
+        scope = cast(dict[str, Any], self.scope)
+        scope[ABORT] = self._reset
+        if self._proxied:
+            self.proxies.believe(scope)
         self._in_head = False
         self._in_body = self._progress = True
         self._head = b""
@@ -219,6 +233,9 @@ class GuardedProtocol(LeanProtocol):
 
         What HTTP/1.0 clients are sent may end where the connection does.
         """
+        if self._cut:
+            return
+        self._cut = True
         if self._running is not None:
             self._running.disconnected = True  # its answer is not whole, and that is no fault
         connection = self.transport.get_extra_info("socket")
@@ -295,7 +312,7 @@ class GuardedProtocol(LeanProtocol):
         running = self._running
         if running is None or running.response_complete or running.disconnected:
             if unanswered:
-                self._answer(status, reason)
+                self.transport.write(refusal_bytes(status, reason))
             self.transport.close()
         elif self.pipeline:
             self.pipeline[0][0].keep_alive = False
@@ -319,15 +336,6 @@ class GuardedProtocol(LeanProtocol):
         self.cycle.disconnected = True
         self.cycle.message_event.set()
         return not self.cycle.response_started
-
-    def _answer(self, status: int, reason: str) -> None:
-        phrase = HTTPStatus(status).phrase
-        text = reason.encode("ascii", "replace")
-        head = (
-            f"HTTP/1.1 {int(status)} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode("ascii") + text)
 
     def _last_request(self) -> None:
         """Read nothing more from this connection and close it after the last answer."""
@@ -381,6 +389,7 @@ class GuardedProtocol(LeanProtocol):
             self.transport.close()
 
 
-def protocol_for(bounds: Bounds, hosts: Hosts) -> type[GuardedProtocol]:
+def protocol_for(bounds: Bounds, hosts: Hosts, proxies: Proxies) -> type[GuardedProtocol]:
     """Return the protocol class with these bounds, as uvicorn wants it."""
-    return type("Protocol", (GuardedProtocol,), {"bounds": bounds, "hosts": hosts})
+    members = {"bounds": bounds, "hosts": hosts, "proxies": proxies}
+    return type("Protocol", (GuardedProtocol,), members)

@@ -1,0 +1,75 @@
+"""What trusted proxies tell of the clients behind them: the address and the scheme.
+
+Anybody can send these headers, so only those of the setting `trusted_proxies` are believed. Of
+several addresses in X-Forwarded-For the last that is not a trusted proxy's counts: what stands
+before it was written by the client.
+"""
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from moorage.config import Network
+from moorage.faces.web import Scope
+
+FORWARDED_FOR = b"x-forwarded-for"
+FORWARDED_PROTO = b"x-forwarded-proto"
+SCHEMES = frozenset({"http", "https"})
+
+IpAddress = IPv4Address | IPv6Address
+
+
+class Proxies:
+    """The proxies that are believed."""
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._networks = networks
+        self.trusts = lru_cache(maxsize=4_096)(self._trusts)
+        """Is this the address of a trusted proxy?"""
+
+    def _trusts(self, host: str) -> bool:
+        address = address_of(host) if self._networks else None
+        return address is not None and any(address in network for network in self._networks)
+
+    def believe(self, scope: Scope) -> None:
+        """Let a request that a trusted proxy sent be the client's: `client` and `scheme`."""
+        forwarded: list[bytes] = []
+        schemes: list[bytes] = []
+        for name, value in scope["headers"]:
+            if name == FORWARDED_FOR:
+                forwarded += value.split(b",")
+            elif name == FORWARDED_PROTO:
+                schemes += value.split(b",")
+        client = self._client(forwarded)
+        if client is not None:
+            scope["client"] = (client, 0)
+        if schemes:
+            scheme = schemes[-1].strip().lower().decode("latin-1")
+            if scheme in SCHEMES:
+                scope["scheme"] = scheme
+
+    def _client(self, forwarded: list[bytes]) -> str | None:
+        client = None
+        for raw in reversed(forwarded):
+            address = address_of(_without_port(raw.strip().decode("latin-1")))
+            if address is None:
+                break
+            client = str(address)
+            if not self.trusts(client):
+                break
+        return client
+
+
+def address_of(host: str) -> IpAddress | None:
+    """Return an address, an IPv4 one as such even on an IPv6 socket; None: it is none."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _without_port(text: str) -> str:
+    """Some proxies write `192.0.2.1:4711` and `[2001:db8::1]:4711`."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text

@@ -1,0 +1,221 @@
+"""Connections count from the moment they are accepted, and no address may have too many."""
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from moorage.config import ConfigError, load, networks_parse
+from moorage.serve.listening import NoPlaceError, Places
+from moorage.serve.proxies import Proxies
+from tests.e2e.carried import eventually
+from tests.e2e.server import Server, serve
+from tests.serve.wire import answers, connect, read_to_end, request, talk
+
+HERE = Path(__file__).parent
+TLS = ["--tls-cert", str(HERE / "tls-cert.pem"), "--tls-key", str(HERE / "tls-key.pem")]
+HEALTH = request(b"GET", b"/healthz")
+CONNECTIONS = 3
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with TLS that waits a moment only, with room for three connections."""
+    bounds = ["--header-seconds-max", "0.5", "--connections-max", str(CONNECTIONS)]
+    with serve(tmp_path_factory.mktemp("tls") / "m.sqlite", *TLS, *bounds) as server:
+        yield server
+
+
+def opened(server: Server) -> socket.socket:
+    """Open a connection without a handshake."""
+    return connect(server.url.replace("https", "http"))
+
+
+def health(server: Server) -> list[int]:
+    """Ask over TLS how it is; nothing: the connection was turned away."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    found = b""
+    with opened(server) as plain, suppress(OSError), context.wrap_socket(plain) as connection:
+        connection.sendall(HEALTH)
+        found = read_to_end(connection)
+    return [answer.status for answer in answers(found)]
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n\r\n"])
+def test_handshakes_have_a_deadline(secured: Server, sent: bytes) -> None:
+    """Who does not finish one is disconnected within the time for headers, whatever was sent."""
+    with opened(secured) as connection:
+        connection.sendall(sent)
+        assert b"HTTP" not in read_to_end(connection)
+    assert health(secured) == [200]
+
+
+def test_handshakes_count_as_connections(secured: Server) -> None:
+    """Three connections without a handshake leave no room for a fourth, until they are over."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(opened(secured)) for _ in range(CONNECTIONS)]
+        assert health(secured) == []
+        for connection in held:
+            assert read_to_end(connection) == b""
+    eventually(lambda: health(secured) == [200] or None)
+
+
+def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
+    """Broken off at any point, by either side: all of their places are free again."""
+    for count in range(60):
+        with opened(secured) as connection:
+            connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: count % 7])
+            if count % 2:
+                read_to_end(connection)
+    eventually(lambda: health(secured) == [200] or None)
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS - 1):
+            stack.enter_context(opened(secured))
+        assert health(secured) == [200]
+    assert not [line for line in secured.said if "Traceback" in line or "ERROR" in line]
+
+
+def places(most: int = 10, each: int = 2, *trusted: str) -> Places:
+    """Places for a few."""
+    return Places(most, each, Proxies(networks_parse(trusted, "trusted_proxies")))
+
+
+def test_an_address_has_few_places() -> None:
+    """No more than two of each address, in any order of coming and going; others are not hurt."""
+    some = places()
+    first = some.enter("192.0.2.1")
+    some.enter("192.0.2.1")
+    with pytest.raises(NoPlaceError, match=r"2 connections from one address.*per_address_max"):
+        some.enter("192.0.2.1")
+    some.enter("192.0.2.2")
+    first.leave()
+    first.leave()
+    some.enter("::ffff:192.0.2.1")  # the same address on a socket for both families
+    with pytest.raises(NoPlaceError):
+        some.enter("192.0.2.1")
+
+
+def test_a_network_of_a_client_is_one_address() -> None:
+    """Whoever has an IPv6 address has 2**64 of them."""
+    some = places()
+    some.enter("2001:db8::1")
+    some.enter("2001:db8::2")
+    with pytest.raises(NoPlaceError):
+        some.enter("2001:db8:0:0:ffff::3")
+    some.enter("2001:db8:0:1::1")
+
+
+def test_proxies_and_this_machine_are_exempt() -> None:
+    """Everybody's connections come from a proxy; the bound on all of them holds all the same."""
+    some = places(8, 2, "10.0.0.0/8", "2001:db8::/32")
+    for host in ("127.0.0.1", "::1", "10.1.2.3", "2001:db8::9") * 2:
+        some.enter(host)
+    with pytest.raises(NoPlaceError, match="8 connections, the limit set by connections_max"):
+        some.enter("10.1.2.3")
+
+
+def test_nothing_is_kept_of_addresses_that_left() -> None:
+    """However many have come by, only those that are here take memory."""
+    some = places(1_000_000, 2)
+    for n in range(10_000):
+        some.enter(f"10.0.{n // 256}.{n % 256}").leave()
+    assert some._counts == {}
+    assert some._count == 0
+
+
+def test_too_many_of_one_address_are_turned_away(tmp_path: Path) -> None:
+    """The third of two gets a 503 that names the setting. Loopback is exempt: another address."""
+    options = ["--connections-per-address-max", "2", "--listen", "0.0.0.0:0"]
+    own = own_address()
+    if own is None:
+        pytest.skip("this machine has loopback addresses only")
+    with serve(tmp_path / "m.sqlite", *options) as server, ExitStack() as stack:
+        url = server.url.replace("0.0.0.0", own)
+        for _ in range(2):
+            stack.enter_context(connect(url))
+        (answer,) = talk(url)
+        assert answer.status == 503
+        assert b"connections_per_address_max" in answer.body
+        loopback = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert [talk(loopback, HEALTH)[0].status for _ in range(3)] == [200] * 3
+
+
+def own_address() -> str | None:
+    """Return an address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+        except OSError:
+            return None
+        found: str = probe.getsockname()[0]
+    return None if found.startswith("127.") else found
+
+
+FORWARDED = [
+    # what is sent, the client that is told of, the scheme of locations
+    ({}, "127.0.0.1", "http"),
+    ({"X-Forwarded-For": "192.0.2.7"}, "192.0.2.7", "http"),
+    ({"X-Forwarded-For": "192.0.2.7, 127.0.0.9"}, "192.0.2.7", "http"),
+    ({"X-Forwarded-For": "198.51.100.1, 192.0.2.7"}, "192.0.2.7", "http"),
+    ({"X-Forwarded-For": "192.0.2.7:4711"}, "192.0.2.7", "http"),
+    ({"X-Forwarded-For": "[2001:db8::7]:4711"}, "2001:db8::7", "http"),
+    ({"X-Forwarded-For": "2001:db8::7"}, "2001:db8::7", "http"),
+    ({"X-Forwarded-For": "\x1b[31m, nobody"}, "127.0.0.1", "http"),
+    ({"X-Forwarded-For": ""}, "127.0.0.1", "http"),
+    ({"X-Forwarded-Proto": "https"}, "127.0.0.1", "https"),
+    ({"X-Forwarded-Proto": "http, HTTPS"}, "127.0.0.1", "https"),
+    ({"X-Forwarded-Proto": "javascript"}, "127.0.0.1", "http"),
+]
+
+
+@pytest.fixture(scope="module", params=["127.0.0.0/8", ""])
+def proxied(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, bool]]:
+    """A server that trusts this machine's proxies, and one that trusts none."""
+    options = ["--auth", "noauth2", "--log-format", "json", "--trusted-proxies", request.param]
+    with serve(tmp_path_factory.mktemp("proxied") / "m.sqlite", *options) as server:
+        yield server, bool(request.param)
+
+
+@pytest.mark.parametrize(("headers", "client", "scheme"), FORWARDED)
+def test_forwarded_clients(
+    proxied: tuple[Server, bool], headers: dict[str, str], client: str, scheme: str
+) -> None:
+    """A trusted proxy is believed about the client and the scheme; anybody else is not."""
+    server, trusted = proxied
+    raw = [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
+    body = b'{"name": "%s"}' % f"n-{abs(hash(str(headers)))}".encode()
+    length = b"Content-Length: %d\r\n" % len(body)
+    kind = b"Content-Type: application/json\r\nOpenStack-API-Version: placement 1.19\r\n"
+    sent = request(b"POST", b"/resource_providers", kind, length, *raw, body=body)
+    if b"\x1b" in b"".join(raw):
+        assert talk(server.url, sent)[0].status == 400
+        return
+    sent = sent.replace(b"OpenStack-API-Version: placement latest\r\n", b"")
+    (answer,) = talk(server.url, sent)
+    assert answer.status == 201, answer
+    (location,) = (
+        line for line in answer.head.split(b"\r\n") if line.lower().startswith(b"location:")
+    )
+    wanted = scheme if trusted else "http"
+    assert location.split(b" ")[1].startswith(f"{wanted}://".encode())
+    (request_id,) = (
+        line.split(b" ")[1].decode()
+        for line in answer.head.split(b"\r\n")
+        if line.startswith(b"x-openstack-request-id")
+    )
+    (line,) = eventually(lambda: [one for one in server.said if request_id in one] or None)
+    assert json.loads(line)["client"] == (client if trusted else "127.0.0.1")
+
+
+@pytest.mark.parametrize("text", ["nowhere", "10.0.0.1/8", "10.0.0.0/33", "*"])
+def test_trusted_proxies_are_networks(text: str) -> None:
+    """Anything else ends the start: to trust more than was meant would be dangerous."""
+    with pytest.raises(ConfigError, match=r"trusted_proxies: .* is not a network"):
+        load({"trusted_proxies": text}, {})
