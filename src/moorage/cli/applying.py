@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.cli.administering import administering, at_server
 from moorage.cli.options import json_option
-from moorage.cli.output import FAILED, USAGE, Failure, show_json
+from moorage.cli.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.pool_files import Difference, differences, read
 from moorage.cli.pools import changed_of
 from moorage.client.transport import RefusedError
@@ -49,8 +49,9 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
         due = [one for one in found if one.action != "keep"]
         if not as_json:
             for one in found:
-                click.echo("\n".join(one.lines()))
-            click.echo(_count(found))
+                for line in one.lines():
+                    say(line)
+            say(_count(found))
         applied = bool(due) and not dry_run
         if applied and asks and alone:
             raise Failure(USAGE, "name --yes or --dry-run: there is nobody to ask")
@@ -61,7 +62,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
                 admission.pool_put(one.name, one.wanted)
             if not as_json:
                 done = "made" if one.action == "create" else "changed"
-                click.echo(f"{done} {one.name}")
+                say(f"{done} {one.name}")
     if as_json:
         show_json({"applied": applied, "pools": [_told(one) for one in found]})
 

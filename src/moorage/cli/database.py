@@ -7,7 +7,7 @@ import click
 
 from moorage.cli.administering import administering, administration, database_url
 from moorage.cli.options import json_option
-from moorage.cli.output import FAILED, USAGE, Failure, show_json
+from moorage.cli.output import FAILED, USAGE, Failure, say, show_json
 from moorage.core.counting import counted
 
 
@@ -33,7 +33,7 @@ def migrate(as_json: bool) -> None:
     if as_json:
         show_json({"database": path, "schema": "current"})
     else:
-        click.echo(f"{path} has the schema of this release")
+        say(f"{path} has the schema of this release")
 
 
 @group.command()
@@ -46,8 +46,8 @@ def check(as_json: bool) -> None:
         show_json({"differences": differences})
     else:
         for difference in differences:
-            click.echo(difference)
-        click.echo(counted(len(differences), "difference"), err=True)
+            say(difference)
+        say(counted(len(differences), "difference"), err=True)
     if differences:
         click.get_current_context().exit(FAILED)
 
@@ -65,7 +65,7 @@ def backup(target: str, as_json: bool) -> None:
     if as_json:
         show_json({"path": path})
     else:
-        click.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 @group.command()
@@ -88,7 +88,7 @@ def restore(source: str, as_json: bool) -> None:
     if as_json:
         show_json({"database": path, "kept": kept})
     else:
-        click.echo(f"restored {path}" + (f"; the old one is kept as {kept}" if kept else ""))
+        say(f"restored {path}" + (f"; the old one is kept as {kept}" if kept else ""))
 
 
 @group.group("epoch")
@@ -105,4 +105,4 @@ def epoch_raise(as_json: bool) -> None:
     if as_json:
         show_json(raised)
     else:
-        click.echo(f"epoch {raised['epoch']} begins after revision {raised['revision']}")
+        say(f"epoch {raised['epoch']} begins after revision {raised['revision']}")

@@ -8,7 +8,7 @@ import click
 
 from moorage.cli.administering import administering, server
 from moorage.cli.options import json_option
-from moorage.cli.output import FAILED, USAGE, Failure, show_json
+from moorage.cli.output import FAILED, USAGE, Failure, say, show_json
 from moorage.client.decoding import UndecodableError, decode
 from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
 
@@ -82,16 +82,16 @@ def _read(question: IO[str]) -> Question:
 
 def _show(told: Explained) -> None:
     for part in told.parts:
-        click.echo(part.resource_class or f"group {part.suffix}")
+        say(part.resource_class or f"group {part.suffix}")
         _show_steps(part.steps)
     if told.trees:
-        click.echo("trees")
+        say("trees")
         _show_steps(told.trees)
     for condition in told.without:
-        click.echo(f"something is found without {condition}")
-    click.echo("found" if told.found else told.nearest or "nothing is found")
+        say(f"something is found without {condition}")
+    say("found" if told.found else told.nearest or "nothing is found")
 
 
 def _show_steps(steps: list[ExplainedStep]) -> None:
     for step in steps:
-        click.echo(f"  {'some' if step.left is None else step.left}\t{step.condition}")
+        say(f"  {'some' if step.left is None else step.left}", step.condition)

@@ -8,7 +8,7 @@ import msgspec
 
 from moorage.cli.administering import administering, administration, server
 from moorage.cli.options import json_option
-from moorage.cli.output import FAILED, Failure, show_json, show_table
+from moorage.cli.output import FAILED, Failure, printable_json, say, show_json, show_table
 from moorage.wire.changes import VALUES, Change
 
 
@@ -29,7 +29,7 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
     try:
         with refusals_told():
             for number, change in enumerate(following, 1):
-                click.echo(_line(following.cursor, change, as_json))
+                say(*_cells(following.cursor, change, as_json))
                 if number == count:
                     return
     except ChangesGoneError as gone:
@@ -38,12 +38,12 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
         return
 
 
-def _line(cursor: str | None, change: Change, as_json: bool) -> str:
+def _cells(cursor: str | None, change: Change, as_json: bool) -> list[str]:
     told: dict[str, Any] = msgspec.to_builtins(change)
     if as_json:
-        return json.dumps({"cursor": cursor, **told}, ensure_ascii=False)
-    value = json.dumps(told["value"], ensure_ascii=False)
-    return "\t".join([cursor or "-", change.kind, change.key, value])
+        return [printable_json(json.dumps({"cursor": cursor, **told}, ensure_ascii=False))]
+    value = printable_json(json.dumps(told["value"], ensure_ascii=False))
+    return [cursor or "-", change.kind, change.key, value]
 
 
 @click.command()

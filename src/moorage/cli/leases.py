@@ -10,7 +10,7 @@ import msgspec
 from moorage.cli.administering import administering, at_server
 from moorage.cli.durations import duration_text
 from moorage.cli.options import json_option
-from moorage.cli.output import show_json, show_table
+from moorage.cli.output import say, show_json, show_table
 from moorage.cli.pools import plain_text
 from moorage.cli.running import attach
 from moorage.client.admission import Admission
@@ -78,7 +78,7 @@ def revoke(lease_id: str, reason: str, as_json: bool) -> None:
     if as_json:
         show_json(msgspec.to_builtins(lease))
     else:
-        click.echo(f"{lease.id} has ended: {lease.cause}")
+        say(f"{lease.id} has ended: {lease.cause}")
 
 
 def needs_text(lease: Lease) -> str:

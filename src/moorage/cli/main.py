@@ -11,7 +11,7 @@ import click
 from moorage import __version__
 from moorage.cli.environment import misspelt
 from moorage.cli.options import json_option
-from moorage.cli.output import USAGE, Failure, error_json, show_json
+from moorage.cli.output import USAGE, Failure, error_json, say, show_json
 from moorage.client.run.options import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
@@ -81,7 +81,7 @@ class _Cli(click.Group):
         except click.ClickException as error:
             if not ctx.meta[JSON_ASKED]:
                 raise
-            click.echo(error_json(error), err=True)
+            say(error_json(error), err=True)
             ctx.exit(error.exit_code)
 
 
@@ -93,7 +93,7 @@ def cli(ctx: click.Context) -> None:
     for line in misspelt(os.environ):
         if ctx.invoked_subcommand == "serve":
             raise Failure(USAGE, line)
-        click.echo(f"moorage: {line}", err=True)
+        say(f"moorage: {line}", err=True)
 
 
 @cli.command()
@@ -103,7 +103,7 @@ def version(as_json: bool) -> None:
     if as_json:
         show_json({"moorage": __version__, "python": platform.python_version()})
     else:
-        click.echo(f"moorage {__version__}")
+        say(f"moorage {__version__}")
 
 
 @cli.command()
@@ -114,7 +114,7 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(cli, {}, "moorage", COMPLETE_VARIABLE).source())
+    sys.stdout.write(kind(cli, {}, "moorage", COMPLETE_VARIABLE).source() + "\n")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from moorage.client.run.failures import CONFLICT, FAILED, UNREACHABLE, USAGE, failure_json
+from moorage.client.run.printing import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,6 +25,9 @@ __all__ = [
     "Failure",
     "drawn",
     "error_json",
+    "printable",
+    "printable_json",
+    "say",
     "show_json",
     "show_table",
 ]
@@ -48,7 +52,7 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line."""
-        click.echo(f"moorage: {self.format_message()}", file=file or sys.stderr)
+        click.echo(f"moorage: {printable(self.format_message())}", file=file or sys.stderr)
 
 
 def error_json(error: click.ClickException) -> str:
@@ -57,9 +61,14 @@ def error_json(error: click.ClickException) -> str:
     return failure_json(error.exit_code, error.format_message(), code)
 
 
+def say(*cells: str, err: bool = False) -> None:
+    """Print one line, to standard error if asked for; several cells have tabs between them."""
+    click.echo("\t".join(map(printable, cells)), err=err)
+
+
 def show_json(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def show_table(
@@ -68,7 +77,7 @@ def show_table(
     """Print a table: drawn for a terminal, see `drawn`, tab-separated for everything else."""
     if not sys.stdout.isatty():
         for row in (columns, *rows):
-            click.echo("\t".join(row))
+            say(*row)
         return
     from rich.console import Console  # only now: it takes longer to load than most commands run
 
@@ -92,6 +101,7 @@ def drawn(
     from rich.text import Text
 
     unbroken = [not number or name in whole for number, name in enumerate(columns)]
+    rows = [[printable(cell) for cell in row] for row in rows]
     cells = list(zip(columns, *rows, strict=True))
     least = [_least(*one) for one in zip(cells, unbroken, strict=True)]
     wide = sum(least) + len(BETWEEN) * len(columns) <= width

@@ -20,7 +20,7 @@ from moorage.cli.durations import (
     pacing_text,
 )
 from moorage.cli.options import json_option
-from moorage.cli.output import USAGE, Failure, show_json, show_table
+from moorage.cli.output import USAGE, Failure, say, show_json, show_table
 from moorage.core.admission.model import FREE, LEASED, SECOND, pacing_default
 from moorage.core.counting import counted
 from moorage.wire.admission import Pacing, Pool, PoolReport, PoolWanted
@@ -253,7 +253,7 @@ def delete(name: str, as_json: bool) -> None:
     if as_json:
         show_json({"name": name, "deleted": True})
     else:
-        click.echo(f"deleted {name}")
+        say(f"deleted {name}")
 
 
 def wanted_of(pool: Pool) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _show_one(pool: Pool, as_json: bool, line: str) -> None:
     if as_json:
         show_json(msgspec.to_builtins(pool))
     else:
-        click.echo(line)
+        say(line)
 
 
 def _show_report(told: PoolReport) -> None:
@@ -355,7 +355,7 @@ def _show_report(told: PoolReport) -> None:
         for what, seconds in (("waited", told.waited), ("held", told.held))
         if seconds is not None
     ]
-    click.echo(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
+    say(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if told.causes:

@@ -8,7 +8,7 @@ import click
 from moorage.cli.administering import administering, administration
 from moorage.cli.durations import DurationType
 from moorage.cli.options import json_option
-from moorage.cli.output import show_json, show_table
+from moorage.cli.output import say, show_json, show_table
 from moorage.wire.administration import RotationWanted, TokenWanted
 
 ROLES = ("reader", "user", "service", "operator", "admin", "janitor")
@@ -110,14 +110,14 @@ def revoke(token_id: str, as_json: bool) -> None:
     if as_json:
         show_json({"id": token_id, "revoked": True})
     else:
-        click.echo(f"revoked {token_id}")
+        say(f"revoked {token_id}")
 
 
 def _show_secret(made: dict[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(made)
     else:
-        click.echo(made["token"])
+        say(made["token"])
 
 
 def _bound(token: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from moorage.cli.administering import administering, at_server
 from moorage.cli.leases import eta_text
 from moorage.cli.options import json_option
-from moorage.cli.output import drawn, show_json, show_table
+from moorage.cli.output import drawn, printable, show_json, show_table
 from moorage.cli.pools import state_of, units_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
@@ -96,7 +96,7 @@ def _screen(lines: list[list[str]], remark: str | None, width: int) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    return Group(drawn(COLUMNS, lines, width), Text(remark or "", style="italic"))
+    return Group(drawn(COLUMNS, lines, width), Text(printable(remark or ""), style="italic"))
 
 
 @contextmanager

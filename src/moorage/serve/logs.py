@@ -15,6 +15,8 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
+from moorage.client.run.printing import printable, printable_json
+
 ACCESS_DELAY_SECONDS = 0.05
 """How long an access line may wait for others."""
 
@@ -41,6 +43,14 @@ class LineFormatter(logging.Formatter):
         """Return the record's time."""
         return time_text(record.created)
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the line: one, whatever stands in the message."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        """Return a traceback, which has lines of its own."""
+        return "\n".join(map(printable, super().formatException(ei).split("\n")))
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message, and a traceback if there is one."""
@@ -55,7 +65,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             shown["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(shown, ensure_ascii=False)
+        return printable_json(json.dumps(shown, ensure_ascii=False))
 
 
 def configure(form: Format, level: str) -> None:
@@ -99,10 +109,11 @@ class AccessLog:
             shown = {"level": "info", "logger": "moorage.access", **msgspec.to_builtins(access)}
             self._lines.append(json.dumps(shown))
         else:
+            target = printable(access.target)
             self._lines.append(
                 f"{access.time} INFO moorage.access: {access.request_id} {access.client} "
                 f"{access.caller} "
-                f'"{access.method} {access.target}" {access.status} {access.milliseconds:.1f}ms'
+                f'"{access.method} {target}" {access.status} {access.milliseconds:.1f}ms'
             )
 
     def flush(self) -> None:

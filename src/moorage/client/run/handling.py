@@ -24,6 +24,7 @@ from moorage.client.run.handles import TTL_SECONDS, Entry, EntryKey, Handle, Han
 from moorage.client.run.keeping import FAILURES, GONE, carry_through, give_back
 from moorage.client.run.notices import Notices
 from moorage.client.run.orders import UsageError, duration_of, patience_of, server_of, wish_of
+from moorage.client.run.printing import printable
 from moorage.client.run.renewals import Renewals, refresh
 from moorage.client.run.signals import ENDING, Signals
 from moorage.client.run.terms import elapsed
@@ -377,7 +378,7 @@ def _print(text: str, told: dict[str, Any], words: Words) -> None:
     if words["json"]:
         _write(json.dumps(told, indent=2))
     elif text:
-        _write(text)
+        _write(printable(text))
 
 
 def _write(text: str) -> None:

@@ -12,6 +12,7 @@ from typing import IO
 from moorage.client.run.answers import Waiting
 from moorage.client.run.durations import OVERDUE, SOON, eta_spoken, spoken
 from moorage.client.run.failures import failure_json
+from moorage.client.run.printing import printable
 from moorage.client.run.terminal import unstopped
 
 LIVE_SECONDS = 1.0
@@ -36,7 +37,7 @@ class Notices:
     def say(self, text: str) -> None:
         """Print one line."""
         self.clear()
-        self._write(f"moorage: {' '.join(text.split())}\n")
+        self._write(f"moorage: {printable(' '.join(text.split()))}\n")
 
     def fail(
         self, exit_code: int, text: str, code: str | None = None, as_json: bool = False
@@ -57,7 +58,7 @@ class Notices:
             self.say(text)
             return
         width = shutil.get_terminal_size().columns - 1
-        self._write(CLEAR_LINE + f"moorage: {text}"[:width])
+        self._write(CLEAR_LINE + f"moorage: {printable(text)}"[:width])
         self._shown = True
 
     def clear(self) -> None:

@@ -55,10 +55,10 @@ def main(arguments: list[str]) -> int:
     try:
         FUNCTIONS[function](_options(rest))
     except FailedError as failure:
-        sys.stderr.write(f"{failure}\n")
+        _say(str(failure))
         return failure.code
     except OSError as error:
-        sys.stderr.write(f"{error}\n")
+        _say(str(error))
         return 1
     return 0
 
@@ -225,7 +225,14 @@ def _forgotten(names: list[str]) -> None:
             file.write("".join(f"{name}\n" for name in left))
             file.truncate()
     except OSError as error:  # they are released all the same
-        sys.stderr.write(f"{path}: {error}\n")
+        _say(f"{path}: {error}")
+
+
+def _say(text: str) -> None:
+    """Print lines on standard error; `printing.py`, whose rule this is, is not at hand here."""
+    for line in text.splitlines():
+        shown = (one if one.isprintable() else ascii(one)[1:-1] for one in line)
+        sys.stderr.write(f"{''.join(shown)}\n")
 
 
 def _released(names: list[str]) -> None:
@@ -233,7 +240,7 @@ def _released(names: list[str]) -> None:
     status, answer = _post("/lease/release", body, RELEASE_SECONDS)
     if status // 100 != 2:
         raise FailedError(f'Failed to release "{",".join(names)}": {status} {answer}')
-    sys.stderr.write(f"{','.join(names)} released\n")
+    _say(f"{','.join(names)} released")
 
 
 def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
@@ -242,7 +249,7 @@ def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
     said = ""
     for attempt in range(TRIES):
         if attempt:
-            sys.stderr.write(f"lease proxy: {said}; trying again\n")
+            _say(f"lease proxy: {said}; trying again")
             _pause(PAUSE_SECONDS)
         request = urllib.request.Request(f"{URL}{path}", body or b"", headers, method="POST")
         try:

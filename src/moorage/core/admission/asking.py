@@ -25,6 +25,7 @@ from moorage.core.limits import (
     PRIORITY_MAX,
     TTL_SECONDS_MIN,
 )
+from moorage.core.texts import check_plain
 
 
 class _Sentinel(Enum):
@@ -115,7 +116,7 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Raise INVALID if there are too many labels, or one is too long."""
+    """Raise INVALID for too many labels, one that is too long, and control characters."""
     if len(labels) > LABELS_MAX:
         raise Error(Code.INVALID, f"there may be at most {LABELS_MAX} labels")
     for name, value in labels.items():
@@ -125,6 +126,8 @@ def check_labels(labels: Mapping[str, str]) -> None:
                 f"label '{name}': a name has 1 to {LABEL_NAME_LENGTH_MAX} characters,"
                 f" a value at most {KEY_LENGTH_MAX}",
             )
+        check_plain("the name of a label", name)
+        check_plain(f"label '{name}'", value)
 
 
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
@@ -185,6 +188,8 @@ def hold_of(pools: list[Pool], term: Term) -> int | None:
 def _check_words(ask: Ask) -> None:
     if not 1 <= len(ask.key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters")
+    check_plain("key", ask.key)
+    check_plain("owner", ask.owner)
     if abs(ask.priority) > PRIORITY_MAX:
         raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
     if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:

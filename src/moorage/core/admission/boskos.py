@@ -22,6 +22,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX, VOCABLE_LENGTH_MAX
+from moorage.core.texts import check_plain
 
 Answer = tuple[Changes, LeaseId | None]
 
@@ -182,11 +183,12 @@ def nothing(what: str) -> Error:
 
 
 def check_owner(owner: str) -> None:
-    """Raise LIMIT_EXCEEDED if an owner's name is longer than any that can be kept."""
+    """Raise LIMIT_EXCEEDED for an owner's name that is too long, INVALID for control characters."""
     if len(owner) > VOCABLE_LENGTH_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED, f"an owner's name has at most {VOCABLE_LENGTH_MAX} characters"
         )
+    check_plain("an owner's name", owner)
 
 
 def pool_of(facts: Facts, wish: Wish) -> Pool:

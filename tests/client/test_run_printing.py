@@ -1,0 +1,53 @@
+"""Text from outside reaches a terminal or a log without anything that acts on it."""
+
+import io
+import json
+import sys
+import unicodedata
+
+from moorage.client.run.answers import Waiting
+from moorage.client.run.notices import Notices, standing_of
+from moorage.client.run.printing import printable, printable_json
+
+CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
+"""Writes the clipboard of many terminals."""
+
+
+def test_escapes_are_visible() -> None:
+    """What cannot be printed is shown as Python writes it; all else stays as it is."""
+    assert printable("plain, jöb 17") == "plain, jöb 17"
+    assert printable(CLIPBOARD) == "\\x1b]52;c;cm0gLXJmIH4K\\x07"
+    assert printable("a\nb\tc\r") == "a\\nb\\tc\\r"
+    assert printable("\x9b31m\u202e\u2028\U000e0001") == "\\x9b31m\\u202e\\u2028\\U000e0001"
+
+
+def test_no_character_gets_through() -> None:
+    """Of all characters: none that controls, formats, separates lines, or is half of one."""
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    shown = printable(every)
+    kinds = {unicodedata.category(one) for one in shown}
+    assert kinds.isdisjoint({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def test_json_keeps_its_meaning() -> None:
+    """A JSON text says the same before and after, and its own line breaks stay."""
+    value = {"owner": CLIPBOARD, "key": "\x9b\u202e\U000e0001", "note": ["é", "a\nb"]}
+    raw = json.dumps(value, indent=2, ensure_ascii=False)
+    shown = printable_json(raw)
+    assert json.loads(shown) == value
+    assert all(one.isprintable() or one == "\n" for one in shown)
+    assert shown.count("\n") == raw.count("\n")
+    assert not raw.replace("\n", "").isprintable()
+
+
+def test_notices_of_a_command() -> None:
+    """What a server says of others cannot write the clipboard of whoever waits, or of a CI page."""
+    told = io.StringIO()
+    notices = Notices(told)
+    reason = f"limit: 1 of 1 units of demo are held by {CLIPBOARD} (1)"
+    waiting = Waiting(1, None, reason)
+    notices.standing(standing_of("demo", waiting, 1.0, None), 0.0)
+    notices.say(f"the lease was revoked: {CLIPBOARD}")
+    lines = told.getvalue().splitlines()
+    assert len(lines) == 2
+    assert all("\\x1b]52" in line and line.isprintable() for line in lines)

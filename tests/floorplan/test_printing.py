@@ -1,0 +1,33 @@
+"""Text from outside reaches a terminal in one way only: through `printable`."""
+
+import ast
+
+from tests.floorplan.tidy import ROOT
+
+CLI = ROOT / "src/moorage/cli"
+ONE_PLACE = "output.py"
+
+
+def echoes(source: str) -> list[int]:
+    """Return the lines that print past `cli/output.py`."""
+    return sorted(
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("echo", "secho", "echo_via_pager")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "click"
+    )
+
+
+def test_commands_print_through_one_module() -> None:
+    """No command calls `click.echo`: `cli/output.py` makes every text printable before it does."""
+    found = {
+        path.name: lines for path in sorted(CLI.glob("*.py")) if (lines := echoes(path.read_text()))
+    }
+    assert [*found] == [ONE_PLACE], f"use moorage.cli.output.say: {found}"
+
+
+def test_the_check_sees_a_call() -> None:
+    """A planted one is found, however it is written."""
+    assert echoes("import click\nclick.echo('a')\nshow = click.secho\n") == [2, 3]
