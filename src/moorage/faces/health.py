@@ -44,6 +44,7 @@ class HealthFace:
             (b"content-type", kind.encode("ascii")),
             (b"content-length", str(len(body)).encode("ascii")),
             (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
         ]
         if status == 405:
             headers.append((b"allow", ", ".join(METHODS).encode("ascii")))

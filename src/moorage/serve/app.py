@@ -1,10 +1,11 @@
 """All faces behind one door: the first segment of the path chooses; one face has the rest."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from moorage.faces.web import CALLER, WAITED, Message, Receive, Scope, Send
+from moorage.faces.web import ABORT, CALLER, WAITED, Message, Receive, Scope, Send
 from moorage.serve.logs import Access, AccessLog, time_text
 from moorage.serve.metrics import Requests
 from moorage.serve.protocol import LENGTH_UNREADABLE
@@ -72,6 +73,12 @@ class Application:
         begun = time.perf_counter()
         try:
             await face(scope, receive, watch.send)
+        except asyncio.CancelledError:
+            # Out of time at a stop: mostly nobody reads the answer. uvicorn would log a traceback.
+            cut = scope.get(ABORT)
+            if cut is None:
+                raise
+            cut()
         finally:
             seconds = time.perf_counter() - begun
             self._requests.add(name, scope["method"], watch.status, seconds, WAITED in scope)
@@ -102,6 +109,7 @@ async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode("ascii")),
+        (b"x-content-type-options", b"nosniff"),
     ]
     await send(
         {"type": "http.response.start", "status": HTTPStatus.BAD_REQUEST, "headers": headers}

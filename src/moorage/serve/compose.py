@@ -1,5 +1,6 @@
 """Joins the faces and the service to the application that is served."""
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -23,6 +24,8 @@ from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
 from moorage.serve.pool_metrics import PoolMetrics
 from moorage.service.app import Service
+
+log = logging.getLogger("moorage.serve")
 
 NOBODY = ConsumerId("00000000-0000-0000-0000-000000000000")
 
@@ -132,7 +135,10 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
 def _readiness(
     service: Service, stopping: Callable[[], bool]
 ) -> Callable[[], Awaitable[str | None]]:
+    told = ""
+
     async def reason() -> str | None:
+        nonlocal told
         if stopping():
             return "the server is stopping"
         if not service.index.loaded:
@@ -141,7 +147,12 @@ def _readiness(
             await service.reads.consumer(NOBODY)
             await service.index.current()
         except Exception as error:
-            return f"the database cannot be read: {error}"
+            # Anybody may ask, so the answer names no address of the database; the log does, once.
+            if str(error) != told:
+                told = str(error)
+                log.warning("not ready: the database cannot be read: %s", error)
+            return "the database cannot be read"
+        told = ""
         return None
 
     return reason

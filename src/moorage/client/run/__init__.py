@@ -7,10 +7,10 @@ it is lost. `children.py` and `signals.py` are the command and what is sent to i
 `job_control.py` let it use the terminal, and stop it together with us; `notices.py` is what people
 are told meanwhile, and `printing.py` how. `handling.py`, `handles.py` and `renewals.py` are leases
 kept in files, under `locks.py`; `shell.py` prints code for bash, and `proxied.py` is the Python in
-it. `calls.py` and `answers.py` speak the native API,
-`orders.py` and `durations.py` read what is asked for, `failures.py` says in JSON why something has failed; `options.py` is the table of all options,
-`variables.py` that of variables, `main.py` the command line of the single file that `make zipapp`
-builds from this package and `client/transport.py`.
+it. `calls.py` and `answers.py` speak the native API, `orders.py` and `durations.py` read what is
+asked for, `failures.py` says in JSON why something has failed; `options.py` is the table of all
+options, `variables.py` that of variables, `main.py` the command line of the single file that
+`make zipapp` builds from this package and `client/transport.py`.
 
 Runs on Python 3.9; standard library only. May import the transport, and nothing else.
 """

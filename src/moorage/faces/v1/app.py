@@ -40,6 +40,9 @@ from moorage.service.roles import Role
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
+SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Of every answer: many carry secrets, and none is a page."""
+
 log = logging.getLogger("moorage.v1")
 
 
@@ -61,7 +64,7 @@ class V1Face:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request_id = request_id_new()
-        head = [(b"x-openstack-request-id", request_id.encode())]
+        head = [(b"x-openstack-request-id", request_id.encode()), *SAFE]
         try:
             route, variables = self._route(scope)
             request = await self._request(scope, receive, route, variables, request_id)

@@ -1,6 +1,7 @@
 """Many providers at once: each shall be as described."""
 
 from collections import Counter
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -12,7 +13,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import uuid_of
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import RefusalError
+from moorage.faces.web import RefusalError, decoded
 from moorage.service.bulk import check_count, providers_upsert
 from moorage.service.roles import Role
 from moorage.service.turns import Pieces
@@ -23,6 +24,9 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     ProviderWanted,
 )
+
+PROVIDER_BYTES_MAX = 1 << 18
+"""Bytes that describe one provider: a unit of a bulk change, which nothing can interrupt."""
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
@@ -85,13 +89,22 @@ async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], b
     colons = 1 + (envelope.create_vocabulary is not UNSET)
     async for raw in pieces.each(envelope.providers):
         item = bytes(raw)
+        if len(item) > PROVIDER_BYTES_MAX:
+            raise RefusalError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The description of one provider is longer than {PROVIDER_BYTES_MAX} bytes.",
+            )
         colons += item.count(b":")
-        specs.append(_spec(body_decode(item, ProviderWanted)))
+        specs.append(await decoded(item, partial(_read, item)))
     await pieces.rest()
     # Every colon is inside a provider or follows a name: more of them, and a name came twice.
     if body.count(b":") != colons:
         raise _misfit("a key is given more than once")
     return specs, envelope.create_vocabulary is True
+
+
+def _read(item: bytes) -> ProviderSpec:
+    return _spec(body_decode(item, ProviderWanted))
 
 
 def _opened(body: bytes) -> Envelope:

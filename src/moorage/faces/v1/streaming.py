@@ -36,7 +36,6 @@ async def stream_send(
     """Send a stream to its end, until its caller goes away, or has not read for too long."""
     headers = [
         (b"content-type", stream.media_type.encode()),
-        (b"cache-control", b"no-store"),
         (b"x-accel-buffering", b"no"),
         *head,
     ]

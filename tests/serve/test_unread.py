@@ -1,0 +1,57 @@
+"""Answers that nobody reads, at a stop: a fault of the client, which the log does not cry about."""
+
+import json
+import re
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.e2e.carried import eventually
+from tests.e2e.server import Server, serve
+from tests.serve.wire import request, talk
+
+PROVIDERS = 5_000
+READERS = 5
+LIST = request(b"GET", b"/resource_providers", close=False)
+
+
+def filled(server: Server) -> None:
+    """Describe many providers."""
+    described = [
+        {"uuid": f"a0000000-0000-4000-8000-{n:012x}", "name": f"node-{n}"} for n in range(PROVIDERS)
+    ]
+    body = json.dumps({"providers": described}).encode()
+    kind, length = b"Content-Type: application/json\r\n", b"Content-Length: %d\r\n" % len(body)
+    sent = request(b"POST", b"/v1/providers:bulk", kind, length, body=body)
+    assert [answer.status for answer in talk(server.url, sent)] == [200]
+
+
+def unread(server: Server) -> socket.socket:
+    """Ask for the list, and do not read it."""
+    parts = urlsplit(server.url)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    connection.connect((parts.hostname, parts.port))
+    connection.sendall(LIST)
+    return connection
+
+
+def unsent(server: Server) -> float:
+    """Return how much of long answers has not been sent yet."""
+    (answer,) = talk(server.url, request(b"GET", b"/metrics"))
+    found = re.search(rb"^moorage_answers_unsent_bytes (\S+)$", answer.body, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_a_stop_is_not_held_up(tmp_path: Path) -> None:
+    """It takes no longer than it may, and leaves no traceback for each who did not read."""
+    with serve(tmp_path / "m.sqlite", "--auth", "noauth2", "--stop-seconds-max", "0.5") as server:
+        filled(server)
+        assert unsent(server) == 0
+        connections = [unread(server) for _ in range(READERS)]
+        eventually(lambda: unsent(server) > 0 or None)
+        assert server.stop() == 0
+        for connection in connections:
+            connection.close()
+    assert not [line for line in server.said if "Traceback" in line or "Exception" in line]
