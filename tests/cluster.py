@@ -121,6 +121,7 @@ class Cluster:
         if not self.data.exists():
             self._make(primary)
             self._configure(durable)
+        self._protect()
         self.start()
 
     def _unprivileged(self) -> str | None:
@@ -129,7 +130,6 @@ class Cluster:
         known = {entry.pw_name for entry in pwd.getpwall()}
         user = next(name for name in USERS if name in known)
         shutil.chown(self.folder, user)
-        self.folder.chmod(0o755)
         return user
 
     def _readable(self, place: Path) -> Path:
@@ -144,7 +144,7 @@ class Cluster:
 
     def _make(self, primary: "Cluster | None") -> None:
         if primary is None:
-            self._run("initdb", "-U", "moorage", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+            self._run("initdb", "-U", "moorage", "-A", "peer", "-E", "UTF8", "--locale=C", "-N")
         else:
             where = ("-h", str(primary.folder), "-U", "moorage")
             self._run("pg_basebackup", *where, "-R", "-c", "fast", "-N")
@@ -153,6 +153,7 @@ class Cluster:
         settings = {
             "listen_addresses": "''",
             "unix_socket_directories": f"'{self.folder}'",
+            "unix_socket_permissions": "0700",
             "max_connections": "200",
             "fsync": "on" if durable else "off",
             "full_page_writes": "on" if durable else "off",
@@ -160,6 +161,16 @@ class Cluster:
         }
         with (self.data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+
+    def _protect(self) -> None:
+        """Let in whoever runs this and the cluster's own user, as the operating system tells."""
+        self.folder.chmod(0o700)
+        names = {pwd.getpwuid(os.geteuid()).pw_name, *([self._user] if self._user else ())}
+        rules = [f"local {database} all peer map=ours\n" for database in ("all", "replication")]
+        (self.data / "pg_hba.conf").write_text("".join(rules))
+        (self.data / "pg_ident.conf").write_text(
+            "".join(f'ours "{name}" moorage\n' for name in sorted(names))
+        )
 
     def _try(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
         other: dict[str, Any] = {}
