@@ -49,7 +49,7 @@ def test_ids_and_pools_are_whole_on_a_narrow_terminal(cli: Cli) -> None:
     for pool in pools:
         # A dozen commands on a busy machine outlast the usual minute.
         cli.admission.pool_put(pool, PoolWanted(limit=1, ttl=3_600))
-    holder, ticket = cli.ask(*pools), cli.ask(*pools)
+    holder, ticket = cli.ask(*pools), cli.ask(*pools, patience=3_600)
     for columns in (60, 80, 120, 200):
         listed = shown(cli.folder, "lease", "list", "--pool", pools[0], columns=columns)
         words = [word for line in listed for word in line.split()]
