@@ -162,6 +162,15 @@ BOMBS = [
     ),
     Probe("a body that is too long", body(b"POST", b"/v1/leases", b" " * 1_100_000), (413,)),
     Probe(
+        "a provider of 300 KB",
+        told(
+            b"POST",
+            b"/v1/providers:bulk",
+            {"providers": [{"uuid": PROVIDER, "name": "n", "traits": ["CUSTOM_A"] * 30_000}]},
+        ),
+        (413,),
+    ),
+    Probe(
         "a length that lies",
         request(b"POST", b"/v1/leases", JSON, b"Content-Length: 999999999999\r\n"),
         (413,),

@@ -301,12 +301,17 @@ def test_a_failed_sync_ends_the_process(database: Path, tmp_path: Path) -> None:
 
 
 def test_a_disk_that_cannot_be_read(database: Path, tmp_path: Path) -> None:
-    """While rows cannot be read the server is not ready and answers 503, then goes on."""
+    """While rows cannot be read the server is not ready and answers 503, then goes on. Why, it says
+    once, and only in its log.
+    """
     consumer = b"/allocations/11111111-2222-4333-8444-555555555555"
     with on_a_faulty_disk(database, tmp_path / "disk") as server:
         (tmp_path / "disk.read").touch()
         assert status(server.url, consumer) == 503
-        assert status(server.url, b"/readyz") == 503
+        for _ in range(3):
+            (answer,) = talk(server.url, request(b"GET", b"/readyz"))
+            assert (answer.status, answer.body) == (503, b"the database cannot be read\n")
+        assert sum("not ready: the database cannot be read: " in line for line in server.said) == 1
         assert status(server.url, b"/healthz") == 200
         (tmp_path / "disk.read").unlink()
         assert status(server.url, consumer) == 200

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,11 @@ from tests.e2e.carried import eventually
 from tests.e2e.leasing import NOAUTH, POOL, asked, called, pool_made, wish
 from tests.e2e.peer import head
 from tests.e2e.server import Server, serve
-from tests.serve.wire import HOST, connect, request, talk
+from tests.serve.wire import connect, request, talk
 
 JSON = b"Content-Type: application/json\r\n"
 GET = request(b"GET", b"/traits/CUSTOM_NOT_THERE", close=False)
 CALLER = ("X-Auth-Token", "admin"), ("X-Roles", "admin"), ("Content-Type", "application/json")
-CONNECTIONS = 20
-ROUNDS = 10
-PACKET = (b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") * 5_000
-GROWTH_MAX = 20 << 20
 PATIENCE = 1.0
 
 
@@ -69,24 +64,3 @@ def waiting(server: Server) -> int:
     """Return how many wait for the pool."""
     found: int = asyncio.run(called(server.url, "GET", f"/v1/pools/{POOL}")).json()["waiting"]
     return found
-
-
-def test_pipelines_leave_no_memory_behind(server: Server) -> None:
-    """What was sent and not answered is forgotten with its connection."""
-    flood(server)
-    before = server.resident()
-    for _ in range(ROUNDS):
-        flood(server)
-    assert server.resident() - before < GROWTH_MAX
-
-
-def flood(server: Server) -> None:
-    """Send many requests on many connections at once, and close them without reading."""
-    connections = [connect(server.url) for _ in range(CONNECTIONS)]
-    for connection in connections:
-        connection.settimeout(0.2)
-        with suppress(OSError):  # the server may close it at once
-            connection.sendall(PACKET)
-    for connection in connections:
-        connection.close()
-    assert [one.status for one in talk(server.url, request(b"GET", b"/healthz"))] == [200]

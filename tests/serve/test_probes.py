@@ -77,6 +77,18 @@ def test_no_answer_repeats_markup_as_markup(server: Server) -> None:
             assert kind is None or not kind[1].startswith(b"text/html"), probe.name
 
 
+def test_answers_stay_out_of_caches(server: Server) -> None:
+    """Those of the native API are kept by nobody and shown as nothing else; the headers of the
+    Placement API are the original's.
+    """
+    for path in (b"/v1/tokens", b"/v1/leases", b"/v1/openapi.json", b"/v1/none", b"/healthz"):
+        (answer,) = talk(server.url, request(b"GET", path))
+        assert b"\r\ncache-control: no-store\r\n" in answer.head + b"\r\n", path
+        assert b"\r\nx-content-type-options: nosniff\r\n" in answer.head + b"\r\n", path
+    (answer,) = talk(server.url, request(b"GET", b"/traits"))
+    assert b"nosniff" not in answer.head
+
+
 def test_together_they_leave_nothing_behind(server: Server) -> None:
     """However often they are sent: no memory, no damage, no traceback, and nothing is different."""
     rows = [(server.url, probe) for probe in PROBES]
