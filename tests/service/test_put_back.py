@@ -167,7 +167,9 @@ def test_without_the_comparison_it_is(
     monkeypatch.setattr(Mark, "is_missed_by", lambda *_: False)
     monkeypatch.setattr("moorage.store.postgres_known.Known.taken", lambda *_: None)
     with pytest.raises(AssertionError, match=r"given out twice|not the highest|another ledger"):
-        life(kind, tmp_path, 1, 100)
+        for seed in range(1, 6):
+            (tmp_path / str(seed)).mkdir()
+            life(kind, tmp_path / str(seed), seed, 150)
 
 
 def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ writes JSON then reads what is stored first, within its transaction, and every m
 release does not know goes into the new value. Columns that it does not know it never touches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import inspect, json
@@ -45,6 +45,13 @@ _KINDS = {
 }
 _inventory = inspect.type_info(Inventory)
 
+_READS: dict[str, Callable[[str], Query]] = {
+    "inventories_stored": lambda keys: Query("inventories_stored", (keys,)),
+    "pools_stored": lambda keys: Query("pools_stored", (keys,)),
+    "slots_stored": lambda keys: Query("slots_stored", (keys,)),
+    "leases_stored": lambda keys: Query("leases_stored", (keys,)),
+}
+
 
 def kept(plan: Plan[T]) -> Plan[T]:
     """Run a plan so that nothing is lost of the rows that it writes."""
@@ -66,7 +73,7 @@ def _queries(statements: Sequence[Statement]) -> list[Query]:
         place = _WRITES.get(one.block)
         if isinstance(one, Write) and place is not None:
             wanted.setdefault(place.query, set()).update(row[place.keys[0]] for row in one.rows)
-    return [Query(block, (key_set(keys),)) for block, keys in wanted.items()]
+    return [_READS[block](key_set(keys)) for block, keys in wanted.items()]
 
 
 def _completed(statement: Statement, stored: dict[str, dict[tuple[str, ...], Any]]) -> Statement:

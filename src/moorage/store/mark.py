@@ -79,7 +79,7 @@ def epoch_raise(least: int = 0) -> Plan[tuple[int, int]]:
     a database that is put back twice to the same state gets two different epochs, although it
     remembers neither.
     """
-    (((epoch, revision),),) = yield [Query(EPOCH_RAISE, (least,))]
+    (((epoch, revision),),) = yield [Query("epoch_raise", (least,))]
     return epoch, revision
 
 
