@@ -172,7 +172,8 @@ class Auditor:
             claim(known == ask, "I9", "one key, two requests:", known, ask)
         if isinstance(call, do.Poll | do.Ask) and one.lease is not None and not one.ended:
             ticket = self.books.live.get(one.lease)
-            if ticket is not None and ticket.seen.state == "waiting":
+            again = isinstance(call, do.Ask)  # of a lease that is a renewal
+            if ticket is not None and (again or ticket.seen.state == "waiting"):
                 self._spoke(ticket)
         if not isinstance(call, do.Touch) or one.lease is None:
             return
