@@ -24,6 +24,7 @@ SECRET_SETTINGS = frozenset({"keystone_password"})
 
 Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Days = Annotated[int, Meta(ge=1, le=36_500)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
@@ -169,6 +170,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     candidates_max: Annotated[
         Count, _about("Allocation candidates in one answer, also where the client gives no limit.")
     ] = 100_000
+    changes_max: Annotated[
+        Count, _about("Change rows that are kept for those who follow them, however young.")
+    ] = 10_000_000
+    audit_days: Annotated[Days, _about("Days that audit rows are kept.")] = 400
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],
         _about("Seconds that accepted requests are given to finish when the server stops."),

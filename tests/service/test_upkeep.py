@@ -11,7 +11,7 @@ from moorage.core.ledger.allocations import KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.service import ledger as do
-from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores
+from moorage.service.chores import CHANGES_KEPT_SECONDS, DAY, FORGET_MAX, Chores, Keeping
 from moorage.store import ledger as ledger_store
 from tests.service.running import TESTER, Running, claim, consumer_id, provider_id, running
 
@@ -194,7 +194,7 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
             await busy(one)
             service = one.service
             chores = Chores(
-                one.engine, service.transactor, one.clock, service.admission, changes_kept_rows=3
+                one.engine, service.transactor, one.clock, service.admission, Keeping(changes_min=3)
             )
             assert await chores.compact() == 0, "they are all young"
             one.clock.at += (CHANGES_KEPT_SECONDS + 1) * 1_000_000
@@ -206,5 +206,28 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
             assert [at for at, *_ in tail.batches] == list(
                 range(mark + 1, service.index.revision + 1)
             )
+
+    asyncio.run(scene())
+
+
+def test_old_audit_rows_are_forgotten(tmp_path: Path) -> None:
+    """After as many days as the setting says, all of them; without a setting none ever goes."""
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            service = one.service
+            parts = (one.engine, service.transactor, one.clock, service.admission)
+            chores = Chores(*parts, Keeping(audit_days=2))
+            for n in range(FORGET_MAX + 5):
+                await service.audit.record(TESTER, "act", str(n))
+            one.clock.at += 2 * DAY
+            assert await chores.forget_audit() == 0
+            await service.audit.record(TESTER, "act", "young")
+            one.clock.at += 1
+            assert await Chores(*parts).forget_audit() == 0
+            assert await chores.forget_audit() == FORGET_MAX + 5
+            rows, _ = await service.audit.page(None, 10)
+            assert [row.target for row in rows] == ["young"]
+            assert await chores.forget_receipts() == 0, "SQLite has none"
 
     asyncio.run(scene())

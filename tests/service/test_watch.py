@@ -7,7 +7,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.service import ledger as do
-from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores
+from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores, Keeping
 from moorage.service.wakeups import Bell
 from moorage.service.watch import ChangesGoneError, Cursor, Seen
 from tests.service.running import Running, claim, provider_id, running
@@ -118,7 +118,7 @@ def test_what_is_compacted_is_gone(tmp_path: Path) -> None:
                 one.service.transactor,
                 one.clock,
                 one.service.admission,
-                changes_kept_rows=4,
+                Keeping(changes_min=4),
             )
             mark = await chores.compact()
             assert 0 < mark < one.service.index.revision

@@ -32,6 +32,7 @@ from moorage.serve.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
 from moorage.service.app import Service
 from moorage.service.audit import Actor
+from moorage.service.chores import Keeping
 from moorage.service.clock import SystemClock
 from moorage.service.roles import Role
 from moorage.store.api import StoreError
@@ -148,6 +149,9 @@ async def _run(settings: Settings) -> int:
                     candidates_max=settings.candidates_max,
                     epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
+                    keeping=Keeping(
+                        changes_max=settings.changes_max, audit_days=settings.audit_days
+                    ),
                 )
         except StoreError as error:
             raise StartError(str(error)) from None

@@ -9,7 +9,7 @@ from moorage.service.access import Access
 from moorage.service.admission import Admission
 from moorage.service.audit import Audit
 from moorage.service.batch import Batches
-from moorage.service.chores import Chores
+from moorage.service.chores import KEEP_BY_DEFAULT, Chores, Keeping
 from moorage.service.chronometer import Chronometer
 from moorage.service.index import Index
 from moorage.service.reads import Reads
@@ -55,6 +55,7 @@ class Service:
         queue_max: int = 10_000,
         candidates_max: int = CANDIDATES_MAX,
         backup_directory: str | None = None,
+        keeping: Keeping = KEEP_BY_DEFAULT,
     ) -> "Service":
         """Load the index and begin to take requests. Raises StoreError."""
         turns = Turns()
@@ -78,7 +79,7 @@ class Service:
         await admission.start()
         index.start()
         audit = Audit(engine, transactor, clock)
-        chores = Chores(engine, transactor, clock, admission)
+        chores = Chores(engine, transactor, clock, admission, keeping)
         access = Access(engine, transactor, clock)
         chores.add(access.note_uses)
         chores.start()
@@ -110,6 +111,7 @@ class Service:
         candidates_max: int = CANDIDATES_MAX,
         epoch_file: str | None = None,
         backup_directory: str | None = None,
+        keeping: Keeping = KEEP_BY_DEFAULT,
     ) -> "Service":
         """Open a database with the standard vocabulary and start on it. Raises StoreError."""
         return await cls.start(
@@ -121,6 +123,7 @@ class Service:
             queue_max=queue_max,
             candidates_max=candidates_max,
             backup_directory=backup_directory,
+            keeping=keeping,
         )
 
     def let_go(self) -> None:

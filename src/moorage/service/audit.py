@@ -1,4 +1,4 @@
-"""Who did what to Moorage itself: one row per administrative act, kept for good.
+"""Who did what to Moorage itself: one row per administrative act, kept for `audit_days`.
 
 Where an act is a change of rows, its audit row is written in the same transaction. Of what leaves
 the database (a backup) it is written before. Rows that are kept are also lines of the log, see

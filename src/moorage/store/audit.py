@@ -1,4 +1,4 @@
-"""Audit rows: who did what to Moorage itself. They are only ever added."""
+"""Audit rows: who did what to Moorage itself. They never change; old ones are forgotten."""
 
 from typing import NamedTuple
 
@@ -29,3 +29,12 @@ def audit_window(at: Instant, row_id: str, rows_max: int) -> Plan[list[AuditRow]
     """Load the rows before (at, id), newest first, at most `rows_max` of them."""
     (rows,) = yield [Query("audit_window", (at, row_id, rows_max))]
     return [AuditRow(*row) for row in rows]
+
+
+def audit_forget(before: Instant, rows_max: int) -> Plan[int]:
+    """Forget the oldest rows of before a time, at most `rows_max` of them; return how many.
+
+    Call again, in another transaction, while it is `rows_max`.
+    """
+    (rows,) = yield [Query("audit_delete", (before, rows_max))]
+    return len(rows)

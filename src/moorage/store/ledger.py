@@ -1,8 +1,10 @@
 """The ledger's plans, under one name: load facts, save changes, read, follow.
 
-`load.py` loads, `save.py` saves, `log.py` keeps the change rows, `reads.py` looks.
+`load.py` loads, `save.py` saves, `log.py` keeps the change rows, `compaction.py` forgets them,
+`reads.py` looks.
 """
 
+from moorage.store.compaction import Keep, compact, compaction_mark_load
 from moorage.store.load import facts_load
 from moorage.store.log import (
     FLEET_KINDS,
@@ -12,8 +14,6 @@ from moorage.store.log import (
     change_time_load,
     changes_load,
     clock_load,
-    compact,
-    compaction_mark_load,
     snapshot_read,
     wipe,
 )
@@ -31,6 +31,7 @@ __all__ = [
     "FLEET_KINDS",
     "Batch",
     "Before",
+    "Keep",
     "ProviderAllocation",
     "Snapshot",
     "Tail",

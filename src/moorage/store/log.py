@@ -1,7 +1,7 @@
 """The change rows: what each revision changed, as after-images that others can follow.
 
-A follower starts with `snapshot_read` and goes on with `changes_load`; `compact` forgets the rows
-that no follower needs any more.
+A follower starts with `snapshot_read` and goes on with `changes_load`; `compaction.py` forgets the
+rows that no follower needs any more.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -194,39 +194,6 @@ def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
         {row[0]: Vocable(*row) for row in classes},
         {row[0]: Vocable(*row) for row in traits},
     )
-
-
-def compaction_mark_load(keep_since: Instant, keep_rows: int) -> Plan[int]:
-    """Return the newest revision whose change rows nobody needs; 0 if all are needed.
-
-    Rows are kept that are not older than `keep_since`, and the newest `keep_rows`. It walks over
-    the rows that are kept: run it aside.
-    """
-    old, ranked = yield [
-        Query("change_before", (keep_since,)),
-        Query("change_at_rank", (keep_rows,)),
-    ]
-    return min(_mark(old), _mark(ranked))
-
-
-def _mark(rows: list[Row]) -> int:
-    return int(rows[0][0]) - 1 if rows else 0
-
-
-def compact(mark: int, revisions_max: int = 25) -> Plan[int]:
-    """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
-
-    Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
-    Whoever comes while another process is at it leaves it to that one.
-    """
-    ((mine,),), ((_, _, compacted),) = yield [Query("compaction_lock"), Query("clock_load")]
-    if not mine:
-        return mark
-    reached = min(mark, compacted + revisions_max)
-    if reached <= compacted:
-        return int(compacted)
-    yield [Write("changes_delete", [(reached,)]), Write("clock_compact", [(reached,)])]
-    return int(reached)
 
 
 def wipe() -> Plan[int]:

@@ -30,13 +30,13 @@ ASK_PAUSE_SECONDS = 0.2
 _RECEIPT = f"""
 WITH receipt AS (
     INSERT INTO batch (id, revision, kept)
-    SELECT $1::uuid, revision, true FROM clock RETURNING revision
+    SELECT $1::uuid, revision, true FROM clock_now RETURNING revision
 )
 SELECT pg_notify('{CHANNEL}', revision::text) FROM receipt
 """
 # Waits for a transaction that holds this id and has not ended.
 _ASK = """
-INSERT INTO batch (id, revision, kept) SELECT $1::uuid, revision, false FROM clock
+INSERT INTO batch (id, revision, kept) SELECT $1::uuid, revision, false FROM clock_now
 ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1 RETURNING kept
 """
 # A timeline begins with every promotion and every recovery to a point in time; a copy of the

@@ -1,19 +1,23 @@
 -- Pools, leases and the waiting line for PostgreSQL. Sets arrive as JSON arrays, the rows of a
 -- write as one array per column. Blocks: noun first.
 
--- Whoever decides anything of admission holds this row, so that nothing else needs a lock.
+-- Whoever decides anything of admission holds this row, so that nothing else needs a lock. Who has
+-- waited for it gets its newest version, whichever was found first.
 -- name: admission_lock --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock FOR UPDATE;
+SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock
+ORDER BY id DESC LIMIT 1 FOR UPDATE;
 
 -- name: timeline_load --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock;
+SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock
+ORDER BY id DESC LIMIT 1;
 
 -- name: timeline_update --
 UPDATE admission_clock
-SET arrivals = r.arrivals, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
+SET id = id + 1, arrivals = r.arrivals, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
     outage_ended_at = r.outage_ended_at
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-    AS r(arrivals, skew, downtime, alive_at, outage_ended_at);
+    AS r(arrivals, skew, downtime, alive_at, outage_ended_at)
+WHERE id >= (SELECT MAX(id) FROM admission_clock);
 
 -- Pools by name, those of some leases, those with slots of some names, and those to be woken; if
 -- one of them has gangs, all that have. With each its slots, and what owners hold under a

@@ -1,31 +1,35 @@
--- The revision, the epoch, the change rows, and the locks of a batch.
+-- The revision, the epoch, the change rows, and the locks of a batch. Each of the two clocks is one row,
+-- read from the end of its index and moved there with every version, so that versions which an open
+-- snapshot keeps are not passed on the way (decision 0019).
 
 -- name: clock_load --
-SELECT epoch, revision, compacted FROM clock;
+SELECT epoch, revision, compacted FROM clock_now;
 
 -- name: beginning_load --
 SELECT at FROM beginning;
 
 -- Also tells when the batch is written, as it was asked, for the mark, and the formats of the rows.
 -- name: clock_raise --
-UPDATE clock SET revision = revision + 1
+UPDATE clock SET id = id + 1, revision = revision + 1
+WHERE id >= (SELECT MAX(id) FROM clock)
 RETURNING revision, epoch, $1::bigint, minimum_version, newest_version;
 
 -- At least the time in seconds, so that no epoch comes twice, whatever was put back.
 -- name: epoch_raise --
 UPDATE clock
 SET epoch = GREATEST(epoch, $1::bigint, floor(extract(epoch FROM clock_timestamp()))::bigint - 1) + 1
+WHERE id >= (SELECT MAX(id) FROM clock)
 RETURNING epoch, revision;
 
 -- name: clock_compact --
 UPDATE clock SET compacted = GREATEST(compacted, r.reached)
-FROM unnest($1::bigint[]) AS r(reached);
+FROM unnest($1::bigint[]) AS r(reached) WHERE id >= (SELECT MAX(id) FROM clock);
 
 -- The revision is the one that this transaction has just raised.
 -- name: change_insert --
 INSERT INTO change (revision, n, at, kind, key, body)
-SELECT clock.revision, r.n, r.at, r.kind, r.key, r.body
-FROM clock, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
+SELECT clock_now.revision, r.n, r.at, r.kind, r.key, r.body
+FROM clock_now, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
     AS r(n, at, kind, key, body);
 
 -- One row at least: the clock, when the given revision was written, and the change rows after
@@ -35,7 +39,7 @@ FROM clock, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[
 SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
     (SELECT at FROM change WHERE revision = $1 AND n = 0),
     c.revision, c.n, c.at, c.kind, c.key, c.body
-FROM clock LEFT JOIN (
+FROM clock_now AS clock LEFT JOIN (
     SELECT revision, n, at, kind, key,
         CASE WHEN kind <> ALL (ARRAY(SELECT json_array_elements_text($3))) THEN body END AS body
     FROM change WHERE (revision, n) > ($1, $2)
@@ -47,20 +51,13 @@ ORDER BY c.revision, c.n;
 -- name: change_time --
 SELECT at FROM change WHERE revision = $1 AND n = 0;
 
--- The newest revision that is old enough; revisions and times rise together.
--- name: change_before --
-SELECT revision FROM change WHERE at < $1 ORDER BY revision DESC, n DESC LIMIT 1;
+-- name: changes_count --
+SELECT COUNT(*) FROM change WHERE revision > $1 AND revision <= $2;
 
--- name: change_at_rank --
-SELECT revision FROM change ORDER BY revision DESC, n DESC LIMIT 1 OFFSET $1;
-
--- Receipts go with what was changed then; nobody asks for one that is an hour old.
+-- From where the last ones were forgotten: what an open snapshot keeps of those is not passed again.
 -- name: changes_delete --
-WITH forgotten AS (
-    DELETE FROM batch USING unnest($1::bigint[]) AS r(reached)
-    WHERE revision <= r.reached AND created_at < now() - interval '1 hour'
-)
-DELETE FROM change USING unnest($1::bigint[]) AS r(reached) WHERE revision <= r.reached;
+DELETE FROM change USING unnest($1::bigint[], $2::bigint[]) AS r(compacted, reached)
+WHERE revision > r.compacted AND revision <= r.reached;
 
 -- name: changes_wipe --
 DELETE FROM change;
@@ -73,6 +70,10 @@ SELECT pg_try_advisory_xact_lock(778, 3);
 -- anything: to delete a class or a trait that others may begin to use, to rename a class.
 -- name: ledger_lock --
 SELECT pg_advisory_xact_lock(778, 1);
+
+-- Who locks names and trees takes this first, as whoever locks rows does by itself.
+-- name: ledger_share --
+SELECT pg_advisory_xact_lock_shared(778, 1);
 
 -- Names and trees are looked at and changed by one transaction at a time: no row's lock could keep
 -- others from adding a child or a name.
@@ -92,3 +93,17 @@ SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elem
 
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- Nobody asks for a receipt that is an hour old.
+-- name: receipts_until --
+SELECT (now() - interval '1 hour')::text;
+
+-- name: receipts_delete --
+WITH gone AS (
+    DELETE FROM batch WHERE id = ANY (ARRAY(
+        SELECT id FROM batch
+        WHERE created_at >= $1::timestamptz AND created_at < $2::timestamptz
+        ORDER BY created_at LIMIT $3
+    )) RETURNING created_at
+)
+SELECT COUNT(*), MAX(created_at)::text FROM gone;

@@ -3,7 +3,7 @@
 -- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot.
 -- name: changes_window --
 SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.kind, c.key, c.body
-FROM clock LEFT JOIN (
+FROM clock_now AS clock LEFT JOIN (
     SELECT revision, n, kind, key, body FROM change
     WHERE (revision, n) > ($1, $2) ORDER BY revision, n LIMIT $3
 ) AS c ON TRUE

@@ -43,15 +43,11 @@ ORDER BY c.revision, c.n;
 -- name: change_time --
 SELECT at FROM change WHERE revision = ?1 AND n = 0;
 
--- The newest revision that is old enough; revisions and times rise together.
--- name: change_before --
-SELECT revision FROM change WHERE at < ? ORDER BY revision DESC, n DESC LIMIT 1;
-
--- name: change_at_rank --
-SELECT revision FROM change ORDER BY revision DESC, n DESC LIMIT 1 OFFSET ?;
+-- name: changes_count --
+SELECT COUNT(*) FROM change WHERE revision > ?1 AND revision <= ?2;
 
 -- name: changes_delete --
-DELETE FROM change WHERE revision <= ?;
+DELETE FROM change WHERE revision > ? AND revision <= ?;
 
 -- name: changes_wipe --
 DELETE FROM change;
@@ -61,6 +57,9 @@ DELETE FROM change;
 SELECT 1;
 
 -- name: ledger_lock --
+SELECT 1;
+
+-- name: ledger_share --
 SELECT 1;
 
 -- name: structure_lock --

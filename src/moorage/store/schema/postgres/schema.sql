@@ -11,17 +11,22 @@ CREATE TABLE migration (
 -- to revision `compacted` are gone. `lineage` names the history of the server that last wrote: when
 -- another one goes on, the epoch rises. A process that knows only an older
 -- format of rows than `minimum_version` may not write; `newest_version` is the newest of any process
--- that has written.
+-- that has written. `id` rises with each version of the row, so that the newest is the last of its
+-- index, however many older ones an open snapshot keeps from being removed.
 CREATE TABLE clock (
-    id BIGINT PRIMARY KEY CHECK (id = 1),
+    id BIGINT PRIMARY KEY,
     epoch BIGINT NOT NULL,
     revision BIGINT NOT NULL,
     compacted BIGINT NOT NULL,
     lineage TEXT,
     minimum_version BIGINT NOT NULL DEFAULT 1,
     newest_version BIGINT NOT NULL DEFAULT 1
-) WITH (fillfactor = 10);
+) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
+
+CREATE VIEW clock_now AS
+SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
+FROM clock ORDER BY id DESC LIMIT 1;
 
 -- What each batch changed: after-images, a body of NULL for what is gone.
 CREATE TABLE change (
@@ -43,7 +48,8 @@ CREATE TABLE batch (
     asked BIGINT NOT NULL DEFAULT 0,
     created_at TIMESTAMPTZ NOT NULL DEFAULT now()
 );
-CREATE INDEX batch_revision ON batch (revision);
+-- Receipts are forgotten by their age, whether or not revisions rise.
+CREATE INDEX batch_created_at ON batch (created_at);
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
 -- `inventories` is a JSON object by resource class: a claim changes one row. In each, `used` is the
 -- sum of the allocations on it.
@@ -151,13 +157,13 @@ CREATE TABLE audit (
 
 -- Admission's time and the number of tickets so far, see `Timeline`; who decides holds its lock.
 CREATE TABLE admission_clock (
-    id BIGINT PRIMARY KEY CHECK (id = 1),
+    id BIGINT PRIMARY KEY,
     arrivals BIGINT NOT NULL,
     skew BIGINT NOT NULL,
     downtime BIGINT NOT NULL,
     alive_at BIGINT NOT NULL,
     outage_ended_at BIGINT NOT NULL
-) WITH (fillfactor = 10);
+) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO admission_clock (id, arrivals, skew, downtime, alive_at, outage_ended_at)
 VALUES (1, 0, 0, 0, 0, 0);
 
