@@ -63,9 +63,17 @@ def _of_known_words(keys: Keys) -> Plan[Keys]:
 
 
 def _locks(keys: Keys) -> list[Query]:
-    """Return the locks that stand for what has no row yet, or too many rows."""
-    locks = [Query("ledger_lock")] if keys.class_uses or keys.trait_uses else []
-    if keys.names or keys.parents or keys.trees:
+    """Return the locks that stand for what has no row yet, or too many rows.
+
+    The ledger's is first, shared or not: whoever had to wait for it with the other one in its hands
+    would stand in the way of those who come for both.
+    """
+    alone = bool(keys.class_uses or keys.trait_uses)
+    structure = bool(keys.names or keys.parents or keys.trees)
+    locks = []
+    if alone or structure:
+        locks.append(Query("ledger_lock" if alone else "ledger_share"))
+    if structure:
         locks.append(Query("structure_lock"))
     return locks
 

@@ -67,7 +67,7 @@ def restore(url: str, backup: str) -> str | None:
 
 def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
-        from moorage.store import postgres_migrate
+        from moorage.store import postgres_migrate, postgres_probe
         from moorage.store.postgres import PostgresEngine
     except ImportError as error:
         raise Unusable("PostgreSQL needs `pip install 'moorage[postgres]'`") from error
@@ -79,6 +79,7 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
         postgres_migrate.migrate(url)
     else:
         postgres_migrate.check_current(url)
+    postgres_probe.check(url)
     return engine
 
 

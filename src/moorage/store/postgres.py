@@ -39,7 +39,18 @@ from moorage.store.postgres_commit import (
     server_known,
 )
 from moorage.store.postgres_known import Known
-from moorage.store.postgres_link import Link, Lost, Prepared, conninfo_of, name_of, prepared
+from moorage.store.postgres_link import (
+    EXCHANGED,
+    ROUND_SECONDS_MAX,
+    ROUND_SLOW_SECONDS_MAX,
+    SESSION,
+    Link,
+    Lost,
+    Prepared,
+    conninfo_of,
+    name_of,
+    prepared,
+)
 from moorage.store.sql import blocks
 
 T = TypeVar("T")
@@ -55,6 +66,7 @@ READERS_ASIDE_MAX = 2
 SERVERS_MAX = 3
 """How often a long read may meet another server before it gives up."""
 
+_SLOW = frozenset({"allocation_rename_class", "inventory_rename_class"})
 _CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
 # No time limit may end the wait of a COMMIT for a standby. PostgreSQL 17 has one more.
 _WRITER_SETTINGS = """;
@@ -72,7 +84,7 @@ _BEGIN = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
 _BEGIN_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
 _COMMIT = ("COMMIT", ())
 _ROLLBACK = ("ROLLBACK", ())
-_NOW = ("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", ())
+_NOW = (f"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {SESSION}", ())
 
 
 class PostgresEngine:
@@ -289,12 +301,16 @@ class PostgresTransaction:
         texts = await _worked(aside, _prepared_all, statements)
         sent = [*first, *texts, _NOW]
         try:
-            results = await self._link.run("write", sent)
+            results = await self._link.run("write", sent, _seconds_max(statements))
         except Lost as lost:
             # Nothing was committed, so all of it may be tried again.
             raise Conflict(str(lost)) from lost
         # Behind the locks: whoever held them before had an earlier time.
-        self.now = Instant(results[-1][0][0][0])
+        ((now, mark),) = results[-1][0]
+        if mark != self._link.mark:
+            await self._link.close()
+            raise Unavailable(EXCHANGED)
+        self.now = Instant(now)
         results = results[len(first) : -1]
         rows = [found for found, _ in results]
         self._taken = self._engine.known.taken(statements, rows) or self._taken
@@ -364,3 +380,8 @@ async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kw
 def _changes(block: str) -> bool:
     """Might this statement change rows?"""
     return _CHANGING.search(blocks("postgres")[block]) is not None
+
+
+def _seconds_max(statements: Sequence[Statement]) -> float:
+    slow = any(one.block in _SLOW for one in statements)
+    return ROUND_SLOW_SECONDS_MAX if slow else ROUND_SECONDS_MAX

@@ -1,6 +1,7 @@
 """One connection to PostgreSQL: how it is opened, how statements run, what its errors mean."""
 
 import asyncio
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar, cast
@@ -29,6 +30,9 @@ ROUND_SECONDS_MAX = 30.0
 WAIT_SECONDS = 0.1
 """How often psycopg looks up while it waits; its own default."""
 
+ROUND_SLOW_SECONDS_MAX = 600.0
+"""The same for a round that may write every row: to rename a class."""
+
 STATEMENTS_PREPARED_MAX = 200
 
 _DEFAULTS = {
@@ -46,8 +50,18 @@ _SETTINGS = """
 SET plan_cache_mode = force_generic_plan;
 SET jit = off;
 SET lock_timeout = '15s';
-SET idle_in_transaction_session_timeout = '20s'
+SET idle_in_transaction_session_timeout = '20s';
+SET moorage.session = '{mark}'
 """
+
+SESSION = "current_setting('moorage.session', true)"
+"""What the session remembers; another one behind the same connection does not."""
+
+EXCHANGED = (
+    "the sessions behind its connections are exchanged, as poolers in transaction mode do it, and "
+    "settings of theirs are lost; connect directly, or through a pooler in session mode"
+)
+"""What to say of a server that cannot be used for that reason."""
 
 _TRY_AGAIN = (
     errors.SerializationFailure,
@@ -58,6 +72,9 @@ _TRY_AGAIN = (
 )
 _TOO_MUCH = "53"
 """The class of errors for want of disk, memory or connections."""
+_PROGRAM_LIMIT = "54"
+"""The class of errors for what is too large to be kept; the driver takes them for broken lines."""
+_OTHER_SESSION = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 
 
 class Lost(Unavailable):
@@ -108,6 +125,10 @@ def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
     state = error.sqlstate or ""
     if state.startswith(_TOO_MUCH) or isinstance(error, errors.ReadOnlySqlTransaction):
         return Unavailable(f"{doing}: {said}")
+    if state.startswith(_PROGRAM_LIMIT):
+        return None
+    if isinstance(error, _OTHER_SESSION):
+        return Lost(f"{doing}: {EXCHANGED} ({said})")
     # What libpq itself says of a line that breaks may come as an answer without a state.
     nameless = type(error) is psycopg.DatabaseError and not state
     if nameless or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
@@ -192,6 +213,8 @@ class Link:
 
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
+        self.mark = secrets.token_hex(8)
+        """What the session behind it was told to remember, see `SESSION`."""
         self.served_by: list[str] = []
         """The process of the server behind it, and its start; empty: nobody has asked."""
         self.server = ""
@@ -215,7 +238,8 @@ class Link:
             connection.prepared_max = STATEMENTS_PREPARED_MAX
             link = cls(cast(AsyncConnection[Row], connection))
             try:
-                await connection.execute(cast(Any, _SETTINGS + settings), prepare=False)
+                text = _SETTINGS.format(mark=link.mark) + settings
+                await connection.execute(cast(Any, text), prepare=False)
             except BaseException:
                 await link.close()
                 raise
@@ -234,15 +258,17 @@ class Link:
             and self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
         )
 
-    async def run(self, doing: str, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
+    async def run(
+        self, doing: str, statements: Sequence[Prepared], seconds_max: float = ROUND_SECONDS_MAX
+    ) -> list[tuple[list[Row], int]]:
         """Send all statements at once; return the rows of each, and how many it touched.
 
-        Raises Conflict, Lost, Unavailable; then nothing after the failed statement was done, and
-        after Lost the connection is closed.
+        Raises Conflict, Lost (also after `seconds_max`), Unavailable; then nothing after the failed
+        statement was done, and after Lost the connection is closed.
         """
         try:
             with translated(doing):
-                async with asyncio.timeout(ROUND_SECONDS_MAX):
+                async with asyncio.timeout(seconds_max):
                     return await self._run(statements)
         except (Conflict, psycopg.Error):
             raise

@@ -39,7 +39,7 @@ def migrate(url: str) -> int:
                     (migration.number, migration.name, migration.checksum),
                 )
     except psycopg.Error as error:
-        raise _told(name, error) from error
+        raise told(name, error) from error
     return len(lacking)
 
 
@@ -51,7 +51,7 @@ def check_current(url: str) -> None:
             _check_version(connection, name)
             lacking = pending(connection, name)
     except psycopg.Error as error:
-        raise _told(name, error) from error
+        raise told(name, error) from error
     if lacking:
         raise Unusable(f"the schema of {name} is older; run `moorage db migrate`")
 
@@ -80,7 +80,8 @@ def _check_version(connection: Connection[Any], name: str) -> None:
         )
 
 
-def _told(name: str, error: psycopg.Error) -> StoreError:
+def told(name: str, error: psycopg.Error) -> StoreError:
+    """Return what an error of the driver means to whoever starts the service."""
     said = str(error).strip().split("\n", 1)[0]
     wrong = (errors.InvalidCatalogName, errors.InsufficientPrivilege, errors.InvalidPassword)
     if isinstance(error, wrong) or not isinstance(error, psycopg.OperationalError):
