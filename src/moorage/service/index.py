@@ -58,6 +58,8 @@ class Index:
         self._whole = asyncio.Event()
         """Not set while a large batch is being applied, part by part."""
         self._whole.set()
+        self._torn = False
+        """A batch was applied in part and failed: only the rows tell what is right."""
         self._copies: list[Copy] = []
         """Follow whatever the fleet follows."""
         self._leaving: set[asyncio.Task[None]] = set()
@@ -83,6 +85,8 @@ class Index:
                 self.fleet = copy.fleet
                 self.epoch, self.revision, self._at = copy.epoch, copy.revision, copy.at
                 self._engine.seen(self.epoch, self.revision, self._at)
+                self._torn = False
+                self._whole.set()
             break
         self.loaded = True
         self.bell.ring()
@@ -177,6 +181,17 @@ class Index:
         weakref.finalize(fleet, gone).atexit = False
 
     async def _sync(self) -> None:
+        """Follow what others have committed; if that fails half-way, read everything anew."""
+        try:
+            if not self._torn:
+                return await self._catch_up()
+        except Exception:
+            if not self._torn:
+                raise
+            log.exception("the changes of others cannot be followed; the index is read anew")
+        await self.load()
+
+    async def _catch_up(self) -> None:
         known, at, fleet = self.revision, self._at, self.fleet
         async with aclosing(copies.tails(self._engine, known)) as found:
             async for tail in found:
@@ -188,7 +203,7 @@ class Index:
                     if followed:
                         await self._follow(tail.batches)
                 if not followed:  # it was read anew meanwhile, maybe as of before
-                    return await self._sync()
+                    return await self._catch_up()
                 known, at, newest = self.revision, self._at, tail.revision
         if newest is None or known < newest:
             log.warning("reading the whole ledger anew: the change rows do not go on from here")
@@ -230,9 +245,10 @@ class Index:
                 if batch.revision > self.revision:
                     await self._apply(batch.changes)
                     self.revision, self._at = batch.revision, batch.at
-            self._engine.seen(self.epoch, self.revision, self._at)
-        finally:
-            self._whole.set()
+        except BaseException:
+            self._torn = True  # `whole` waits until it is read anew
+            raise
+        self._engine.seen(self.epoch, self.revision, self._at)
         self.bell.ring()
 
     async def _apply(self, changes: Changes) -> None:

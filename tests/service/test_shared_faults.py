@@ -1,0 +1,74 @@
+"""What goes wrong between processes that share a ledger, and how each of them gets out of it."""
+
+from typing import Any
+
+import psycopg
+from msgspec import json
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import Provider
+from moorage.service.chores import FORGET_MAX
+from tests.service.running import provider_id
+from tests.service.test_shared import Pair, play
+
+COUNT = "SELECT COUNT(*) FROM batch WHERE created_at < now() - interval '1 hour'"
+
+
+def changed(pair: Pair, rows: list[tuple[str, str, Any]]) -> None:
+    """Write change rows of (kind, key, body) at the next revision, as another process would."""
+    with psycopg.connect(pair.url) as server:
+        raised = server.execute("UPDATE clock SET revision = revision + 1 RETURNING revision")
+        ((revision,),) = raised.fetchall()
+        for n, (kind, key, body) in enumerate(rows):
+            server.execute(
+                "INSERT INTO change VALUES (%s, %s, 1, %s, %s, %s)",
+                (revision, n, kind, key, json.encode(body).decode()),
+            )
+
+
+def test_a_change_that_cannot_be_followed() -> None:
+    """Half of a batch is applied when it fails: the index is read anew, and nobody sees the half.
+
+    The rows that are written here say of a provider that its root does not exist.
+    """
+
+    async def scene(pair: Pair) -> None:
+        there = await pair.provider(VCPU=8)
+        whole, torn, root = (provider_id(n) for n in range(3))
+        at = 1_700_000_000_000_000
+        changed(
+            pair,
+            [
+                ("provider", whole, Provider(whole, "whole", 0, None, whole, at, at)),
+                ("provider", torn, Provider(torn, "torn", 0, root, root, at, at)),
+            ],
+        )
+        for service in pair.services:
+            fleet = await service.index.current()
+            assert fleet.record(there) is not None
+            assert fleet.record(ProviderId(whole)) is None
+            assert fleet.record(ProviderId(torn)) is None
+        after = await pair.provider(VCPU=8)
+        for service in pair.services:
+            assert (await service.index.current()).record(after) is not None
+
+    play(scene)
+
+
+def test_receipts_are_forgotten_by_the_hour() -> None:
+    """All that are old go, in several transactions, while no revision rises."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        with psycopg.connect(pair.url) as server:
+            server.execute(
+                "INSERT INTO batch (id, revision, kept, created_at)"
+                " SELECT gen_random_uuid(), 0, true, now() - n * interval '3 hours'"
+                f" FROM generate_series(1, {FORGET_MAX + 5}) AS n"
+            )
+        assert await one.chores.forget_receipts() == FORGET_MAX + 5
+        assert await other.chores.forget_receipts() == 0
+        with psycopg.connect(pair.url) as server:
+            assert server.execute(COUNT).fetchone() == (0,)
+
+    play(scene)
