@@ -51,6 +51,9 @@ NEEDS_MAX = 16
 KEY_LENGTH_MAX = 255
 """Characters in a lease's idempotency key, a label's value or a slot's name."""
 
+ASKED_BYTES_MAX = 2_300
+"""Bytes of UTF-8 that the owner and the key of a lease have together: an index holds both."""
+
 POOL_NAME_LENGTH_MAX = 255
 """Characters in a pool's name."""
 

@@ -376,5 +376,18 @@ def text_unquote(raw: bytes, plus: bool = False) -> str:
     except UnicodeDecodeError:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "The request's address is not UTF-8.") from None
     if "\0" in text:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "The request's address contains NUL.")
+        raise _with_nul()
     return text
+
+
+def path_check(path: str) -> None:
+    """Refuse an address that no database can be asked for. Raises RefusalError: 400, it has NUL.
+
+    What is not UTF-8 in it was replaced when it was decoded.
+    """
+    if "\0" in path:
+        raise _with_nul()
+
+
+def _with_nul() -> RefusalError:
+    return RefusalError(HTTPStatus.BAD_REQUEST, "The request's address contains NUL.")

@@ -58,6 +58,8 @@ def test_a_forgotten_key_makes_a_new_lease(world: World) -> None:
         ((Need("p", 1 << 31),), {}),
         ((Need("p", 1, "dirty"),), {}),
         ((Need("p", 1),), {"key": ""}),
+        ((Need("p", 1),), {"owner": "o" * 2_300}),
+        ((Need("p", 1),), {"owner": "😀" * 511, "key": "😀" * 255}),
         ((Need("p", 1),), {"key": "k" * 256}),
         ((Need("p", 1),), {"priority": 1_000_001}),
         ((Need("p", 1),), {"priority": -1_000_001}),

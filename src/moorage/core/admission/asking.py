@@ -15,6 +15,7 @@ from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import (
+    ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
     KEY_LENGTH_MAX,
     LABEL_NAME_LENGTH_MAX,
@@ -190,6 +191,10 @@ def _check_words(ask: Ask) -> None:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters")
     check_plain("key", ask.key)
     check_plain("owner", ask.owner)
+    if len((ask.owner + ask.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
+        raise Error(
+            Code.INVALID, f"owner and key have at most {ASKED_BYTES_MAX} bytes together, as UTF-8"
+        )
     if abs(ask.priority) > PRIORITY_MAX:
         raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
     if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:

@@ -60,10 +60,13 @@ async def acquire(request: Request) -> Answer:
             f"Bad request: Type: {kind}, state: {state}, dest: {dest}, owner: {owner}, "
             "all of them must be set in the request.",
         )
+    state, dest = storable(state), storable(dest)  # metrics tell them, too
     request_id = request.get("request_id")
     begun = perf_counter()
     try:
-        got = await request.boskos.acquire(*map(storable, (kind, state, dest, owner, request_id)))
+        got = await request.boskos.acquire(
+            storable(kind), state, dest, storable(owner), storable(request_id)
+        )
     except Error as error:
         if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
             text = f"no available resource {kind}, try again later."

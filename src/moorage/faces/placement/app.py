@@ -30,6 +30,7 @@ from moorage.faces.web import (
     body_read,
     gone,
     headers_of,
+    path_check,
     query_parse,
     request_id_new,
 )
@@ -150,6 +151,7 @@ class PlacementFace:
         match = self._table.match(exchange.path)
         if match is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, "")
+        path_check(exchange.scope["path"])
         exchange.variables = match.path
         route = exchange.route = _route(exchange, match, version)
         self._check_policy(route, caller, exchange)

@@ -32,6 +32,7 @@ from moorage.faces.web import (
     decoded,
     headers_of,
     leaving,
+    path_check,
     query_parse,
     request_id_new,
 )
@@ -86,6 +87,7 @@ class V1Face:
         match = self._table.match(path.removeprefix(scope.get("root_path", "")))
         if match is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is nothing here.")
+        path_check(path)
         route = match.by_method.get(scope["method"])
         if route is None:
             allowed = ", ".join(match.by_method)

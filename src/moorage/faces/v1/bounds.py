@@ -3,12 +3,17 @@
 All other bounds are the core's. Each function raises `Error`: INVALID.
 """
 
+import re
+
 from moorage.core.admission.model import SECOND
 from moorage.core.errors import Code, Error
-from moorage.core.limits import DURATION_SECONDS_MAX
+from moorage.core.limits import DURATION_SECONDS_MAX, VOCABLE_LENGTH_MAX
 
 WAIT_SECONDS_MAX = 60.0
 """Longest wait of one request."""
+
+WORD = re.compile(rf"[A-Z0-9_]{{1,{VOCABLE_LENGTH_MAX}}}")
+"""What resource classes and consumer types look like."""
 
 
 def check_text(what: str, text: str, most: int, least: int = 0) -> str:

@@ -1,6 +1,5 @@
 """Claims: the server chooses where something goes, and takes it there."""
 
-import re
 from http import HTTPStatus
 from random import getrandbits
 from uuid import uuid4
@@ -11,6 +10,7 @@ from moorage.core.ledger.claims import Wish
 from moorage.core.ledger.requests import Order
 from moorage.core.limits import VOCABLE_LENGTH_MAX
 from moorage.faces.v1 import problems
+from moorage.faces.v1.bounds import WORD
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.questions import explaining_address, query_of, uuid_of
 from moorage.faces.v1.routing import Request, Route
@@ -20,8 +20,6 @@ from moorage.service.roles import Role
 from moorage.wire.ledger import Claim, ClaimWanted
 
 SEED_BITS = 32
-
-_TYPE = re.compile(rf"[A-Z0-9_]{{1,{VOCABLE_LENGTH_MAX}}}")
 
 
 async def create(request: Request[ClaimWanted, None]) -> Claim:
@@ -83,7 +81,7 @@ def _name(text: str, what: str) -> str:
 
 
 def _type(text: str | None) -> str | None:
-    if text is not None and not _TYPE.fullmatch(text):
+    if text is not None and not WORD.fullmatch(text):
         raise RefusalError(
             HTTPStatus.BAD_REQUEST,
             f"consumer_type must have 1 to {VOCABLE_LENGTH_MAX} of A-Z, 0-9 and _.",

@@ -5,7 +5,7 @@ from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.limits import MAX_INT, VOCABLE_LENGTH_MAX
-from moorage.faces.v1.bounds import check_text, microseconds, microseconds_or_none
+from moorage.faces.v1.bounds import WORD, check_text, microseconds, microseconds_or_none
 from moorage.faces.v1.encoding import seconds_of, time_of, time_or_none
 from moorage.faces.v1.questions import uuid_of
 from moorage.service.admission import AskWanted
@@ -34,6 +34,10 @@ def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
 def _holding(wanted: wire.AllocationsWanted) -> Holding:
     for provider, amounts in wanted.allocations.items():
         for name, amount in amounts.items():
+            if WORD.fullmatch(name) is None:
+                raise Error(
+                    Code.INVALID, f"allocations: {name!r} cannot be a resource class of {provider}."
+                )
             if not 1 <= amount <= MAX_INT:
                 raise Error(
                     Code.INVALID,
