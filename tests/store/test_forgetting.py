@@ -34,7 +34,7 @@ async def done(engine: Engine, plan: Plan[T]) -> T:
 def revision_new(at: int, rows: int) -> Plan[None]:
     """Raise the revision, with so many change rows."""
     told = [("trait", f"CUSTOM_{n}", None) for n in range(rows)]
-    yield [Query("clock_raise"), changes_insert(told, Instant(at))]
+    yield [Query("clock_raise", (at,)), changes_insert(told, Instant(at))]
 
 
 def counted(plan: Plan[T], asked: list[str]) -> Plan[T]:
