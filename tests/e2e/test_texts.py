@@ -16,9 +16,10 @@ from uuid import uuid4
 import pytest
 
 from tests import cluster
+from tests.e2e.asks import ASKS, MAKING
 from tests.e2e.chance import seeded
 from tests.e2e.peer import Answer, NoAnswer, Peer, differences
-from tests.e2e.texts import ASKS, MAKING, PROVIDER, Ask, Now, Variant, variants
+from tests.e2e.texts import PROVIDER, Ask, Now, Variant, variants
 from tests.faces.boskos.ground import Ground, ground
 
 SHARE = 1 if os.environ.get("MOORAGE_SOAK") else 4

@@ -56,6 +56,7 @@ TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/store/migrate.py",
     f"{PACKAGE}/store/postgres.py",
     f"{PACKAGE}/store/postgres_aside.py",
+    f"{PACKAGE}/store/postgres_probe.py",
 )
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
 

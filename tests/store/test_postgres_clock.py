@@ -121,7 +121,7 @@ def test_revisions_have_no_gaps(url: str) -> None:
     """Many who raise at the same time, some of whom give up, leave every number to one of them."""
     kept: list[int] = []
 
-    def raised(n: int) -> None:
+    def storm(n: int) -> None:
         with connected(url) as session:
             for turn in range(50):
                 with session.transaction(force_rollback=(n + turn) % 3 == 0):
@@ -130,7 +130,7 @@ def test_revisions_have_no_gaps(url: str) -> None:
                     kept.append(revision)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(raised, range(6)))
+        list(threads.map(storm, range(6)))
     assert sorted(kept) == list(range(1, len(kept) + 1))
     assert len(kept) == 200
 

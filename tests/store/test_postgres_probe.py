@@ -152,13 +152,13 @@ def pgbouncer(folder: Path, mode: str) -> Iterator[None]:
         f"[databases]\n* = host={cluster.shared().folder} user=moorage\n[pgbouncer]\n"
         f"pool_mode = {mode}\nauth_type = any\nunix_socket_dir = {folder}\nlisten_port = 5432\n"
     )
-    other: dict[str, str] = {}
+    user = None
     if os.geteuid() == 0:  # it refuses to run as root
         names = {entry.pw_name for entry in pwd.getpwall()}
-        other["user"] = next(name for name in cluster.USERS if name in names)
-        shutil.chown(folder, other["user"])
+        user = next(name for name in cluster.USERS if name in names)
+        shutil.chown(folder, user)
     command = [PGBOUNCER, str(file)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **other) as process:  # type: ignore[call-overload]  # `user` is one of its arguments
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, user=user) as process:
         try:
             assert process.stderr is not None
             said = []

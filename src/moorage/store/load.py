@@ -72,7 +72,7 @@ def _locks(keys: Keys) -> list[Query]:
     structure = bool(keys.names or keys.parents or keys.trees)
     locks = []
     if alone or structure:
-        locks.append(Query("ledger_lock" if alone else "ledger_share"))
+        locks.append(Query("ledger_lock") if alone else Query("ledger_share"))
     if structure:
         locks.append(Query("structure_lock"))
     return locks

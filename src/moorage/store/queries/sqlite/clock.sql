@@ -77,3 +77,10 @@ SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?))
 
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id IN (SELECT value FROM json_each(?));
+
+-- There are no receipts: the file has one writer, who knows how its own commits ended.
+-- name: receipts_until --
+SELECT '';
+
+-- name: receipts_delete --
+SELECT 0, COALESCE(?1, ?2, ?3);
