@@ -18,7 +18,8 @@ import pytest
 from tests import cluster
 from tests.e2e.asks import ASKS, MAKING
 from tests.e2e.chance import seeded
-from tests.e2e.peer import Answer, NoAnswer, Peer, differences
+from tests.e2e.hostile import written
+from tests.e2e.peer import Answer, NoAnswer, Peer, differences, head
 from tests.e2e.texts import PROVIDER, Ask, Now, Variant, variants
 from tests.faces.boskos.ground import Ground, ground
 
@@ -122,3 +123,40 @@ def test_any_text_anywhere(served: Ground) -> None:
     assert "Traceback" not in said, said[:5_000]
     assert "was not kept" not in said, said[:5_000]
     assert count > 15_000 // SHARE
+
+
+async def known(served: Ground) -> None:
+    """Send what once did harm, and beside each what is good: it is refused for the right reason."""
+    wish = {"needs": [{"pool": "p"}], "key": "k"}
+    held = {"consumer": str(uuid4()), "project_id": "p", "user_id": "u"}
+    async with Peer(served.server.url) as native, Peer(served.url) as second:
+        assert (await native.call("PUT", "/v1/pools/p", {"limit": 5})).status == 200
+        for method, path, good in (
+            ("GET", "/allocations/", 200),
+            ("GET", "/v1/pools/", 404),
+            ("DELETE", "/v1/tokens/", 404),
+            ("DELETE", "/traits/CUSTOM_", 404),
+            ("DELETE", "/resource_classes/CUSTOM_", 404),
+        ):
+            assert (await native.call(method, f"{path}a")).status == good
+            answer = await native.call(method, f"{path}a%00")
+            assert (answer.status, b"contains NUL" in answer.body) == (400, True)
+        for name, status in (("VCPU", 202), ("a\\", 400), ("$.VCPU", 400)):
+            wanted = {**held, "allocations": {PROVIDER: {name: 1}}}
+            asked = {**wish, "key": name, "allocations": wanted}
+            assert (await native.call("POST", "/v1/leases", asked)).status == status
+        assert (await native.call("POST", "/v1/leases", wish)).status == 201, "grants go on"
+        for owner, status in (("o" * 2_000, 201), ("o" * 3_000, 400)):
+            headers = [("X-Auth-Token", owner), ("X-Roles", "admin"), ("X-Project-Id", "p")]
+            headers.append(("Content-Type", "application/json"))
+            sent = head("POST", "/v1/leases", headers, written(wish))
+            assert (await native.send(sent)).status == status
+        taken = head("POST", "/acquire?type=t5&state=free&dest=%ff&owner=me", [], b"")
+        assert (await second.send(taken)).status == 200
+        assert (await native.call("GET", "/metrics")).status == 200
+
+
+def test_texts_that_did_harm(served: Ground) -> None:
+    """Each is refused or kept; nothing else stops for it."""
+    asyncio.run(known(served))
+    assert "Traceback" not in "".join(served.server.said)
