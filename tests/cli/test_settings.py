@@ -5,15 +5,9 @@ from typing import Any
 
 import pytest
 
-from moorage.config import (
-    FIELDS,
-    Address,
-    ConfigError,
-    Settings,
-    address_parse,
-    database_address,
-    load,
-)
+from moorage.config import FIELDS, Settings, database_address, load
+from moorage.config.addresses import Address, address_parse
+from moorage.config.errors import ConfigError
 from tests.cli.command import answer, moorage, refusal
 
 

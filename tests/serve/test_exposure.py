@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec import convert
 
-from moorage.config import Address, Settings
+from moorage.config import Settings
+from moorage.config.addresses import Address
 from moorage.serve.exposure import warnings
 from tests.e2e.server import serve
 

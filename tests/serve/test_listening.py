@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.config import ConfigError, load, networks_parse
+from moorage.config import load
+from moorage.config.addresses import networks_parse
+from moorage.config.errors import ConfigError
 from moorage.serve.listening import NoPlaceError, Places
 from moorage.serve.proxies import Proxies
 from tests.e2e.carried import eventually

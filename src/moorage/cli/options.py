@@ -7,6 +7,7 @@ import click
 
 from moorage import config
 from moorage.cli.output import USAGE, Failure
+from moorage.config.errors import ConfigError
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -53,7 +54,7 @@ def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
     """Join all sources of settings; a wrong one ends the command with 2."""
     try:
         return config.load(options, file=config_file)
-    except config.ConfigError as error:
+    except ConfigError as error:
         raise Failure(USAGE, str(error)) from None
 
 
@@ -61,5 +62,5 @@ def address_of(settings: config.Settings) -> str:
     """Return the database's address, with its password; what is wrong ends the command with 2."""
     try:
         return config.database_address(settings)
-    except config.ConfigError as error:
+    except ConfigError as error:
         raise Failure(USAGE, str(error)) from None

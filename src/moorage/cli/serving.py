@@ -7,6 +7,7 @@ import click
 from moorage import config
 from moorage.cli.options import config_option, load, settings_options
 from moorage.cli.output import USAGE, Failure
+from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)
 """A secret on the command line could be read by every user of the machine."""
@@ -25,6 +26,6 @@ def serve(config_file: str | None, **options: Any) -> None:
 
     try:
         code = run(settings)
-    except (StartError, config.ConfigError) as error:
+    except (StartError, ConfigError) as error:
         raise Failure(USAGE, str(error)) from None
     click.get_current_context().exit(code)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from moorage.config import ConfigError, Settings
+from moorage.config import Settings
+from moorage.config.errors import ConfigError
 from moorage.core.errors import Error
 from moorage.faces.boskos.app import BoskosFace
 from moorage.faces.golang.passwords import Passwords

@@ -7,7 +7,8 @@ from typing import cast
 
 from msgspec import Struct
 
-from moorage.config import ConfigError, Settings
+from moorage.config import Settings
+from moorage.config.errors import ConfigError
 from moorage.core.ids import ConsumerId
 from moorage.faces.auth.local_first import LocalFirst
 from moorage.faces.auth.noauth2 import NoAuth2

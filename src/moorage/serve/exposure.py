@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from moorage.config import Address, Settings
+from moorage.config import Settings
+from moorage.config.addresses import Address
 
 
 def warnings(settings: Settings, main: Address, boskos: Address | None = None) -> Iterator[str]:

@@ -18,7 +18,8 @@ from typing import NamedTuple, cast
 import uvicorn
 from uvloop import new_event_loop
 
-from moorage.config import Address, Settings, address_parse, database_address, networks_parse
+from moorage.config import Settings, database_address
+from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.serve import exposure, logs
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosDoor

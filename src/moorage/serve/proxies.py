@@ -8,7 +8,7 @@ before it was written by the client.
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from moorage.config import Network
+from moorage.config.addresses import Network
 from moorage.faces.web import Scope
 
 FORWARDED_FOR = b"x-forwarded-for"

@@ -14,7 +14,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from moorage.config import ConfigError, Settings
+from moorage.config import Settings
+from moorage.config.errors import ConfigError
 
 TERMINAL = "/dev/tty"
 

@@ -9,7 +9,8 @@ from time import monotonic
 
 import pytest
 
-from moorage.config import ConfigError, load
+from moorage.config import load
+from moorage.config.errors import ConfigError
 from tests.e2e.server import NotStarted
 from tests.faces.boskos.ground import Ground, ground, refused
 

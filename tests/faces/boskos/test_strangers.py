@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from moorage.config import ConfigError, load
+from moorage.config import load
+from moorage.config.errors import ConfigError
 from moorage.serve.boskos import passwords_read
 from tests.e2e.server import NotStarted
 from tests.faces.boskos.ground import Answer, Ground, empty, ground, refused

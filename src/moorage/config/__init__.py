@@ -1,10 +1,10 @@
 """Every setting of the process: meaning, default, bounds, and where its value came from.
 
 A value is taken from, in rising order: the default, `moorage.toml`, the environment (`MOORAGE_` and
-the name in capitals), the option of the command line.
+the name in capitals), the option of the command line. `addresses.py` reads what settings say of
+hosts and networks, `errors.py` is the refusal of a wrong setting.
 """
 
-import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from moorage.config.addresses import address_parse, networks_parse
+from moorage.config.errors import ConfigError
 from moorage.store.addresses import has_password, is_postgres, with_password
 from moorage.store.ownership import UntrustedError, read_own
 
@@ -26,10 +28,6 @@ Bytes = Annotated[int, Meta(ge=1, le=1 << 40)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
-
-
-class ConfigError(Exception):
-    """A setting is wrong. The message is one line and says what to change."""
 
 
 def _about(text: str) -> Meta:
@@ -200,62 +198,6 @@ class Loaded(NamedTuple):
 
     settings: Settings
     origins: dict[str, str]
-
-
-class Address(NamedTuple):
-    """A host and a port to listen on."""
-
-    host: str
-    port: int
-
-    @property
-    def loopback(self) -> bool:
-        """Can only this machine reach it?"""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    def url(self, scheme: str) -> str:
-        """Return the address as the beginning of a URL."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}"
-
-
-def address_parse(text: str, setting: str = "listen") -> Address:
-    """Split `HOST:PORT`, the value of a setting; an IPv6 host stands in brackets.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        colon = ""
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
-        raise ConfigError(f"{setting}: {text!r} is not HOST:PORT (for example 127.0.0.1:8778)")
-    return Address(host, int(port))
-
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def networks_parse(texts: tuple[str, ...], setting: str) -> tuple[Network, ...]:
-    """Return the networks that a setting names, as `10.0.0.0/8` or one address.
-
-    Raises:
-        ConfigError: one of them is none.
-    """
-    found = []
-    for text in texts:
-        try:
-            found.append(ipaddress.ip_network(text))
-        except ValueError as error:
-            raise ConfigError(f"{setting}: {text!r} is not a network: {error}") from None
-    return tuple(found)
 
 
 def load(

@@ -1,0 +1,5 @@
+"""What is wrong with a setting."""
+
+
+class ConfigError(Exception):
+    """A setting is wrong. The message is one line and says what to change."""
