@@ -28,7 +28,7 @@ def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
 
 
 def providers_in_order(fleet: Fleet, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
-    """As `providers`, with a rest after every block, and whenever some of them are in order.
+    """As `providers`, with a rest after every block that may have some, and while putting in order.
 
     The fleet may change between two pieces: each provider is listed as it was at some time in
     between, and once, also if it moves to another tree and with it to another block.
@@ -66,10 +66,11 @@ def _creation(record: ProviderRecord) -> tuple[int, str]:
 
 
 def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]:
-    """Yield all that meet the query block by block, each as it is then."""
+    """Yield all that meet the query block by block, each as it is then; no block without any."""
     for block in list(fleet.blocks):
-        rows = np.flatnonzero(_meeting(block, query)).tolist()
-        yield [block.record(row) for row in rows]
+        met = _meeting(block, query)
+        if met is not None:
+            yield [block.record(row) for row in np.flatnonzero(met).tolist()]
 
 
 def _found_in(
@@ -77,7 +78,7 @@ def _found_in(
 ) -> Iterator[list[ProviderRecord]]:
     """Yield those of some providers that meet the query, at most as many as a block has rows."""
     for first in range(0, len(named), BLOCK_ROWS):
-        meeting: dict[Block, Mask] = {}
+        meeting: dict[Block, Mask | None] = {}
         found = []
         for uuid in named[first : first + BLOCK_ROWS]:
             if uuid not in fleet.places:
@@ -85,7 +86,8 @@ def _found_in(
             block, row = fleet.places[uuid]
             if block not in meeting:
                 meeting[block] = _meeting(block, query)
-            if meeting[block][row]:
+            met = meeting[block]
+            if met is not None and met[row]:
                 found.append(block.record(row))
         yield found
 
@@ -103,13 +105,13 @@ def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:
     return found
 
 
-def _meeting(block: Block, query: ProviderQuery) -> Mask:
-    """Which rows meet the conditions on resources, traits and aggregates?"""
-    met = block.here
-    for mask in (
-        with_resources(block, query.resources),
-        with_traits(block, query.traits),
-        in_aggregates(block, query.aggregates),
-    ):
-        met = met & mask if mask is not None else np.zeros_like(met)
+def _meeting(block: Block, query: ProviderQuery) -> Mask | None:
+    """Which rows meet the conditions on traits, aggregates and resources? None: no row."""
+    met = with_traits(block, query.traits)
+    if met is None:
+        return None
+    for mask in (in_aggregates(block, query.aggregates), with_resources(block, query.resources)):
+        if mask is None:
+            return None
+        met = met & mask
     return met
