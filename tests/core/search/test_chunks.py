@@ -116,9 +116,9 @@ def test_listings_and_explanations_rest_after_every_block() -> None:
     assert to_end(providers_in_order(fleet, ProviderQuery())) == providers(fleet, ProviderQuery())
     few = ProviderQuery(in_tree=world.uuid_of(7))
     assert len(providers(fleet, few)) == 1
-    # Where no row has a required trait, nothing is looked at, and nobody needs a rest.
+    # Also where no row has a required trait: many such blocks together take long.
     nobody = ProviderQuery(traits=TraitFilter(required=(frozenset({"CUSTOM_ABSENT"}),)))
-    assert rests(providers_in_order(fleet, nobody)) == 0
+    assert rests(providers_in_order(fleet, nobody)) >= blocks
 
     query = CandidateQuery((group(VCPU=9), group("_A", VCPU=1)))
     passes = rests(explaining(fleet, query)) / blocks

@@ -28,7 +28,7 @@ def providers(fleet: Fleet, query: ProviderQuery) -> list[ProviderRecord]:
 
 
 def providers_in_order(fleet: Fleet, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
-    """As `providers`, with a rest after every block that may have some, and while putting in order.
+    """As `providers`, with a rest after every block, and whenever some of them are in order.
 
     The fleet may change between two pieces: each provider is listed as it was at some time in
     between, and once, also if it moves to another tree and with it to another block.
@@ -66,11 +66,11 @@ def _creation(record: ProviderRecord) -> tuple[int, str]:
 
 
 def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]:
-    """Yield all that meet the query block by block, each as it is then; no block without any."""
+    """Yield all that meet the query block by block, each as it is then."""
     for block in list(fleet.blocks):
         met = _meeting(block, query)
-        if met is not None:
-            yield [block.record(row) for row in np.flatnonzero(met).tolist()]
+        rows = [] if met is None else np.flatnonzero(met).tolist()
+        yield [block.record(row) for row in rows]
 
 
 def _found_in(
@@ -106,12 +106,17 @@ def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:
 
 
 def _meeting(block: Block, query: ProviderQuery) -> Mask | None:
-    """Which rows meet the conditions on traits, aggregates and resources? None: no row."""
-    met = with_traits(block, query.traits)
-    if met is None:
-        return None
-    for mask in (in_aggregates(block, query.aggregates), with_resources(block, query.resources)):
+    """Which rows meet all conditions? None: no row, and what is left was not looked at."""
+    met: Mask = block.here
+    for mask in _masks(block, query):
         if mask is None:
             return None
         met = met & mask
     return met
+
+
+def _masks(block: Block, query: ProviderQuery) -> Iterator[Mask | None]:
+    """Yield which rows meet each condition, first those that most often nobody meets."""
+    yield with_traits(block, query.traits)
+    yield in_aggregates(block, query.aggregates)
+    yield with_resources(block, query.resources)
