@@ -292,7 +292,5 @@ class Search:
         if homes is None:
             serving = self._serving(block)
             masks = [serving[number].at_home for number in self._firsts]
-            homes = self._homes[block] = [
-                b"" if mask is None else mask.tobytes() for mask in masks
-            ]
+            homes = self._homes[block] = [b"" if mask is None else mask.tobytes() for mask in masks]
         return homes
