@@ -16,9 +16,9 @@ import uvloop
 from bench import documents, machine, report
 from bench.measure import Check, Measurement
 from bench.run import Plan, Run, plan_full, plan_million, plan_quick, plan_tiny
+from bench.target import ROOT
 
 RESULTS = Path(__file__).parent / "results"
-ROOT = Path(__file__).resolve().parents[1]
 PLANS = {"full": plan_full, "quick": plan_quick, "tiny": plan_tiny, "million": plan_million}
 
 

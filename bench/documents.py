@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def _replace(path: Path, text: str) -> None:
 def performance(content: dict[str, Any]) -> str:
     """What docs/performance.md shows of a run."""
     parts = [
-        *map(_run_told, [content, *content.get("others", ())]),
+        *_runs_told(content),
         _disturbances(report.measurements(content)),
         *(f"Not measured: {_shortened(one)}" for one in content["not_measured"]),
         "![Operations per second of every line](performance.svg)",
@@ -69,15 +69,16 @@ def performance(content: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _run_told(run: dict[str, Any]) -> str:
-    """When, where and of which commit a run was, in one paragraph."""
-    about = run["machine"]
-    return (
-        f"Measured at {run['at']} by the plan `{run['options']['plan']}`: "
-        f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
-        f"The run took {about['minutes']:.0f} minutes. "
-        f"Commit of Moorage: {about.get('code', 'not recorded')}."
-    )
+def _runs_told(content: dict[str, Any]) -> Iterator[str]:
+    """When, where and of which commit each run was, a paragraph for each."""
+    for run in (content, *content.get("others", ())):
+        about = run["machine"]
+        yield (
+            f"Measured at {run['at']} by the plan `{run['options']['plan']}`: "
+            f"{machine_told(about)}; load average {about['load_after'][0]:.2f} after. "
+            f"The run took {about['minutes']:.0f} minutes. "
+            f"Commit of Moorage: {about.get('code', 'not recorded')}."
+        )
 
 
 def _disturbances(measured: Sequence[Measurement]) -> str:
@@ -224,9 +225,9 @@ def scale(content: dict[str, Any]) -> str:
         body.append([label, *cells, *_extrapolated(line)])
     return "\n\n".join(
         [
-            f"Measured at {content['at']} on {SCALED}: {machine_told(content['machine'])}. "
-            "Milliseconds of processor time per operation (of `refresh in bulk`: per host); the "
-            "last column is arithmetic, not measured.",
+            *_runs_told(content),
+            f"{SCALED}: milliseconds of processor time per operation (of `refresh in bulk`: per "
+            "host); the last column is arithmetic, not measured.",
             "![Processor time over the size of the fleet](scale.svg)",
             _table(head, body),
             _memory(content),

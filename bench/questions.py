@@ -3,7 +3,8 @@
 import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from bench.fleet import (
     FAST,
@@ -84,6 +85,40 @@ def port_questions(limit: int) -> Iterator[bytes]:
     """Three groups of one unit, each on a child of its own."""
     groups = "&".join(f"resources_{number}=SRIOV_NET_VF:1" for number in range(3))
     return asked(iter([f"{groups}&group_policy=isolate&limit={limit}"]))
+
+
+Line = tuple[str, int, Callable[[], Iterator[bytes]]]
+"""What is asked, over how many connections; the last makes the requests, from the first on."""
+
+FEW, SEVERAL = 1, 8
+"""Connections of most lines."""
+
+LARGE_ANSWER = "candidates, no limit"
+
+
+def flat_lines() -> list[Line]:
+    """Every line of candidates on flat hosts."""
+    return [
+        ("candidates limit=10", FEW, partial(flat_questions, 10)),
+        ("candidates limit=10", SEVERAL, partial(flat_questions, 10)),
+        ("candidates limit=1000", FEW, partial(flat_questions, 1000)),
+        (LARGE_ANSWER, FEW, partial(flat_questions, None)),
+        ("candidates trait, zones, limit=1000", FEW, partial(labelled_questions, 1000)),
+        ("candidates, nothing fits", FEW, unfit_questions),
+    ]
+
+
+def nested_lines() -> list[Line]:
+    """Every line of candidates on nested hosts."""
+    return [
+        ("candidates limit=10", FEW, partial(nested_questions, 10)),
+        ("candidates limit=10", SEVERAL, partial(nested_questions, 10)),
+        ("candidates limit=1000", FEW, partial(nested_questions, 1000)),
+        (LARGE_ANSWER, FEW, partial(nested_questions, None)),
+        ("candidates isolate, trait, zones, limit=10", FEW, partial(granular_questions, 10)),
+        ("candidates isolate, trait, zones, limit=1000", FEW, partial(granular_questions, 1000)),
+        ("candidates, nothing fits", FEW, unfit_nested_questions),
+    ]
 
 
 def asked(queries: Iterator[str]) -> Iterator[bytes]:

@@ -146,17 +146,13 @@ def document(
 def joined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Show several runs as one: the first, with the lines and checks of the others after its own.
 
-    `others` holds what is known of the other runs: when, where, with which plan.
+    The others themselves stand in `others`.
     """
     first, *others = runs
-    whole = {**first, "others": [*first.get("others", ()), *map(_described, others)]}
+    whole = {**first, "others": others}
     for name in ("not_measured", "checks", "measurements"):
         whole[name] = [one for run in runs for one in run[name]]
     return whole
-
-
-def _described(run: dict[str, Any]) -> dict[str, Any]:
-    return {name: run[name] for name in ("at", "machine", "options")}
 
 
 def written(path: Path, content: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ PORTS = Fleet("ports", 40)
 
 
 def plan_full() -> Plan:
-    """What docs/performance.md shows; a quarter of an hour, and a bit."""
+    """What docs/performance.md shows; half an hour, or an hour on a slow machine."""
     fleets = (
         *(Fleet("flat", 1_000), Fleet("flat", 15_000)),
         *(Fleet("nested", 1_000), Fleet("nested", 3_100), SLOTS, PORTS),

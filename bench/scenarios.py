@@ -10,6 +10,7 @@ from dataclasses import replace
 from bench import admission, fleet, holding, native, prepared, probes, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
 from bench.measure import LEAST, Bench
+from bench.questions import SEVERAL
 from bench.target import Moorage, Unusable
 from bench.wire import Outcome, Work
 
@@ -56,7 +57,7 @@ async def load(bench: Bench) -> None:
     bench.empty_bytes = bench.target.memory_bytes()[0]
     if bench.fleet.shape == "flat":
         # One after the other: on SQLite the original fails when two workers write.
-        _all_done(await bench.drive(map(fleet.loading, fleet.special_hosts()), 1))
+        all_done(await bench.drive(map(fleet.loading, fleet.special_hosts()), 1))
     peer, size = bench.target.peer, bench.fleet.size
     measured, outcome = await bench.line(
         "load",
@@ -72,17 +73,18 @@ async def load(bench: Bench) -> None:
         told = f"{measured.operations} of {size} over HTTP, {measured.failed} of them not wholly; "
         bench.check("fleet loaded", True, f"{told}{filled} by SQL, and what was missing")
     else:
-        _all_done(outcome)
+        all_done(outcome)
 
 
-def _all_done(outcome: Outcome) -> None:
+def all_done(outcome: Outcome) -> None:
+    """Raise Unusable if a request was refused."""
     if any(status >= 300 for status in outcome.statuses):
-        raise Unusable(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+        raise Unusable(f"refused: {outcome.statuses}, {outcome.sample!r}")
 
 
 async def _prepared(bench: Bench) -> None:
     """What must not grow with the fleet, on one that is not loaded over HTTP."""
-    target, few, several = bench.target, 1, 8
+    target = bench.target
     assert isinstance(target, Moorage)
     bench.empty_bytes = target.memory_bytes()[0]
     target.stop()
@@ -92,13 +94,11 @@ async def _prepared(bench: Bench) -> None:
     told = f"{bench.fleet.size} hosts by the store's own plans, without the service, in"
     bench.check("fleet loaded", True, f"{told} {time.perf_counter() - started:.0f} s")
     await _restart(bench, target)
-    await bench.line("candidates limit=10", questions.flat_questions(10), few)
-    await bench.line("candidates limit=10", questions.flat_questions(10), several)
-    await bench.line("candidates limit=1000", questions.flat_questions(1000), few)
-    await bench.line("candidates trait, zones, limit=1000", questions.labelled_questions(1000), few)
-    await bench.line("candidates, nothing fits", questions.unfit_questions(), few)
+    for what, connections, make in questions.flat_lines():
+        if what != questions.LARGE_ANSWER:
+            await bench.line(what, make(), connections)
     await _claims(bench)
-    await bench.line("schedule loop", questions.schedules(bench.numbers), several)
+    await bench.line("schedule loop", questions.schedules(bench.numbers), SEVERAL)
     await native.claims(bench)
 
 
@@ -114,30 +114,18 @@ async def _ports(bench: Bench) -> None:
 
 
 async def _nested(bench: Bench) -> None:
-    few, several = 1, 8
-    await bench.line("candidates limit=10", questions.nested_questions(10), few)
-    await bench.line("candidates limit=10", questions.nested_questions(10), several)
-    await bench.line("candidates limit=1000", questions.nested_questions(1000), few)
-    await bench.line("candidates, no limit", questions.nested_questions(None), few)
-    for limit in (10, 1000):
-        what = f"candidates isolate, trait, zones, limit={limit}"
-        await bench.line(what, questions.granular_questions(limit), few)
-    await bench.line("candidates, nothing fits", questions.unfit_nested_questions(), few)
+    for what, connections, make in questions.nested_lines():
+        await bench.line(what, make(), connections)
 
 
 async def _flat(bench: Bench, again: bool) -> None:
-    few, several = 1, 8
-    await bench.line("candidates limit=10", questions.flat_questions(10), few)
-    await bench.line("candidates limit=10", questions.flat_questions(10), several)
-    await bench.line("candidates limit=1000", questions.flat_questions(1000), few)
-    await bench.line("candidates, no limit", questions.flat_questions(None), few)
-    await bench.line("candidates trait, zones, limit=1000", questions.labelled_questions(1000), few)
-    await bench.line("candidates, nothing fits", questions.unfit_questions(), few)
+    for what, connections, make in questions.flat_lines():
+        await bench.line(what, make(), connections)
     claimed = await _claims(bench)
     await bench.line(
         "release", questions.releases(claimed), FILLING_CONNECTIONS, most=len(claimed), warm=False
     )
-    await bench.line("schedule loop", questions.schedules(bench.numbers), several)
+    await bench.line("schedule loop", questions.schedules(bench.numbers), SEVERAL)
     await _mixed(bench)
     await _refresh(bench)
     if not again:
@@ -251,7 +239,7 @@ async def _refresh(bench: Bench) -> None:
 async def _reshape(bench: Bench) -> None:
     """Move a class of 100 consumers from a host to its child, and back."""
     outcome = await bench.drive(questions.moving(identifier(MOVED, 0)), 1)
-    _all_done(outcome)
+    all_done(outcome)
     await bench.line(
         "reshape with 100 consumers",
         questions.reshapes(),

@@ -14,6 +14,8 @@ from bench import machine
 from bench.fleet import Fleet
 from tests.cluster import Cluster
 
+ROOT = Path(__file__).resolve().parents[1]
+"""This checkout."""
 READY = re.compile(r"serving (http://\S+)")
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -175,6 +177,6 @@ class Moorage(Target):
 
 
 def _environment(source: Path | None) -> dict[str, str]:
-    """The environment without settings of the caller's own Moorage."""
+    """The environment without settings of the caller's own Moorage; `source` is what is served."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
     return known if source is None else {**known, "PYTHONPATH": str(source / "src")}

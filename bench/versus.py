@@ -14,18 +14,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 
 import uvloop
 
 from bench import fleet, questions
 from bench.fleet import Fleet
-from bench.scenarios import LOADING_CONNECTIONS
-from bench.target import Moorage, Storage, Unusable
+from bench.scenarios import LOADING_CONNECTIONS, all_done
+from bench.target import ROOT, Moorage, Storage
 from bench.wire import Work, bounded, drive
 
-ROOT = Path(__file__).resolve().parents[1]
 BURST_SECONDS = 0.4
+TINY_SECONDS = 0.02
 LEAST = 3
 FLEETS = (Fleet("flat", 15_000), Fleet("nested", 1_000), Fleet("slots", 1), Fleet("ports", 40))
 SMALL_FLEETS = (Fleet("flat", 20), Fleet("nested", 5), Fleet("slots", 1), Fleet("ports", 2))
@@ -54,26 +55,10 @@ def questions_of(shape: str) -> list[Question]:
         return [Question("candidates 8x8 limit=10", 1, lambda *_: questions.slot_questions(10))]
     if shape == "ports":
         return [Question("candidates 3 of 12 ports", 1, lambda *_: questions.port_questions(1000))]
-    asked: dict[str, Callable[[], Iterator[Work]]]
     if shape == "nested":
-        asked = {
-            "candidates limit=10": lambda: questions.nested_questions(10),
-            "candidates limit=1000": lambda: questions.nested_questions(1000),
-            "candidates, no limit": lambda: questions.nested_questions(None),
-            "isolate, trait, zones, limit=10": lambda: questions.granular_questions(10),
-            "isolate, trait, zones, limit=1000": lambda: questions.granular_questions(1000),
-            "candidates, nothing fits": questions.unfit_nested_questions,
-        }
-        return [Question(name, 1, lambda *_, make=make: make()) for name, make in asked.items()]
-    asked = {
-        "candidates limit=10": lambda: questions.flat_questions(10),
-        "candidates limit=1000": lambda: questions.flat_questions(1000),
-        "candidates, no limit": lambda: questions.flat_questions(None),
-        "trait, zones, limit=1000": lambda: questions.labelled_questions(1000),
-        "candidates, nothing fits": questions.unfit_questions,
-    }
+        return list(starmap(_candidates, questions.nested_lines()))
     return [
-        *(Question(name, 1, lambda *_, make=make: make()) for name, make in asked.items()),
+        *starmap(_candidates, questions.flat_lines()),
         Question("claims, disjoint hosts", 1, lambda flat, n: questions.disjoint_claims(n, flat)),
         Question("claims, disjoint hosts", 64, lambda flat, n: questions.disjoint_claims(n, flat)),
         Question("claims, one host", 64, lambda _, n: questions.contended_claims(n)),
@@ -82,25 +67,34 @@ def questions_of(shape: str) -> list[Question]:
     ]
 
 
+def _candidates(name: str, connections: int, make: Callable[[], Iterator[Work]]) -> Question:
+    return Question(name, connections, lambda *_: make())
+
+
 async def loaded(target: Moorage, hosts: Fleet) -> None:
     """Load a fleet over HTTP. Raises Unusable."""
     if hosts.shape == "flat":
-        await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1)
-    outcome = await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS)
-    if any(status >= 300 for status in outcome.statuses):
-        raise Unusable(f"the fleet is not loaded: {outcome.statuses}, {outcome.sample!r}")
+        all_done(await drive(target.urls, map(fleet.loading, fleet.special_hosts()), 1))
+    all_done(await drive(target.urls, map(fleet.loading, hosts.hosts()), LOADING_CONNECTIONS))
 
 
-async def burst(target: Moorage, work: Iterator[Work], connections: int) -> Burst:
+async def burst(target: Moorage, work: Iterator[Work], connections: int, seconds: float) -> Burst:
     """Ask for a short while. Raises Unusable."""
     before = sum(target.processor_seconds())
-    asked = bounded(work, BURST_SECONDS, LEAST, sys.maxsize)
+    asked = bounded(work, seconds, LEAST, sys.maxsize)
     outcome = await drive(target.urls, asked, connections)
-    if any(status >= 300 for status in outcome.statuses):
-        raise Unusable(f"{target.name}: {outcome.statuses}, {outcome.sample[:500]!r}")
+    all_done(outcome)
     spent = sum(target.processor_seconds()) - before
     each = 1_000 / len(outcome.seconds)
     return Burst(spent * each, 1_000 * statistics.median(outcome.seconds))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long each burst lasts, and how many pairs of bursts each line gets."""
+
+    seconds: float
+    rounds: int
 
 
 @dataclass
@@ -111,14 +105,16 @@ class Side:
     numbers: Iterator[int]
 
 
-async def compared(question: Question, hosts: Fleet, sides: list[Side], rounds: int) -> str:
+async def compared(question: Question, hosts: Fleet, sides: list[Side], effort: Effort) -> str:
     """Return one line: both versions, and how many times faster the first one is."""
     works = [question.make(hosts, side.numbers) for side in sides]
     pairs: list[tuple[Burst, Burst]] = []
-    for number in range(rounds + 1):
+    for number in range(effort.rounds + 1):
         found: dict[int, Burst] = {}
         for at in (0, 1) if number % 2 else (1, 0):
-            found[at] = await burst(sides[at].target, works[at], question.connections)
+            found[at] = await burst(
+                sides[at].target, works[at], question.connections, effort.seconds
+            )
         pairs.append((found[0], found[1]))
     del pairs[0]  # it has warmed both up
     ours, theirs = zip(*pairs, strict=True)
@@ -131,7 +127,9 @@ async def compared(question: Question, hosts: Fleet, sides: list[Side], rounds: 
     )
 
 
-async def everything(other: Path, fleets: tuple[Fleet, ...], rounds: int, directory: Path) -> None:
+async def everything(
+    other: Path, fleets: tuple[Fleet, ...], effort: Effort, directory: Path
+) -> None:
     """Compare both versions on each fleet, one line after the other."""
     for number, hosts in enumerate(fleets):
         with (
@@ -142,7 +140,7 @@ async def everything(other: Path, fleets: tuple[Fleet, ...], rounds: int, direct
             for side in sides:
                 await loaded(side.target, hosts)
             for question in questions_of(hosts.shape):
-                print(await compared(question, hosts, sides, rounds), flush=True)
+                print(await compared(question, hosts, sides, effort), flush=True)
 
 
 def main() -> int:
@@ -159,8 +157,9 @@ def main() -> int:
         f"{'other':>9} {'times':>6}"
     )
     fleets = SMALL_FLEETS if asked.tiny else FLEETS
+    effort = Effort(TINY_SECONDS if asked.tiny else BURST_SECONDS, asked.rounds)
     with tempfile.TemporaryDirectory(prefix="moorage-versus-") as directory:
-        work = everything(asked.other.resolve(), fleets, asked.rounds, Path(directory))
+        work = everything(asked.other.resolve(), fleets, effort, Path(directory))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
     return 0

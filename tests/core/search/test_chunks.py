@@ -10,7 +10,7 @@ from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord
-from moorage.core.ledger.requests import CandidateQuery, ProviderQuery
+from moorage.core.ledger.requests import CandidateQuery, ProviderQuery, TraitFilter
 from moorage.core.ledger.search import Fleet, providers, providers_in_order
 from moorage.core.ledger.search.block import Place
 from moorage.core.ledger.search.chunks import CHUNK_PROVIDERS, Belongings, applying
@@ -116,6 +116,9 @@ def test_listings_and_explanations_rest_after_every_block() -> None:
     assert to_end(providers_in_order(fleet, ProviderQuery())) == providers(fleet, ProviderQuery())
     few = ProviderQuery(in_tree=world.uuid_of(7))
     assert len(providers(fleet, few)) == 1
+    # Also where no row has a required trait: many such blocks together take long.
+    nobody = ProviderQuery(traits=TraitFilter(required=(frozenset({"CUSTOM_ABSENT"}),)))
+    assert rests(providers_in_order(fleet, nobody)) >= blocks
 
     query = CandidateQuery((group(VCPU=9), group("_A", VCPU=1)))
     passes = rests(explaining(fleet, query)) / blocks

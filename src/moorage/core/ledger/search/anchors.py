@@ -20,6 +20,7 @@ from moorage.core.ledger.search.fleet import Fleet
 from moorage.core.ledger.search.groups import (
     Rows,
     barred_roots,
+    kinds,
     rows_that_serve,
     shared_needs,
     terms,
@@ -55,6 +56,9 @@ class Search:
         self._query = query
         self.budget = budget or Budget()
         self.terms = terms(query.groups)
+        self._kinds = kinds(self.terms)
+        self._firsts = [self._kinds.index(kind) for kind in range(len(set(self._kinds)))]
+        """For each kind the number of its first term."""
         self._needs = shared_needs(query.groups)
         self._rows: dict[Block, list[Rows]] = {}
         self._in_tree: list[Place | None] = []
@@ -63,13 +67,13 @@ class Search:
         self._guests = Guests(fleet, self._serving)
         self._merged = Merged()
         self._shares = bool(fleet.sharing)
-        self._demands = demands(query, self.terms)
+        self._demands = demands(query, self.terms, self._kinds)
         self._lines = [
             [number for number, term in enumerate(self.terms) if term.suffix in names]
             for names in query.same_subtree
         ]
         self._sieve_steps = SIEVE_STEPS * (
-            1 + len(self.terms) + len(self._demands) + sum(map(len, self._lines))
+            1 + len(self._firsts) + len(self._demands) + sum(map(len, self._lines))
         )
 
     @cached_property
@@ -135,6 +139,7 @@ class Search:
             self._fleet.summaries,
             self._query,
             self.terms,
+            self._firsts,
             self._in_tree,
             self.abroad(),
             self._needs,
@@ -145,11 +150,11 @@ class Search:
         known = self._rows.get(block)
         if known is None:
             self.budget.steps += self._sieve_steps
-            known = [
-                rows_that_serve(block, term, place)
-                for term, place in zip(self.terms, self._in_tree, strict=True)
+            found = [
+                rows_that_serve(block, self.terms[number], self._in_tree[number])
+                for number in self._firsts
             ]
-            self._rows[block] = known
+            known = self._rows[block] = [found[kind] for kind in self._kinds]
         return known
 
     def anchor_rows(self, block: Block) -> NDArray[np.intp]:
@@ -182,7 +187,9 @@ class Search:
         if roots is None:
             return np.zeros(block.size, dtype=np.bool_)
         anchors: Mask = roots & trees.is_root
-        for number, rows in enumerate(self._serving(block)):
+        serving = self._serving(block)
+        for number in self._firsts:
+            rows = serving[number]
             reached = [] if rows.at_home is None else [trees.any_of(rows.at_home)]
             for mask, guests in hosts:
                 if any(guest.serves[number] for guest in guests):
@@ -251,6 +258,8 @@ class Search:
             [record for row, record in members if mask[row]] if mask else []
             for mask in self._homes_in(block)
         ]
+        if len(options) < len(self.terms):
+            options = [options[kind] for kind in self._kinds]
         if self._combiner.is_free(options):
             return product(*[[record.provider.uuid for record in each] for each in options])
         return self._combiner.combine(options, {}, self.budget)
@@ -266,7 +275,8 @@ class Search:
         parents = self._combiner.parents([*members, *(guest.record for guest in guests)])
         at_rows = list(zip(rows, members, strict=True))
         options = []
-        for number, mask in enumerate(homes):
+        for number, kind in enumerate(self._kinds):
+            mask = homes[kind]
             here = [record for row, record in at_rows if mask[row]] if mask else []
             if guests:
                 here += [guest.record for guest in guests if guest.serves[number]]
@@ -277,11 +287,10 @@ class Search:
         yield from self._combiner.combine(options, parents, budget)
 
     def _homes_in(self, block: Block) -> list[bytes]:
-        """Return for each term who in a block can serve it in its own tree, a byte for each row."""
+        """Return for each kind who in a block can serve it in its own tree, a byte for each row."""
         homes = self._homes.get(block)
         if homes is None:
-            homes = self._homes[block] = [
-                b"" if rows.at_home is None else rows.at_home.tobytes()
-                for rows in self._serving(block)
-            ]
+            serving = self._serving(block)
+            masks = [serving[number].at_home for number in self._firsts]
+            homes = self._homes[block] = [b"" if mask is None else mask.tobytes() for mask in masks]
         return homes

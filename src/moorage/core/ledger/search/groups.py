@@ -53,6 +53,28 @@ def terms(groups: tuple[Group, ...]) -> list[Term]:
     return found
 
 
+def kinds(terms: list[Term]) -> list[int]:
+    """Number the kinds of terms from 0: terms of one kind are served by the very same providers.
+
+    Returns the kind of each term.
+    """
+    if len(terms) == 1:
+        return [0]
+    known: dict[object, int] = {}
+    return [known.setdefault(_kind(term), len(known)) for term in terms]
+
+
+def _kind(term: Term) -> object:
+    group = term.group
+    return (
+        term.is_suffixed,
+        frozenset(term.resources.items()),
+        (frozenset(group.traits.required), group.traits.forbidden),
+        (frozenset(group.aggregates.member_of), group.aggregates.forbidden),
+        group.in_tree,
+    )
+
+
 def shared_needs(groups: tuple[Group, ...]) -> list[frozenset[str]]:
     """Return the trait sets that the providers of the unsuffixed group must meet together."""
     return [names for group in groups if not group.suffix for names in group.traits.required]

@@ -14,6 +14,7 @@ def prospects(
     summaries: Summaries,
     query: CandidateQuery,
     terms: Sequence[Term],
+    numbers: Collection[int],
     in_tree: Sequence[Place | None],
     abroad: Collection[int],
     needs: Sequence[frozenset[str]],
@@ -28,14 +29,15 @@ def prospects(
         summaries: What the blocks hold.
         query: What is asked for.
         terms: The terms of the query.
+        numbers: Of the terms, one of each kind.
         in_tree: For each term a place in the tree that it demands, if it demands one.
         abroad: The numbers of the terms that some sharing provider can serve for other trees.
         needs: The trait sets that the providers of the unsuffixed group must meet together.
     """
     most: Counts = summaries.rows.rows[: summaries.size].copy()
-    for number, term in enumerate(terms):
+    for number in numbers:
         if number not in abroad:
-            _narrow(most, summaries, term, in_tree[number])
+            _narrow(most, summaries, terms[number], in_tree[number])
     required = [*query.root_traits.required, *(() if abroad else needs)]
     for names in required:
         np.minimum(most, summaries.rows_named(summaries.traits, names), out=most)

@@ -68,7 +68,8 @@ def _creation(record: ProviderRecord) -> tuple[int, str]:
 def _found(fleet: Fleet, query: ProviderQuery) -> Iterator[list[ProviderRecord]]:
     """Yield all that meet the query block by block, each as it is then."""
     for block in list(fleet.blocks):
-        rows = np.flatnonzero(_meeting(block, query)).tolist()
+        met = _meeting(block, query)
+        rows = [] if met is None else np.flatnonzero(met).tolist()
         yield [block.record(row) for row in rows]
 
 
@@ -77,7 +78,7 @@ def _found_in(
 ) -> Iterator[list[ProviderRecord]]:
     """Yield those of some providers that meet the query, at most as many as a block has rows."""
     for first in range(0, len(named), BLOCK_ROWS):
-        meeting: dict[Block, Mask] = {}
+        meeting: dict[Block, Mask | None] = {}
         found = []
         for uuid in named[first : first + BLOCK_ROWS]:
             if uuid not in fleet.places:
@@ -85,7 +86,8 @@ def _found_in(
             block, row = fleet.places[uuid]
             if block not in meeting:
                 meeting[block] = _meeting(block, query)
-            if meeting[block][row]:
+            met = meeting[block]
+            if met is not None and met[row]:
                 found.append(block.record(row))
         yield found
 
@@ -103,13 +105,18 @@ def _named(fleet: Fleet, query: ProviderQuery) -> list[ProviderId] | None:
     return found
 
 
-def _meeting(block: Block, query: ProviderQuery) -> Mask:
-    """Which rows meet the conditions on resources, traits and aggregates?"""
-    met = block.here
-    for mask in (
-        with_resources(block, query.resources),
-        with_traits(block, query.traits),
-        in_aggregates(block, query.aggregates),
-    ):
-        met = met & mask if mask is not None else np.zeros_like(met)
+def _meeting(block: Block, query: ProviderQuery) -> Mask | None:
+    """Which rows meet all conditions? None: no row, and what is left was not looked at."""
+    met: Mask = block.here
+    for mask in _masks(block, query):
+        if mask is None:
+            return None
+        met = met & mask
     return met
+
+
+def _masks(block: Block, query: ProviderQuery) -> Iterator[Mask | None]:
+    """Yield which rows meet each condition, first those that most often nobody meets."""
+    yield with_traits(block, query.traits)
+    yield in_aggregates(block, query.aggregates)
+    yield with_resources(block, query.resources)

@@ -30,38 +30,27 @@ class Demand(NamedTuple):
     amount: int
 
 
-def demands(query: CandidateQuery, terms: list[Term]) -> list[Demand]:
-    """Return what is needed together by all terms that compete, and by those that are alike."""
+def demands(query: CandidateQuery, terms: list[Term], kinds: list[int]) -> list[Demand]:
+    """Return what is needed together by all terms that compete, and by those of one kind."""
     found: list[Demand] = []
     if query.group_policy == "isolate":
         suffixed = [number for number, term in enumerate(terms) if term.is_suffixed]
-        found += [Demand(these, "", len(these)) for these in _competing(terms, suffixed)]
+        found += [Demand(these, "", len(these)) for these in _competing(suffixed, kinds)]
     for name in {name: None for term in terms for name in term.resources}:
         asking = [number for number, term in enumerate(terms) if name in term.resources]
-        for these in _competing(terms, asking):
+        for these in _competing(asking, kinds):
             found.append(Demand(these, name, sum(terms[n].resources[name] for n in these)))
     return found
 
 
-def _competing(terms: list[Term], numbers: list[int]) -> Iterator[tuple[int, ...]]:
+def _competing(numbers: list[int], kinds: list[int]) -> Iterator[tuple[int, ...]]:
     """Yield all of these terms, then those among them that the same providers can serve."""
     if len(numbers) < 2:
         return
     yield tuple(numbers)
-    alike: dict[object, list[int]] = {}
+    alike: dict[int, list[int]] = {}
     for number in numbers:
-        term = terms[number]
-        group = term.group
-        alike.setdefault(
-            (
-                term.is_suffixed,
-                frozenset(term.resources.items()),
-                (frozenset(group.traits.required), group.traits.forbidden),
-                (frozenset(group.aggregates.member_of), group.aggregates.forbidden),
-                group.in_tree,
-            ),
-            [],
-        ).append(number)
+        alike.setdefault(kinds[number], []).append(number)
     for these in alike.values():
         if 1 < len(these) < len(numbers):
             yield tuple(these)

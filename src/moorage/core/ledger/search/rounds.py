@@ -145,6 +145,8 @@ class Rounds:
                 self.spans.append((0, len(self.found)))
             for number in numbers.data:
                 span = (0, None) if number != first else (0, row) if wrapped else (row, None)
+                if span[1] == 0:
+                    continue  # the search began at the first row of this block
                 yield from self._visit(blocks[number], number, span, wrapped)
                 if self.then is not None:
                     return
