@@ -313,6 +313,7 @@ def v1(much: Sizes) -> Iterator[Asked]:
     yield from _admission(asked, much)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
+    yield asked("new epoch", "POST", "/v1/database/epoch")
 
 
 def _admission(asked: Callable[..., Asked], much: Sizes) -> Iterator[Asked]:

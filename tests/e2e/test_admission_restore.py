@@ -23,11 +23,11 @@ async def is_current(url: str, lease: Any) -> bool:
     return current
 
 
-async def before(url: str, copy: Path) -> dict[str, Any]:
+async def before(url: str, copy: str) -> dict[str, Any]:
     """Grant, take a backup, and go on."""
     await pool_made(url, limit=3)
     kept, given = await asked(url, lasting("kept")), await asked(url, lasting("given"))
-    made = await called(url, "POST", "/v1/database/backup", {"path": str(copy)})
+    made = await called(url, "POST", "/v1/database/backup", {"name": copy})
     assert made.status == 200, made
     done = await called(url, "DELETE", f"/v1/leases/{given['id']}?token={given['token']}")
     assert done.status == 200, done
@@ -71,10 +71,10 @@ async def after(url: str, had: dict[str, Any]) -> None:
 
 def test_tokens_after_a_restore(tmp_path: Path) -> None:
     """Granted after the backup: refused after the restore; every new token is greater than all."""
-    database, copy = tmp_path / "m.sqlite", tmp_path / "copy.sqlite"
-    with serve(database, *NOAUTH) as server:
+    database, copy = tmp_path / "m.sqlite", "copy.sqlite"
+    with serve(database, *NOAUTH, "--backup-directory", str(tmp_path)) as server:
         had = asyncio.run(before(server.url, copy))
-    words = [*MOORAGE, "db", "restore", str(copy), "--database", f"sqlite:///{database}"]
+    words = [*MOORAGE, "db", "restore", str(tmp_path / copy), "--database", f"sqlite:///{database}"]
     subprocess.run(words, check=True, capture_output=True)
     with serve(database, *NOAUTH) as server:
         asyncio.run(after(server.url, had))

@@ -111,7 +111,7 @@ ADDRESSES = [
     Probe("out of the folder", request(b"GET", b"/../../etc/passwd"), (404,)),
     Probe("out of it, encoded", request(b"GET", b"/%2e%2e/%2e%2e/etc/passwd"), (404,)),
     Probe("out of it, below v1", request(b"GET", b"/v1/../../etc/passwd"), (404,)),
-    Probe("a NUL in the address", request(b"GET", b"/traits/%00"), (404,)),
+    Probe("a NUL in the address", request(b"GET", b"/traits/%00"), (400,)),
     Probe("no UTF-8 in the address", request(b"GET", b"/traits/%ff"), (404,)),
     Probe("no UTF-8 in the query", request(b"GET", b"/traits?name=%ff"), (400,)),
     Probe("a broken escape", request(b"GET", b"/traits/%zz"), (404,)),

@@ -81,8 +81,8 @@ def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
         for case in (LeaseRenew(held.id, Proof("me")), LeasePoll(held.id)):
             facts = await read(one, case)
             assert (list(facts.leases), facts.pools, facts.slots) == ([held.id], {}, {})
-        facts = await read(one, Update("slot-0", "me", "leased", {}))
-        assert (facts.leases, facts.pools) == ({}, {})
+        facts = await read(one, Update("slot-0", "me", True, "leased", {}))
+        assert (list(facts.leases), facts.pools) == ([held.id], {})
         assert [slot.name for slot in facts.slots["s"].values()] == ["slot-0"]
         one.clock.at += 10 * SECOND
         renewed = await one.service.admission.renew(held.id, Proof("me"))
@@ -101,7 +101,7 @@ def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
         for n in range(WAITING):
             await ask(admission, f"{n}", "s")
         acquire = Acquire(Wish("s", "free", "busy", "janitor", "", LeaseId("x"), ""), False)
-        reset = Reset("s", "leased", 10**15, "dirty")
+        reset = Reset("s", "leased", 10**15, "dirty", True, TESTER)
         assert len((await read(one, acquire)).leases) == 0
         assert len((await read(one, reset)).leases) == 1
         before = one.service.index.revision
@@ -189,8 +189,8 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
                 wish_ = Wish("s", "free", "busy", "me", "id", lease_id_new(), "")
                 slot = (await transactor.submit_case(Acquire(wish_, False))).slot
                 held.append(slot.lease)
-                await transactor.submit_case(Update(slot.name, "me", "busy", {"n": "1"}))
-                await transactor.submit_case(Release(slot.name, "me", "free"))
+                await transactor.submit_case(Update(slot.name, "me", False, "busy", {"n": "1"}))
+                await transactor.submit_case(Release(slot.name, "me", False, "free", TESTER))
             assert None not in held
             assert len(set(held)) == 3
             listed, _ = await admission.leases(None, 10, "s")

@@ -9,6 +9,7 @@ from moorage.core.ids import LeaseId
 from moorage.service.admission import Admission
 from moorage.service.boskos import Boskos
 from tests.service.pools import MINUTE, ask, opened
+from tests.service.running import TESTER
 
 Scene = Callable[[Admission, Boskos], Awaitable[None]]
 
@@ -25,7 +26,9 @@ def play(folder: Path, most: int, scene: Scene) -> None:
 
     async def whole() -> None:
         async with opened(f"sqlite:///{folder}/m.sqlite") as service:
-            boskos = Boskos(service.engine, service.transactor, str(file), strict=False)
+            boskos = Boskos(
+                service.engine, service.transactor, str(file), strict=False, native=True
+            )
             await boskos.start()
             try:
                 await scene(service.admission, boskos)
@@ -68,7 +71,7 @@ def test_a_slot_that_was_buried_is_replaced(tmp_path: Path) -> None:
         holder = await wanting(admission, "holder")
         (name,) = (await admission.lease(holder)).lease.slots["grows"]
         waiting = await wanting(admission, "waiting")
-        await boskos.release(name, "tombstone", "me")
+        await boskos.release(name, "tombstone", "me", TESTER)
         await granted(admission, waiting)
 
     play(tmp_path, 1, scene)

@@ -88,7 +88,7 @@ class AtServer:
             told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
             return told
         path = os.path.abspath(target)
-        self._ask("POST", "/v1/database/backup", {"path": path})
+        self._ask("POST", "/v1/database/backup", {"copied_to": path})
         try:
             copy(self._database, path)
         except StoreError as error:

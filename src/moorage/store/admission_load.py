@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, Timeline
 from moorage.core.admission.rules import room_of
+from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
 from moorage.store.admission_rows import (
     RANK_LEAST,
     counts_from_text,
+    lease_from_row,
     leases_from_rows,
     pool_from_body,
     slot_from_body,
@@ -28,7 +30,8 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
-    alone = keys.heard - keys.leases
+    placed: set[LeaseId] = set()
+    """Leases whose pools are needed, too."""
     for query, rows in zip(leases, found, strict=True):
         if query.block == "slots_load_by_name":
             _slots_take(facts, rows)
@@ -36,12 +39,11 @@ def facts_load(keys: Keys) -> Plan[Facts]:
         loaded = leases_from_rows(rows)
         for lease in loaded:
             _lease_take(facts, lease)
-        if query.block != "leases_load":
-            alone -= {lease.id for lease in loaded}
+        found_ids = {lease.id for lease in loaded}
+        placed |= found_ids & keys.leases if query.block == "leases_load" else found_ids
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
-    placed = [lease for key, lease in facts.leases.items() if key not in alone]
-    needed = {need.pool for lease in placed for need in lease.needs}
+    needed = {need.pool for key in placed for need in facts.leases[key].needs}
     yield from _pools_load(facts, needed - keys.pools)
     yield from _waits_load(facts, keys)
     return facts
@@ -160,11 +162,13 @@ def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
 
 
 def _slots_take(facts: Facts, rows: Sequence[Row]) -> None:
-    """Put slots into the facts, but for those of pools that are there already."""
-    for (body,) in rows:
+    """Put slots and their leases into the facts, but no slots of pools that are there already."""
+    for body, *lease in rows:
         slot = slot_from_body(body)
         if slot.pool not in facts.pools:
             facts.slots.setdefault(slot.pool, {})[slot.name] = slot
+        if lease[0] is not None:
+            _lease_take(facts, lease_from_row(tuple(lease)))
 
 
 def _lease_take(facts: Facts, lease: Lease) -> None:

@@ -70,17 +70,17 @@ class Tokens:
 class BackupWanted:
     """A wish for a backup: `name` is that of a new file in the server's `backup_directory`.
 
-    With `path` instead nothing is written: the caller copies the database to this absolute path
-    itself, and only the audit row is left.
+    With `copied_to` instead the server writes no copy: the caller copies the database to this
+    absolute path itself, and the server only adds an audit row.
     """
 
     name: str | None = None
-    path: str | None = None
+    copied_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup: `path` is the file on the server's machine; `written`: by the server."""
+    """A backup. `path`: the file on the server's machine. `written`: the server has written it."""
 
     path: str
     written: bool

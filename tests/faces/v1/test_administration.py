@@ -135,7 +135,7 @@ def test_backups_go_into_their_folder(tmp_path: Path) -> None:
         assert actions == ["database.backup_failed", "database.backup", "database.backup"]
         for name in NO_NAMES:
             admin.refused(400, "POST", BACKUP, {"name": name})
-        for body in ({}, {"name": "x", "path": "/x"}):
+        for body in ({}, {"name": "x", "copied_to": "/x"}, {"path": "/x"}):
             admin.refused(400, "POST", BACKUP, body)
     assert {path.name for path in folder.iterdir()} == {"one.sqlite"}
     assert not list(tmp_path.glob("*x"))
@@ -146,13 +146,13 @@ def test_backups_without_a_folder(admin: Admin, tmp_path: Path) -> None:
     problem = admin.refused(400, "POST", BACKUP, {"name": "one.sqlite"})
     assert "backup_directory" in problem["detail"]
     target = tmp_path / "copy.sqlite"
-    told = json.loads(admin.ask("POST", BACKUP, {"path": str(target)}).body)
+    told = json.loads(admin.ask("POST", BACKUP, {"copied_to": str(target)}).body)
     assert told == {"path": str(target), "written": False}
     assert not target.exists()
     (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
     assert (entry["action"], entry["target"]) == ("database.backup", str(target))
     for path in ("copy.sqlite", "", "/tmp/\0"):
-        admin.refused(400, "POST", BACKUP, {"path": path})
+        admin.refused(400, "POST", BACKUP, {"copied_to": path})
 
 
 def test_the_log_tells_who_did_what(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_every_administrative_act_leaves_a_row(native: Native, tmp_path: Path) -
     native.ask("DELETE", f"/v1/tokens/{made['id']}", token=eve["token"])
     assert native.ask("DELETE", f"/v1/tokens/{made['id']}", token=eve["token"]).status == 404
     path = str(tmp_path / "copy")
-    native.ask("POST", "/v1/database/backup", {"path": path}, token=eve["token"])
+    native.ask("POST", "/v1/database/backup", {"copied_to": path}, token=eve["token"])
     refused = native.ask("POST", "/v1/tokens", {**wanted, "role": "king"}, token=eve["token"])
     assert refused.status == 400
     entries = native.ask("GET", "/v1/audit?limit=4").body["entries"]

@@ -32,6 +32,7 @@ CELLS: dict[str, set[str]] = {
     "DELETE /v1/tokens/{id}": ADMINS,
     "POST /v1/database/backup": ADMINS,
     "POST /v1/database/check": ADMINS,
+    "POST /v1/database/epoch": ADMINS,
     "GET /v1/audit": ADMINS,
     "GET /v1/providers": UNBOUND,
     "POST /v1/providers:bulk": SERVICES,

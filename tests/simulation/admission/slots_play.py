@@ -38,6 +38,7 @@ from tests.simulation.admission.slots import BOSKOS, NATIVE, PROXY, SECOND
 START = 1_700_000_000 * SECOND
 STEPS = 120
 OPERATOR = Actor("operator", None, "operator")
+STEAD = leasing.Stead(OPERATOR)
 POOLS = ("a", "a/b")
 STATES = ("free", "b/free")
 REQUESTS = ("1", "b/1", "free/1")
@@ -272,7 +273,7 @@ class SlotsPlay:
         lease = self._some("granted", kind=BOSKOS)
         if lease is not None:
             slot, dest = self.model.held_by(lease)[0], self.dice.choice(("free", "dirty", *STATES))
-            self._do(boskos_cases.Release(slot.name, lease.owner, dest))
+            self._do(boskos_cases.Release(slot.name, lease.owner, False, dest, OPERATOR))
             self.model.let_go(slot, dest, "released")
             self.model.admit()
 
@@ -280,14 +281,15 @@ class SlotsPlay:
         lease = self._some("granted", kind=BOSKOS)
         if lease is not None:
             slot = self.model.held_by(lease)[0]
-            self._do(boskos_cases.Update(slot.name, lease.owner, slot.state, {}))
+            self._do(boskos_cases.Update(slot.name, lease.owner, False, slot.state, {}))
             slot.touched = self.now
 
     def _reaps(self) -> None:
         """Reset what is too old, native leases and those of the proxy included."""
         pool, state = self.dice.choice(POOLS), self.dice.choice(("busy", LEASED, LEASED))
         seconds, dest = self.dice.choice([3, 6, 20]), self.dice.choice(("free", "dirty"))
-        answer = self._do(boskos_cases.Reset(pool, state, seconds * 1_000_000_000, dest))
+        expire = seconds * 1_000_000_000
+        answer = self._do(boskos_cases.Reset(pool, state, expire, dest, True, OPERATOR))
         taken = self.model.reset(pool, state, seconds, dest)
         self._expect(sorted(answer), sorted(taken))
         self.model.admit()
@@ -357,7 +359,7 @@ class SlotsPlay:
     def _revokes(self) -> None:
         lease = self._some("granted")
         if lease is not None:
-            self._do(leasing.LeaseRevoke(LeaseId(lease.id), "", OPERATOR))
+            self._do(leasing.LeaseRevoke(LeaseId(lease.id), "", by=STEAD))
             self.model.end(lease, "revoked")
             self.model.admit()
 

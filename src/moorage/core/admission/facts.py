@@ -41,7 +41,7 @@ class Keys:
     heard: set[LeaseId] = field(default_factory=set)
     """Leases that are needed by themselves, without their pools: nobody is granted for them."""
     touched: set[str] = field(default_factory=set)
-    """Names of slots that are needed by themselves, without their holders and pools."""
+    """Names of slots that are needed with the leases that hold them, without their pools."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""

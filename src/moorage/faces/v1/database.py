@@ -11,15 +11,15 @@ from moorage.wire.administration import Backup, BackupWanted, Differences, Epoch
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:
     """Write a complete copy to a new file, or note that the caller does."""
-    name, path = request.body.name, request.body.path
+    name, path = request.body.name, request.body.copied_to
     if (name is None) == (path is None):
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "Say either name or path.")
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Name either name or copied_to.")
     upkeep = request.service.upkeep
     if path is None:
         assert name is not None
         return Backup(path=await upkeep.backup_named(name, by=request.actor), written=True)
     if not PurePath(path).is_absolute() or "\0" in path:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "path must be absolute.")
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "copied_to must be an absolute path.")
     await upkeep.backup_noted(path, by=request.actor)
     return Backup(path=path, written=False)
 

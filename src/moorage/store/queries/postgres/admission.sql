@@ -100,8 +100,12 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- Slots, each with the lease that holds it.
 -- name: slots_load_by_name --
-SELECT body FROM slot WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+SELECT slot.body, lease.body, lease_due.heard_until
+FROM slot LEFT JOIN lease ON lease.id = slot.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE slot.name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: leases_load_due --
 SELECT lease.body, lease_due.heard_until

@@ -79,8 +79,12 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- Slots, each with the lease that holds it.
 -- name: slots_load_by_name --
-SELECT body FROM slot WHERE name IN (SELECT value FROM json_each(?));
+SELECT slot.body, lease.body, lease_due.heard_until
+FROM slot LEFT JOIN lease ON lease.id = slot.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE slot.name IN (SELECT value FROM json_each(?));
 
 -- name: leases_load_due --
 SELECT lease.body, lease_due.heard_until
