@@ -138,10 +138,15 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
     )
 
 
+def not_found(name: str) -> Error:
+    """Return the refusal of whoever names a pool that is not there."""
+    return Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+
+
 def _found(facts: Facts, name: str) -> Pool:
     pool = facts.pools.get(name)
     if pool is None:
-        raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+        raise not_found(name)
     return pool
 
 
@@ -150,7 +155,7 @@ def _check_generation(name: str, before: Pool | None, generation: int | None) ->
         return
     if before is None:
         if generation:
-            raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+            raise not_found(name)
     elif generation == 0:
         raise Error(Code.POOL_EXISTS, f"there is a pool {name} already")
     elif generation != before.generation:
