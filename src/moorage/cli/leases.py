@@ -32,9 +32,7 @@ attach(group)
 
 @group.command("list")
 @administering
-@click.option(
-    "--pool", help="Only those that need units of it.", shell_complete=completing.pools
-)
+@click.option("--pool", help="Only those that need units of it.", shell_complete=completing.pools)
 @click.option("--state", type=click.Choice(STATES), help="By default granted, then waiting ones.")
 @click.option("--owner", help="Only those of this owner.")
 @json_option
