@@ -146,12 +146,17 @@ def document(
 def joined(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Show several runs as one: the first, with the lines and checks of the others after its own.
 
-    The others themselves stand in `others`.
+    The others themselves stand in `others`. What one of them could not measure, and another did, is
+    measured.
     """
     first, *others = runs
     whole = {**first, "others": others}
     for name in ("not_measured", "checks", "measurements"):
         whole[name] = [one for run in runs for one in run[name]]
+    known = {one["target"] for one in whole["measurements"]}
+    whole["not_measured"] = [
+        why for why in whole["not_measured"] if why.partition(":")[0] not in known
+    ]
     return whole
 
 

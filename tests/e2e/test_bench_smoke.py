@@ -184,6 +184,11 @@ def test_two_runs_are_shown_as_one(run: Path) -> None:
     """Lines of the second run stand beside those of the first, and both runs are named."""
     content = content_of(run)
     other = {**content, "at": "some other day", "measurements": content["measurements"][:1]}
+    measured = content["measurements"][0]["target"]
+    lacking = {**content, "not_measured": [f"{measured}: no disk", "nobody: no disk"]}
+    assert report.joined([lacking, {**other, "not_measured": []}])["not_measured"] == [
+        "nobody: no disk"
+    ]
     whole = report.joined([content, other])
     assert len(whole["measurements"]) == len(content["measurements"]) + 1
     told = documents.performance(whole)

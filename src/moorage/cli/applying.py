@@ -28,7 +28,13 @@ ORIGIN = Instant(0)
 @click.command()
 @administering
 @click.option(
-    "-f", "--file", "path", required=True, metavar="FILE", help="Pools in TOML, or .yaml."
+    "-f",
+    "--file",
+    "path",
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="Pools in TOML, or .yaml.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before anything is changed.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be changed.")

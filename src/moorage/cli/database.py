@@ -54,7 +54,7 @@ def check(as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("target", metavar="FILE")
+@click.argument("target", type=click.Path(), metavar="FILE")
 @json_option
 def backup(target: str, as_json: bool) -> None:
     """Write a complete copy of the database to the new FILE, also while a server runs.
@@ -70,7 +70,7 @@ def backup(target: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("source", metavar="FILE")
+@click.argument("source", type=click.Path(), metavar="FILE")
 @json_option
 def restore(source: str, as_json: bool) -> None:
     """Put the backup FILE in the place of a database that is not in use; the old one is kept."""

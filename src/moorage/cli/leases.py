@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 import msgspec
 
+from moorage.cli import completing
 from moorage.cli.administering import administering, at_server
 from moorage.cli.durations import duration_text
 from moorage.cli.options import json_option
@@ -31,7 +32,7 @@ attach(group)
 
 @group.command("list")
 @administering
-@click.option("--pool", help="Only those that need units of it.")
+@click.option("--pool", help="Only those that need units of it.", shell_complete=completing.pools)
 @click.option("--state", type=click.Choice(STATES), help="By default granted, then waiting ones.")
 @click.option("--owner", help="Only those of this owner.")
 @json_option
@@ -49,7 +50,7 @@ def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool)
 
 @group.command()
 @administering
-@click.argument("lease_id", metavar="ID")
+@click.argument("lease_id", metavar="ID", shell_complete=completing.leases)
 @json_option
 def show(lease_id: str, as_json: bool) -> None:
     """Print all there is to know of the lease or ticket ID."""
@@ -68,7 +69,7 @@ def show(lease_id: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("lease_id", metavar="ID")
+@click.argument("lease_id", metavar="ID", shell_complete=completing.leases)
 @click.option("--reason", default="", help="Told to whoever held it.")
 @json_option
 def revoke(lease_id: str, reason: str, as_json: bool) -> None:

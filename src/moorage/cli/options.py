@@ -15,6 +15,7 @@ config_option = click.option(
     "--config",
     "config_file",
     envvar="MOORAGE_CONFIG",
+    type=click.Path(),
     metavar="FILE",
     help="Settings file; by default moorage.toml, if it is there.",
 )

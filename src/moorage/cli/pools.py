@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from moorage.cli import completing
 from moorage.cli.administering import administering, at_server
 from moorage.cli.durations import (
     AUTO,
@@ -143,7 +144,7 @@ def create(name: str, given: dict[str, Any], as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @spec_options
 @json_option
 def change(name: str, given: dict[str, Any], as_json: bool) -> None:
@@ -187,7 +188,7 @@ def list_(as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Print all there is to know of the pool NAME."""
@@ -208,7 +209,7 @@ def show(name: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @json_option
 def report(name: str, as_json: bool) -> None:
     """Print how long the last day's leases of NAME waited and held, and how their starts went."""
@@ -222,7 +223,7 @@ def report(name: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @json_option
 def pause(name: str, as_json: bool) -> None:
     """Grant nothing more of the pool NAME; leases go on."""
@@ -233,7 +234,7 @@ def pause(name: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @json_option
 def resume(name: str, as_json: bool) -> None:
     """Grant of the pool NAME again."""
@@ -244,7 +245,7 @@ def resume(name: str, as_json: bool) -> None:
 
 @group.command()
 @administering
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @json_option
 def delete(name: str, as_json: bool) -> None:
     """Remove the pool NAME, which nobody holds units of or waits for."""

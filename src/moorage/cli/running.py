@@ -12,11 +12,15 @@ from typing import Any
 
 import click
 
+from moorage.cli import completing
 from moorage.cli.output import USAGE, Failure
 from moorage.client.run.main import carry_out
 from moorage.client.run.options import COMMANDS, Option
 from moorage.client.run.orders import URL_VARIABLE, token_named
 from moorage.client.run.running import FAILED
+
+_OFFERED = {"POOL[=UNITS]": completing.pools, "ID": completing.leases}
+"""What the shell offers, by what stands for the value."""
 
 US = (sys.executable, "-m", "moorage")
 """How the code that `moorage trap` prints calls us."""
@@ -42,7 +46,13 @@ def command(name: str) -> click.Command:
     if name == "run":
         words = "-- COMMAND [ARGUMENT]..."
         parameters.append(
-            click.Argument(["command"], nargs=-1, metavar=words, type=click.UNPROCESSED)
+            click.Argument(
+                ["command"],
+                nargs=-1,
+                metavar=words,
+                type=click.UNPROCESSED,
+                shell_complete=completing.command,
+            )
         )
 
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
@@ -80,13 +90,23 @@ def _told(name: str) -> Iterator[None]:
 
 def _parameter(option: Option) -> click.Parameter:
     kind: Any = click.Choice(option.choices) if option.choices else str
+    if option.metavar == "FILE":
+        kind = click.Path()
+    offered = _OFFERED.get(option.metavar or "")
     if option.positional:
-        return click.Argument([option.word], type=kind, metavar=option.metavar)
+        return click.Argument(
+            [option.word], type=kind, metavar=option.metavar, shell_complete=offered
+        )
     names = [*option.names, option.word]
     if option.metavar is None and not option.choices:
         return click.Option(names, is_flag=True, help=option.meaning)
     return click.Option(
-        names, type=kind, metavar=option.metavar, multiple=option.many, help=option.meaning
+        names,
+        type=kind,
+        metavar=option.metavar,
+        multiple=option.many,
+        help=option.meaning,
+        shell_complete=offered,
     )
 
 

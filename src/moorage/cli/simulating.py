@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from moorage.cli import completing
 from moorage.cli.administering import administering, at_server
 from moorage.cli.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
 from moorage.cli.options import json_option
@@ -82,9 +83,20 @@ def _limit(text: str) -> int | None:
 @administering
 @click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="So many jobs, at once.")
 @click.option("--spread", type=DurationType(), default=0.0, help="They come within so long.")
-@click.option("--trace", "trace_file", metavar="CSV", help="Jobs from a file.")
-@click.option("--replay", metavar="POOL", help="Jobs that this pool has had, asked of the server.")
-@click.option("--pool", "pool_file", metavar="FILE", help="What the pool is like, as for apply.")
+@click.option("--trace", "trace_file", type=click.Path(), metavar="CSV", help="Jobs from a file.")
+@click.option(
+    "--replay",
+    metavar="POOL",
+    shell_complete=completing.pools,
+    help="Jobs that this pool has had, asked of the server.",
+)
+@click.option(
+    "--pool",
+    "pool_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="What the pool is like, as for apply.",
+)
 @click.option("--name", help="Which pool of that file; needed if there are several.")
 @click.option("--hold", type=DurationType(), help="Each lease ends so long after its grant.")
 @click.option("--limit", "limits", type=ListOf("limits", _limit), help="Limits, by commas; none.")
@@ -95,7 +107,7 @@ def _limit(text: str) -> int | None:
     help="Pacings, by commas: INTERVAL[xBURST][+JITTER], auto, none.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Other dice: jitter and spread.")
-@click.option("--svg", "chart_file", metavar="FILE", help="Also draw it there.")
+@click.option("--svg", "chart_file", type=click.Path(), metavar="FILE", help="Also draw it there.")
 @json_option
 def simulate(
     jobs: int | None,

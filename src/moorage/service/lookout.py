@@ -9,6 +9,7 @@ from moorage.core.admission import leases, pacing
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing
 from moorage.core.admission.model import FREE, SECOND, Lease, Pool, State, Timeline
+from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import free_units, resting
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -201,7 +202,7 @@ class Lookout:
         with faults.told():
             seen = await self._engine.read(reads.pool_load(name))
         if not seen.pools:
-            raise Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
+            raise not_found(name)
         return seen.pools[0], self._when(seen.timeline)
 
     async def _pool_view(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:

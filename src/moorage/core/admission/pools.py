@@ -179,10 +179,15 @@ def _slots_changed(facts: Facts, spec: PoolSpec, moment: Moment, name: str) -> S
     }
 
 
+def not_found(name: str) -> Error:
+    """Return the refusal of whoever names a pool that is not there."""
+    return Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+
+
 def _found(facts: Facts, name: str) -> Pool:
     pool = facts.pools.get(name)
     if pool is None:
-        raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+        raise not_found(name)
     return pool
 
 
@@ -191,7 +196,7 @@ def _check_generation(name: str, before: Pool | None, generation: int | None) ->
         return
     if before is None:
         if generation:
-            raise Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+            raise not_found(name)
     elif generation == 0:
         raise Error(Code.POOL_EXISTS, f"there is a pool {name} already")
     elif generation != before.generation:
