@@ -112,6 +112,26 @@ def test_another_history_is_another_epoch(url: str) -> None:
     assert found[2] == found[3] > 1
 
 
+def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
+    """It did not name the table: a start after the upgrade begins no epoch, another server does."""
+
+    async def epochs() -> list[int]:
+        found = []
+        for cut in ("''", "'-[0-9]+$'", "'[0-9]-[0-9]+$'"):
+            engine = open_engine(url)
+            if found:
+                ask(url, f"UPDATE clock SET lineage = regexp_replace(lineage, {cut}, '')")
+            async with engine.transaction() as transaction:
+                await transaction.run(ledger.wipe())
+            found.append((await engine.read(ledger.changes_load(0))).epoch)
+            await engine.close()
+        return found
+
+    found = asyncio.run(epochs())
+    assert found[:2] == [1, 1]
+    assert found[2] > 1
+
+
 Cut = Callable[[Relay], None]
 
 

@@ -41,7 +41,8 @@ ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1 RETURNING kept
 """
 # A timeline begins with every promotion and every recovery to a point in time; a copy of the
 # cluster or of the database has another identity, and so has a table that was restored.
-# A server that was started again may have other rows, be it the same one.
+# A server that was started again may have other rows, be it the same one. The release before left
+# the table out, which is the last part: what it wrote begins what this one finds.
 _SERVER = """
 left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '-' || (SELECT system_identifier FROM pg_control_system())
@@ -134,7 +135,7 @@ async def history_checked(link: Link, known: Known) -> None:
     ((epoch, revision, at, former, lineage, minimum, newest, *link.served_by),), _ = found
     ((link.server,),), _ = served
     check_format(minimum, "the database")
-    moved = former is not None and former != lineage
+    moved = former is not None and not f"{lineage}-".startswith(f"{former}-")
     missed = mark.is_missed_by(Mark(epoch, revision), at)
     asked = (lineage, "true" if moved or missed else "false", str(epoch), str(mark.epoch))
     (((reached,), _),) = await link.run("history", [(_HISTORY_SET, asked)])
