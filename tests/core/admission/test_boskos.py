@@ -226,6 +226,33 @@ def test_a_released_slot_is_not_given_again() -> None:
     there.check()
 
 
+def test_what_is_given_back_costs_no_place() -> None:
+    """Safe: an id that waits for a second slot keeps its place when it gives back its first."""
+    there = some(False, slot("a", "t"), slot("b", "t", "busy", "him"))
+    assert there.acquire("id") == "a"
+    there.pass_seconds(61)
+    assert there.acquire("id") is None
+    assert there.acquire("later", owner="her") is None
+    there.release("a", "dirty")
+    assert there.acquire("id") is None
+    assert there.facts.pools["t"].waiting == 2
+    there.release("b", owner="him")
+    assert there.acquire("later", owner="her") is None
+    assert there.acquire("id") == "b"
+    there.check()
+
+
+def test_a_lost_answer_is_given_again_whatever_was_given_back() -> None:
+    """Safe: the second slot of an id is told again after its first one was given back."""
+    there = some(False, slot("a", "t"), slot("b", "t"), slot("c", "t"))
+    first = there.acquire("id")
+    there.pass_seconds(61)
+    second = there.acquire("id")
+    there.release(str(first))
+    assert there.acquire("id") == second
+    there.check()
+
+
 def test_a_silent_client_is_passed_over() -> None:
     """Safe: after 10 s without a poll nobody waits for it; it keeps its place if it comes back."""
     there = some(False, slot("a", "t", "busy", "him"))
