@@ -174,6 +174,18 @@ def test_two_backups_to_one_name(sqlite_engine: Engine, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
+    """The next backup would take it for what a killed process has left, and remove it."""
+    source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    filled(source, 5)
+    with pytest.raises(Unusable, match="only an unfinished backup is called so"):
+        copy(str(source), f"{target}.partial")
+    assert list(tmp_path.glob("copy.db*")) == []
+    (tmp_path / "copy.db.partial").write_text("of a process that was killed")
+    copy(str(source), str(target))
+    assert list(tmp_path.glob("copy.db*")) == [target]
+
+
 def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
     """If another process writes to the same name, ours fails and leaves that one alone."""
     source, target = tmp_path / "a.db", tmp_path / "copy.db"
@@ -194,7 +206,10 @@ def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_restore_refuses(tmp_path: Path) -> None:
-    """A database in use, a missing, a foreign and a damaged backup: the database stays as it is."""
+    """A database in use; a backup that is missing, foreign, empty, of a newer release or damaged.
+
+    The database stays as it is, and nothing else is left behind.
+    """
     url = filled(tmp_path / "a.db", 5)
     before = state(tmp_path / "a.db")
     copy = tmp_path / "copy.db"
@@ -210,6 +225,16 @@ def test_restore_refuses(tmp_path: Path) -> None:
     foreign.close()
     with pytest.raises(Unusable, match="something else"):
         restore(url, str(tmp_path / "foreign.db"))
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(Unusable, match=r"empty\.db cannot be used: it is empty"):
+        restore(url, str(tmp_path / "empty.db"))
+    newer = tmp_path / "newer.db"
+    newer.write_bytes(copy.read_bytes())
+    connection = apsw.Connection(str(newer))
+    connection.execute("INSERT INTO migration VALUES (999, 'future', 'x')")
+    connection.close()
+    with pytest.raises(Unusable, match=r"newer\.db has migration 999"):
+        restore(url, str(newer))
     with copy.open("r+b") as file:
         file.seek(8192)
         file.write(b"\xff" * 8192)

@@ -215,3 +215,18 @@ def test_one_process_at_a_time_forgets_receipts(url: str) -> None:
         await engine.close()
 
     asyncio.run(scene())
+
+
+def test_a_mark_of_a_history_that_is_gone(engine: Engine) -> None:
+    """A ledger that was put back meanwhile forgets nothing: nobody could follow it any more."""
+
+    async def scene() -> None:
+        for n in range(3):
+            await done(engine, revision_new(1_000 + n, 1))
+        assert await done(engine, ledger.compact(10)) == 10
+        tail = await engine.read(ledger.changes_load(0))
+        assert (tail.compacted, tail.revision, len(tail.batches)) == (0, 3, 3)
+        assert await done(engine, ledger.compact(2)) == 2
+        assert (await engine.read(ledger.changes_load(2))).compacted == 2
+
+    asyncio.run(scene())

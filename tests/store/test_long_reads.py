@@ -8,9 +8,10 @@ import pytest
 
 from moorage.store.api import Engine, Plan, Row, Stream, Unavailable
 from moorage.store.open import open_engine
+from moorage.store.sqlite_copy import _log_watched, copy_beside
+from moorage.store.sqlite_file import PAGE, connect, translated
 from tests.store.build import Batch, everything_load, provider_new, run, together
 
-PAGE = 4_096
 PAGES_MAX = 200
 WRITES = 100
 
@@ -108,3 +109,69 @@ def test_a_backup_that_takes_too_long(tmp_path: Path) -> None:
         await engine.close()
 
     asyncio.run(whole())
+
+
+ENDLESS = """
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n, clock
+"""
+
+
+def beside(path: Path, pages_max: int) -> None:
+    """Read without end, as a command does beside the process that writes."""
+    connection = connect(str(path), writes=False)
+    try:
+        with _log_watched(str(path), pages_max, connection), translated("read"):
+            connection.execute(ENDLESS).fetchall()
+    finally:
+        connection.close(True)
+
+
+def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
+    """The one that writes cannot: who reads beside it looks how long the log has become."""
+
+    async def whole() -> None:
+        engine = opened(tmp_path / "a.db", 1 << 40)
+        await run(engine, large(0))
+        reader = asyncio.ensure_future(asyncio.to_thread(beside, tmp_path / "a.db", PAGES_MAX))
+        n = 1
+        while not reader.done():
+            await run(engine, large(n))
+            n += 1
+        with pytest.raises(Unavailable, match="so that the log can start anew"):
+            await reader
+        assert Path(f"{tmp_path}/a.db-wal").stat().st_size >= PAGES_MAX * PAGE
+        await engine.close()
+
+    asyncio.run(whole())
+
+
+def test_a_log_that_was_long_before(tmp_path: Path) -> None:
+    """It keeps nobody from a backup, as long as it does not grow."""
+    engine = opened(tmp_path / "a.db", 1 << 40)
+    asyncio.run(run(engine, large(0)))
+    copy_beside(str(tmp_path / "a.db"), str(tmp_path / "copy.db"), 1)
+    asyncio.run(engine.close())
+    copied = open_engine(f"sqlite:///{tmp_path}/copy.db")
+    assert asyncio.run(copied.read_aside(everything_load()))[1] == 1
+    asyncio.run(copied.close())
+
+
+def test_the_end_of_a_process_beside_a_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as ever, and says that the log stays; the next start has everything."""
+    monkeypatch.setattr("moorage.store.sqlite_file._BUSY_MS", 10)
+    path = tmp_path / "a.db"
+    engine = opened(path, 1 << 40)
+    asyncio.run(run(engine, large(0)))
+    reader = connect(str(path), writes=False)
+    with reader:
+        reader.execute("SELECT revision FROM clock").fetchall()
+        asyncio.run(run(engine, large(1)))
+        asyncio.run(engine.close())
+    assert "everything is in the log, and the next start reads it" in caplog.text
+    assert Path(f"{path}-wal").stat().st_size
+    reader.close(True)
+    again = open_engine(f"sqlite:///{path}")
+    assert asyncio.run(again.read_aside(everything_load()))[1] == 2
+    asyncio.run(again.close())

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from moorage.store.api import Engine, Locked, Unavailable, Unusable
 from moorage.store.mark import BYTES, Mark
 from moorage.store.open import open_engine, restore
-from moorage.store.sqlite_file import Lock
+from moorage.store.sqlite_file import PLACE_SECONDS, Lock, Place
 from tests.store.build import everything_load, provider_new, run
 
 
@@ -77,20 +78,58 @@ def test_a_lock_file_that_was_removed(tmp_path: Path, monkeypatch: pytest.Monkey
     lock.release()
 
 
+def refused(engine: Engine, path: Path, n: int) -> int:
+    """Make providers from the n-th on until that is refused; return which one was."""
+    end = time.monotonic() + 100 * PLACE_SECONDS
+    while time.monotonic() < end:
+        try:
+            asyncio.run(run(engine, provider_new(n)))
+        except Unavailable as error:
+            assert f"{path} was moved, deleted or replaced" in str(error)
+            return n
+        n += 1
+    raise AssertionError("everything is acknowledged")
+
+
 @pytest.mark.parametrize("end", ["", "-wal", ".lock"])
 def test_a_file_that_was_moved(sqlite_engine: Engine, url: str, end: str) -> None:
-    """Nothing is written while it is elsewhere; it goes on when the file is back."""
+    """Nothing is written while it is elsewhere; at once when the file is back it goes on."""
     path = Path(f"{url.removeprefix('sqlite:///')}{end}")
     asyncio.run(run(sqlite_engine, provider_new(1)))
-    for n, elsewhere in enumerate((path.with_name("elsewhere"), path.with_name("again"))):
+    n = 2
+    for taken, elsewhere in enumerate((path.with_name("elsewhere"), path.with_name("again"))):
         path.rename(elsewhere)
-        if n:
+        if taken:
             shutil.copy(elsewhere, path)
-        with pytest.raises(Unavailable, match=f"{path} was moved, deleted or replaced"):
-            asyncio.run(run(sqlite_engine, provider_new(2 + n)))
+        n = refused(sqlite_engine, path, n)
+        assert refused(sqlite_engine, path, n) == n, "it is refused each time"
         elsewhere.rename(path)
-        asyncio.run(run(sqlite_engine, provider_new(2 + n)))
-    assert asyncio.run(sqlite_engine.read_aside(everything_load()))[1] == 3
+        asyncio.run(run(sqlite_engine, provider_new(n)))
+        n += 1
+    assert asyncio.run(sqlite_engine.read_aside(everything_load()))[1] == n - 1
+
+
+def test_the_place_is_looked_at_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with every commit: a look takes three calls of the system."""
+    for end in ("", "-wal", ".lock"):
+        (tmp_path / f"a.db{end}").touch()
+    place, real, looks = Place(str(tmp_path / "a.db")), os.stat, 0
+
+    def stat(file: str | int, **more: Any) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        return real(file, **more)
+
+    monkeypatch.setattr("moorage.store.sqlite_file.os.stat", stat)
+    begun, checks = time.monotonic(), 0
+    while time.monotonic() < begun + 3 * PLACE_SECONDS:
+        place.check()
+        checks += 1
+    spent = time.monotonic() - begun
+    monkeypatch.undo()
+    assert 6 <= looks <= 4 + 3 * (1 + spent / PLACE_SECONDS) < checks
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -99,7 +138,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     written(path, 1)
     shutil.copy(path, tmp_path / "copy.db")
     path.rename(tmp_path / "moved.db")
-    with pytest.raises(Unusable, match=r"a\.db\.lock remembers one at revision 1\.1: move it back"):
+    complaint = r"a\.db\.lock remembers a ledger at revision 1\.1: move it back"
+    with pytest.raises(Unusable, match=complaint):
         open_engine(f"sqlite:///{path}")
     assert not path.exists()
     (tmp_path / "moved.db").rename(path)
@@ -107,6 +147,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     path.unlink()
     assert restore(f"sqlite:///{path}", str(tmp_path / "copy.db")) is None
     assert epoch(path) > 1
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    """What a copy that failed leaves is no ledger, unless there was none before."""
+    path = tmp_path / "a.db"
+    written(path, 1)
+    path.write_bytes(b"")
+    complaint = r"a\.db is empty, but .*a\.db\.lock remembers a ledger at revision 1\.1: move it"
+    with pytest.raises(Unusable, match=complaint):
+        open_engine(f"sqlite:///{path}")
+    assert path.read_bytes() == b""
+    (tmp_path / "new.db").touch()
+    assert epoch(tmp_path / "new.db") == 1
 
 
 def test_a_copy_put_over_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -142,18 +195,22 @@ def test_another_ledger_of_the_same_length(tmp_path: Path) -> None:
 
 
 def test_what_the_lock_file_says(tmp_path: Path) -> None:
-    """An epoch alone, as earlier releases have written it, nothing, and what cannot be read."""
+    """An epoch alone, as earlier releases have written it, nothing, and what cannot be read.
+
+    NULs are what a file may hold that had not reached the disk before a loss of power.
+    """
     lock = Lock(str(tmp_path / "a.db"))
     assert lock.mark() == Mark()
     lock.reached(Mark(3, 1 << 60, 1 << 62))
     assert lock.mark() == Mark(3, 1 << 60, 1 << 62)
     assert os.stat(lock.path).st_size == BYTES
     lock.release()
-    for text, found in (("7\n", Mark(7)), ("", Mark())):
+    for text, found in (("7\n", Mark(7)), ("", Mark()), ("\0" * BYTES, Mark())):
         (tmp_path / "b.db.lock").write_text(text)
         lock = Lock(str(tmp_path / "b.db"))
         assert lock.mark() == found
         lock.release()
-    (tmp_path / "b.db.lock").write_text("of no use")
-    with pytest.raises(Unusable, match="remove it, then run `moorage db epoch raise`"):
-        open_engine(f"sqlite:///{tmp_path}/b.db")
+    for text in ("of no use", "1 2 3 4", "-1 2 3", str(1 << 63)):
+        (tmp_path / "b.db.lock").write_text(text)
+        with pytest.raises(Unusable, match="remove it, then run `moorage db epoch raise`"):
+            open_engine(f"sqlite:///{tmp_path}/b.db")

@@ -12,9 +12,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.store import check, ledger
-from moorage.store.api import Conflict, Query, Unavailable, Unusable
+from moorage.store.api import Conflict, Query, StoreError, Unavailable, Unusable
 from moorage.store.migrate import migrations
 from moorage.store.open import open_engine
 from moorage.store.postgres import PostgresEngine
@@ -112,6 +113,26 @@ def test_another_history_is_another_epoch(url: str) -> None:
     assert found[2] == found[3] > 1
 
 
+def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
+    """It did not name the table: a start after the upgrade begins no epoch, another server does."""
+
+    async def epochs() -> list[int]:
+        found = []
+        for cut in ("''", "'-[0-9]+$'", "'[0-9]-[0-9]+$'"):
+            engine = open_engine(url)
+            if found:
+                ask(url, f"UPDATE clock SET lineage = regexp_replace(lineage, {cut}, '')")
+            async with engine.transaction() as transaction:
+                await transaction.run(ledger.wipe())
+            found.append((await engine.read(ledger.changes_load(0))).epoch)
+            await engine.close()
+        return found
+
+    found = asyncio.run(epochs())
+    assert found[:2] == [1, 1]
+    assert found[2] > 1
+
+
 Cut = Callable[[Relay], None]
 
 
@@ -203,6 +224,29 @@ def test_a_commit_that_arrives_late_is_refused(url: str) -> None:
         with pytest.raises(psycopg.errors.UniqueViolation):
             late.execute(statement.encode(), parameters)
     assert ask(url, "SELECT name FROM trait") == []
+
+
+def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
+    """Receipts are forgotten: whether such a transaction was kept is not known, and said so."""
+    migrate(url)
+    ((now,),) = ask(url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+
+    async def told(minutes: int, kept: bool) -> type[Exception] | None:
+        engine = PostgresEngine(url)
+        receipt = Receipt(Instant(now - minutes * 60_000_000))
+        if kept:
+            ask(url, f"INSERT INTO batch (id, revision, kept) VALUES ('{receipt.id}', 0, true)")
+        try:
+            await receipt.ask(engine.open_writer)
+        except StoreError as error:
+            return type(error)
+        finally:
+            await engine.close()
+        return None
+
+    assert asyncio.run(told(1, kept=False)) is Conflict
+    assert asyncio.run(told(61, kept=False)) is Unavailable
+    assert asyncio.run(told(61, kept=True)) is None
 
 
 def test_a_commit_that_is_under_way_is_waited_for(url: str) -> None:

@@ -81,12 +81,14 @@ async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
     """Yield the changes of the fleet after a revision, some rows at a time, oldest first.
 
     Every batch is whole: one that a window of rows cuts comes with the next window. Yields at
-    least once.
+    least once. Raises ChangesGone: the next window is not of the same history as the last one.
     """
     place: tuple[int, int] | None = (revision, WHOLE)
     cut: list[ledger_store.Batch] = []
     while place is not None:
         tail = await engine.look(ledger_store.changes_load(*place, kinds=ledger_store.FLEET_KINDS))
+        if cut and tail.at != cut[0].at:
+            raise ChangesGone
         if cut and tail.batches and tail.batches[0].revision == cut[0].revision:
             cut[0].changes.update(tail.batches.pop(0).changes)
         tail.batches[:0] = cut

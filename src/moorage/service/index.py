@@ -51,7 +51,7 @@ class Index:
         """When `revision` was written; None: unknown."""
         self.loaded = False
         self.bell = Bell()
-        """Rings when `revision` has risen."""
+        """Rings when `revision` or `epoch` has risen."""
         self._looks = Look(self._sync)
         self._listening: asyncio.Task[None] | None = None
         self._following = asyncio.Lock()
@@ -192,44 +192,50 @@ class Index:
         await self.load()
 
     async def _catch_up(self) -> None:
-        known, at, fleet = self.revision, self._at, self.fleet
-        async with aclosing(copies.tails(self._engine, known)) as found:
-            async for tail in found:
-                if not await self._goes_on(tail, known, at):
-                    newest = None
-                    break
-                async with self._following:
-                    followed = self.fleet is fleet
-                    if followed:
-                        await self._follow(tail.batches)
-                if not followed:  # it was read anew meanwhile, maybe as of before
-                    return await self._catch_up()
-                known, at, newest = self.revision, self._at, tail.revision
-        if newest is None or known < newest:
+        epoch, known, at, fleet = self.epoch, self.revision, self._at, self.fleet
+        newest: int | None = None
+        try:
+            async with aclosing(copies.tails(self._engine, known)) as found:
+                async for tail in found:
+                    if newest is None and not await self._goes_on(tail, epoch, known, at):
+                        break
+                    async with self._following:
+                        followed = self.fleet is fleet
+                        if followed:
+                            await self._follow(tail.batches)
+                    if not followed:  # it was read anew meanwhile, maybe as of before
+                        return await self._catch_up()
+                    newest = tail.revision
+        except ChangesGone:  # from one window to the next: so it does not go on from here, either
+            return await self._catch_up()
+        if newest is None or self.revision < newest:
             log.warning("reading the whole ledger anew: the change rows do not go on from here")
             await self.load()
 
-    async def _goes_on(self, tail: Tail, known: int, at: Instant | None) -> bool:
+    async def _goes_on(self, tail: Tail, epoch: int, known: int, at: Instant | None) -> bool:
         """Is what is known, up to a revision that was written at some time, how this began?
+
+        `epoch`: of when the look began; one that was begun here since is not in the tail.
 
         A transaction is executed once: who has the same one at the last revision has all that was
         before it, too.
         """
         same = at is not None and tail.at == at
         changed = at is not None and tail.at is not None and not same
-        back = (tail.epoch, tail.revision) < (self.epoch, known)
-        if back or (changed and tail.epoch == self.epoch):
-            log.warning("revision %d.%d is not there any more", self.epoch, known)
+        back = (tail.epoch, tail.revision) < (epoch, known)
+        if back or (changed and tail.epoch == epoch):
+            log.warning("revision %d.%d is not there any more", epoch, known)
             await self._engine.history_checked()
             return False
         if not tail.compacted <= known <= tail.revision:
             return False
-        if tail.epoch == self.epoch:
+        if tail.epoch == epoch:
             return True
         # Another server goes on, or another epoch was begun.
         if same:
             log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
-            self.epoch = tail.epoch
+            self.epoch = max(self.epoch, tail.epoch)
+            self.bell.ring()
         return same
 
     async def epoch_raised(self, epoch: int) -> None:
@@ -240,6 +246,7 @@ class Index:
 
     async def _follow(self, batches: Iterable[Batch]) -> None:
         """Apply batches; the caller holds `_following`."""
+        known = self.revision
         try:
             for batch in batches:
                 if batch.revision > self.revision:
@@ -249,7 +256,8 @@ class Index:
             self._torn = True  # `whole` waits until it is read anew
             raise
         self._engine.seen(self.epoch, self.revision, self._at)
-        self.bell.ring()
+        if self.revision > known:  # most looks find nothing new: those who wait need not look, too
+            self.bell.ring()
 
     async def _apply(self, changes: Changes) -> None:
         self._whole.clear()

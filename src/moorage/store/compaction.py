@@ -104,10 +104,11 @@ def compact(mark: int, revisions_max: int = REVISIONS_MAX) -> Plan[int]:
     """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
 
     Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
-    Whoever comes while another process is at it leaves it to that one.
+    Whoever comes while another process is at it leaves it to that one. If the database was put back
+    to before the mark, nothing is forgotten: all that is kept would seem to have been missed.
     """
-    ((mine,),), ((_, _, compacted),) = yield [Query("compaction_lock"), Query("clock_load")]
-    if not mine:
+    ((mine,),), ((_, revision, compacted),) = yield [Query("compaction_lock"), Query("clock_load")]
+    if not mine or mark > revision:
         return mark
     reached = min(mark, compacted + revisions_max)
     if reached <= compacted:

@@ -22,6 +22,8 @@ WIDTH = 19
 
 BYTES = 3 * (WIDTH + 1)
 
+_MAX = (1 << 63) - 1
+
 
 class Mark(NamedTuple):
     """A revision of an epoch. `at`: when it was written, in microseconds; 0: unknown."""
@@ -32,8 +34,14 @@ class Mark(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> "Mark":
-        """Read what `written` returns, or an epoch alone. Raises ValueError."""
-        return cls(*map(int, text.split()))
+        """Read what `written` returns, or an epoch alone. Raises ValueError.
+
+        A file that was not synced may be as long as it was, but hold NULs: that is no mark.
+        """
+        numbers = [int(word) for word in text.replace(b"\0", b" ").split()]
+        if len(numbers) > len(cls._fields) or not all(0 <= n <= _MAX for n in numbers):
+            raise ValueError("it holds no epoch and revision")
+        return cls(*numbers)
 
     def written(self) -> bytes:
         """Return `BYTES` bytes."""

@@ -8,7 +8,8 @@ from moorage.store.api import Engine, Unusable
 from moorage.store.mark import Mark
 from moorage.store.migrate import migrate as apply_migrations
 from moorage.store.migrate import pending
-from moorage.store.sqlite import CHECKPOINT_PAGES, LOG_PAGES_MAX, SqliteEngine
+from moorage.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
+from moorage.store.sqlite_file import LOG_PAGES_MAX
 
 _SQLITE = "sqlite:///"
 
@@ -86,9 +87,10 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
 def copy(path: str, target: str) -> None:
     """Write a complete copy of a SQLite file to a new file, also while another process serves it.
 
-    Raises Unusable: the file cannot be read; `target` exists or cannot be written.
+    Raises Unusable: the file cannot be read; `target` exists or cannot be written. Unavailable:
+    the log grew too long meanwhile.
     """
-    sqlite_copy.copy(path, target)
+    sqlite_copy.copy_beside(path, target)
 
 
 def sqlite_path(url: str) -> str:
@@ -106,7 +108,7 @@ def sqlite_path(url: str) -> str:
 
 def _prepare(path: str, lock: sqlite_file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
     """Make or check the file; return whether a newer release has written to it."""
-    if not os.path.exists(path):
+    if not _has_content(path):
         _check_new(path, lock.mark(), migrate)
     sqlite_file.create(path)
     connection = sqlite_file.connect(path, writes=True, vfs=vfs, synchronous=sync)
@@ -123,10 +125,16 @@ def _prepare(path: str, lock: sqlite_file.Lock, migrate: bool, vfs: str | None, 
         connection.close(True)
 
 
+def _has_content(path: str) -> bool:
+    """Is there a database? SQLite makes one of an empty file, which a failed copy may leave."""
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
 def _check_new(path: str, mark: Mark, migrate: bool) -> None:
     if mark > Mark(1):  # an empty ledger of the first epoch is no loss
+        found = f"{path} is empty" if os.path.exists(path) else f"there is no database {path}"
         raise Unusable(
-            f"there is no database {path}, but {path}.lock remembers one at revision "
+            f"{found}, but {path}.lock remembers a ledger at revision "
             f"{mark.epoch}.{mark.revision}: move it back, or run `moorage db restore FILE`; to "
             f"begin an empty ledger, remove {path}.lock"
         )

@@ -332,7 +332,7 @@ class PostgresTransaction:
         await asyncio.shield(self._committing)
 
     async def _commit(self) -> None:
-        receipt, link = Receipt(), self._link
+        receipt, link = Receipt(self.now), self._link
         link.committing = True
         try:
             await link.run("commit", [*receipt.statements(), _COMMIT])

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
+from moorage.core.clock import Instant
 from moorage.store.api import Conflict, StoreError, Unavailable
 from moorage.store.formats import FORMAT
 from moorage.store.formats import check as check_format
@@ -26,6 +27,10 @@ ASK_SECONDS_MAX = 30.0
 
 ASK_PAUSE_SECONDS = 0.2
 
+RECEIPT_SECONDS = 45 * 60
+"""For how long a missing receipt tells that there was none. Receipts go after an hour, and a
+machine that was suspended in a COMMIT may ask later than that."""
+
 # The notification carries the revision, for people who look; nothing rests on it.
 _RECEIPT = f"""
 WITH receipt AS (
@@ -37,11 +42,13 @@ SELECT pg_notify('{CHANNEL}', revision::text) FROM receipt
 # Waits for a transaction that holds this id and has not ended.
 _ASK = """
 INSERT INTO batch (id, revision, kept) SELECT $1::uuid, revision, false FROM clock_now
-ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1 RETURNING kept
+ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1
+RETURNING kept, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 """
 # A timeline begins with every promotion and every recovery to a point in time; a copy of the
 # cluster or of the database has another identity, and so has a table that was restored.
-# A server that was started again may have other rows, be it the same one.
+# A server that was started again may have other rows, be it the same one. The release before left
+# the table out, which is the last part: what it wrote begins what this one finds.
 _SERVER = """
 left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '-' || (SELECT system_identifier FROM pg_control_system())
@@ -78,8 +85,10 @@ log = logging.getLogger("moorage.postgres")
 class Receipt:
     """The sign that one transaction was committed."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: Instant | None = None) -> None:
+        """`since`: when the transaction was under way, by the server's clock; None: just now."""
         self.id = str(uuid4())
+        self._since = since
 
     def statements(self) -> list[Prepared]:
         """Return what the transaction runs just before its COMMIT."""
@@ -90,14 +99,14 @@ class Receipt:
 
         Raises:
             Conflict: it was not, and never will be.
-            Unavailable: nobody could tell for `ASK_SECONDS_MAX`.
+            Unavailable: nobody could tell for `ASK_SECONDS_MAX`, or can tell any more.
         """
         log.warning("a commit was not confirmed; asking for transaction %s", self.id)
         loop = asyncio.get_running_loop()
         end = loop.time() + ASK_SECONDS_MAX
         while True:
             try:
-                kept = await self._ask_once(connect)
+                kept, now = await self._ask_once(connect)
             except StoreError as error:
                 if loop.time() > end:
                     raise Unavailable(
@@ -107,17 +116,22 @@ class Receipt:
                 await asyncio.sleep(ASK_PAUSE_SECONDS)
             else:
                 break
+        if not kept and self._since is not None and now - self._since > RECEIPT_SECONDS * 1_000_000:
+            raise Unavailable(
+                "the process stood still for so long during a commit that nobody can tell any more "
+                "whether the change was kept; look before you repeat it"
+            )
         log.warning("transaction %s was %s", self.id, "committed" if kept else "not committed")
         if not kept:
             raise Conflict("the connection was lost before the commit")
 
-    async def _ask_once(self, connect: Callable[[], Awaitable[Link]]) -> bool:
+    async def _ask_once(self, connect: Callable[[], Awaitable[Link]]) -> tuple[bool, int]:
         link = await connect()
         try:
-            (((kept,),), _), *_ = await link.run("ask", [(_ASK, (self.id,))])
+            (((kept, now),), _), *_ = await link.run("ask", [(_ASK, (self.id,))])
             if link.warned:
                 raise Unavailable("a standby has not confirmed it")
-            return bool(kept)
+            return bool(kept), int(now)
         finally:
             await link.close()
 
@@ -134,7 +148,7 @@ async def history_checked(link: Link, known: Known) -> None:
     ((epoch, revision, at, former, lineage, minimum, newest, *link.served_by),), _ = found
     ((link.server,),), _ = served
     check_format(minimum, "the database")
-    moved = former is not None and former != lineage
+    moved = former is not None and not f"{lineage}-".startswith(f"{former}-")
     missed = mark.is_missed_by(Mark(epoch, revision), at)
     asked = (lineage, "true" if moved or missed else "false", str(epoch), str(mark.epoch))
     (((reached,), _),) = await link.run("history", [(_HISTORY_SET, asked)])

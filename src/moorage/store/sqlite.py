@@ -6,7 +6,7 @@ nobody waits for that.
 """
 
 import asyncio
-import os
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,10 +38,19 @@ from moorage.store.keeping import kept
 from moorage.store.mark import Mark, raised
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
+from moorage.store.sqlite_file import (
+    LOG_PAGES_MAX,
+    Place,
+    connect,
+    log_end,
+    log_is_long,
+    translated,
+)
 from moorage.store.sqlite_file import Lock as FileLock
-from moorage.store.sqlite_file import Place, connect, log_end, translated
 
 T = TypeVar("T")
+
+log = logging.getLogger("moorage.sqlite")
 
 CHECKPOINT_PAGES = 8_000
 """Pages of 4 KiB in the log from which on a checkpoint runs beside the commits. The more there are,
@@ -49,13 +58,6 @@ the more often the same page is among them, and is copied once."""
 
 CHECKPOINT_PAGES_MAX = 16_000
 """Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
-
-PAGE = 4_096
-"""Bytes of a page."""
-
-LOG_PAGES_MAX = 65_536
-"""Pages in the log (256 MiB) from which on long reads are ended, if the database is not larger:
-while one goes on, what is committed meanwhile must stay in the log."""
 
 SCAN_CACHE = -2_048
 """Size of the page cache of a connection that reads a whole table, in KiB, as SQLite has it."""
@@ -208,8 +210,7 @@ class SqliteEngine:
             raise
         if self._taken is not None:
             self._owned.reached(self._taken)
-        if self._log_pages >= self._log_pages_max:
-            self._end_long_reads()
+        self._end_long_reads()
         if self._log_pages >= self._checkpoint_pages:
             if self._checkpoint is None or self._checkpoint.done():
                 self._checkpoint = self._checkpointing.submit(self._run_checkpoint)
@@ -244,9 +245,11 @@ class SqliteEngine:
 
     def _end_long_reads(self) -> None:
         """End what keeps the log from starting anew, if that has become too long."""
-        with suppress(FileNotFoundError):  # the next commit tells of it
-            if self._log_pages * PAGE < os.stat(self._path).st_size:
+        try:
+            if not log_is_long(self._path, self._log_pages, self._log_pages_max):
                 return
+        except OSError:  # what is committed stays committed; `Place` tells of it
+            return
         with self._guard:
             for connection in self._long_reads:
                 connection.interrupt()
@@ -262,6 +265,8 @@ class SqliteEngine:
         try:
             if self._fatal is None:
                 log_end(self._writer)
+        except Unavailable as error:  # such as: another process makes a backup
+            log.warning("%s; everything is in the log, and the next start reads it", error)
         finally:
             self._disconnect()
 

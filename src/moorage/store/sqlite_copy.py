@@ -3,14 +3,25 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
+from threading import Event, Thread
 from threading import Lock as Guard
 from typing import Any
 
 import apsw
 
 from moorage.store.api import StoreError, Unusable
-from moorage.store.migrate import migrate
-from moorage.store.sqlite_file import Lock, connect, log_end, sync_directory, translated
+from moorage.store.migrate import migrate, migrations, pending
+from moorage.store.sqlite_file import (
+    LOG_PAGES_MAX,
+    PAGE,
+    Lock,
+    connect,
+    log_end,
+    log_is_long,
+    sync_directory,
+    translated,
+)
 from moorage.store.sqlite_history import clock_of, epoch_raise
 
 Endable = Callable[[apsw.Connection], AbstractContextManager[Any]]
@@ -19,6 +30,12 @@ _under_way: set[str] = set()
 """Files that backups of this process are being written to."""
 
 _guard = Guard()
+
+_UNFINISHED = ".partial"
+"""The end of the name of a file that is being written."""
+
+_LOOK_SECONDS = 0.1
+"""How often to look at the log of another process."""
 
 
 def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
@@ -31,31 +48,67 @@ def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
     `endable` is entered with the connection that reads, for whoever may have to end it.
     """
     with _alone(target):
-        partial = f"{target}.partial"
+        unfinished = f"{target}{_UNFINISHED}"
         with suppress(FileNotFoundError):
-            os.unlink(partial)  # of a process that was killed
-        ours = _made(partial)
+            os.unlink(unfinished)  # of a process that was killed
+        ours = _made(unfinished)
         try:
             connection = connect(source, writes=False)
             try:
                 with endable(connection), translated(f"copy to {target}"):
                     connection.pragma("query_only", False)
-                    connection.execute("VACUUM INTO ?", (partial,))
+                    connection.execute("VACUUM INTO ?", (unfinished,))
             finally:
                 connection.close(True)
             os.fsync(ours)
-            _publish(partial, target, ours)
+            _publish(unfinished, target, ours)
         except BaseException:
-            if _is(partial, ours):
-                os.unlink(partial)
+            if _is(unfinished, ours):
+                os.unlink(unfinished)
             raise
         finally:
             os.close(ours)
 
 
+def copy_beside(source: str, target: str, log_pages_max: int = LOG_PAGES_MAX) -> None:
+    """As `copy`, while another process may write to the database, which cannot end this read."""
+    copy(source, target, partial(_log_watched, source, log_pages_max))
+
+
+@contextmanager
+def _log_watched(path: str, pages_max: int, connection: apsw.Connection) -> Iterator[None]:
+    """End a read once the log of the database has grown too long meanwhile."""
+    done = Event()
+    began = _log_pages(path)
+
+    def watch() -> None:
+        while not done.wait(_LOOK_SECONDS):
+            pages = _log_pages(path)
+            with suppress(OSError):
+                if pages > began and log_is_long(path, pages, pages_max):
+                    connection.interrupt()
+
+    watching = Thread(target=watch, name="moorage-log", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()
+
+
+def _log_pages(path: str) -> int:
+    try:
+        return os.stat(f"{path}-wal").st_size // PAGE
+    except OSError:
+        return 0
+
+
 @contextmanager
 def _alone(target: str) -> Iterator[None]:
     """Keep other backups of this process from the same file. Raises Unusable."""
+    if target.endswith(_UNFINISHED):
+        raise Unusable(f"{target}: only an unfinished backup is called so; name another file")
     name = os.path.realpath(target)
     with _guard:
         if name in _under_way:
@@ -102,23 +155,28 @@ def restore(backup: str, path: str) -> str | None:
 
     Raises:
         Locked: a process uses the database.
-        Unusable: the backup is no database of this or an older release, or is damaged.
+        Unusable: the backup is no database of this or an older release, is empty, or is damaged.
     """
     if not os.path.isfile(backup):
         raise Unusable(f"cannot read the backup {backup}: no such file")
     lock = Lock(path)
-    partial = f"{path}.restoring"
+    restored = f"{path}.restoring"
     try:
-        for name in (partial, f"{partial}-wal", f"{partial}-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+        _remove(restored)
         _check(backup)
-        copy(backup, partial)
+        copy(backup, restored)
         epoch = max(_epoch(path), lock.mark().epoch)
-        _raise_epoch(partial, epoch, lock)
-        return _replace(partial, path)
+        _raise_epoch(restored, epoch, lock)
+        return _replace(restored, path)
     finally:
+        _remove(restored)
         lock.release()
+
+
+def _remove(path: str) -> None:
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
 
 
 def _check(path: str) -> None:
@@ -126,6 +184,8 @@ def _check(path: str) -> None:
     try:
         with translated(f"check {path}"):
             found = connection.pragma("integrity_check")
+            if found == "ok" and len(pending(connection, path)) == len(migrations("sqlite")):
+                raise Unusable("it is empty")
     except StoreError as error:
         raise Unusable(f"the backup {path} cannot be used: {error}") from error
     finally:
@@ -162,9 +222,9 @@ def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
     _sync(path)
 
 
-def _replace(partial: str, path: str) -> str | None:
+def _replace(restored: str, path: str) -> str | None:
     if not os.path.exists(path):
-        os.rename(partial, path)
+        os.rename(restored, path)
         sync_directory(path)
         return None
     kept = _free_name(f"{path}.before-restore")
@@ -175,7 +235,7 @@ def _replace(partial: str, path: str) -> str | None:
             os.rename(f"{path}{end}", f"{kept}{end}")
     os.link(path, kept)
     sync_directory(path)
-    os.rename(partial, path)
+    os.rename(restored, path)
     sync_directory(path)
     return kept
 

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,17 @@ from moorage.store.mark import Mark, MarkFile
 _UNSYNCED = {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
 _BUSY_MS = 5_000
 _WAL_SIZE_KEPT = 64 * 1024 * 1024
+
+PAGE = 4_096
+"""Bytes of a page."""
+
+LOG_PAGES_MAX = 65_536
+"""Pages in the log (256 MiB) from which on long reads are ended, if the database is not larger:
+while one goes on, what is committed meanwhile must stay in the log."""
+
+PLACE_SECONDS = 0.1
+"""How often it is seen whether the files still are in their places. To see it takes three system
+calls, and each gives the interpreter's lock to an event loop that may keep it for a while."""
 
 log = logging.getLogger("moorage.sqlite")
 
@@ -122,9 +134,16 @@ class Place:
     def __init__(self, path: str) -> None:
         self._log = f"{path}-wal"
         self._known = {name: _identity(name) for name in (path, f"{path}.lock")}
+        self._next = 0.0
 
     def check(self) -> None:
-        """See where they are, within a write transaction. Raises Unavailable: one is elsewhere."""
+        """See where they are, within a write transaction, at most every `PLACE_SECONDS`.
+
+        Raises Unavailable: one is elsewhere; then each time, until it is back.
+        """
+        now = time.monotonic()
+        if now < self._next:
+            return
         if self._log not in self._known:
             self._known[self._log] = _identity(self._log)
         for name, known in self._known.items():
@@ -137,6 +156,12 @@ class Place:
                     f"{name} was moved, deleted or replaced while this process uses it; nothing is "
                     "written until it is back in its place, or this process is started again"
                 )
+        self._next = now + PLACE_SECONDS
+
+
+def log_is_long(path: str, pages: int, pages_max: int) -> bool:
+    """Has the log of a database grown to its limit, and to the size of the file? Raises OSError."""
+    return pages >= pages_max and pages * PAGE >= os.stat(path).st_size
 
 
 def create(path: str) -> None:
