@@ -71,9 +71,6 @@ class PoolPause(PoolCase):
 class PoolDelete(PoolCase):
     """Remove a pool that nobody holds or waits for."""
 
-    def keys(self) -> Keys:
-        return Keys(pools={self.name}, ends={self.name})
-
     def decide(self, facts: Facts, when: When) -> Changes:
         before = _told(facts.pools.get(self.name))
         changes, _ = pools.delete(facts, when.moment, self.name)

@@ -3,9 +3,14 @@
 import pytest
 from msgspec import structs
 
+from moorage.core.admission import boskos, pools
+from moorage.core.admission.admit import admit
+from moorage.core.admission.boskos import Wish
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import SECOND, Pacing, Slot
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX
 from tests.core.admission.ranch import NOW, Ranch, grows, ranch, slot
 
@@ -224,6 +229,57 @@ def test_a_released_slot_is_not_given_again() -> None:
     there.release("a", "dirty")
     assert there.acquire("id") is None
     there.check()
+
+
+def test_what_is_given_back_costs_no_place() -> None:
+    """Safe: an id that waits for a second slot keeps its place when it gives back its first."""
+    there = some(False, slot("a", "t"), slot("b", "t", "busy", "him"))
+    assert there.acquire("id") == "a"
+    there.pass_seconds(61)
+    assert there.acquire("id") is None
+    assert there.acquire("later", owner="her") is None
+    there.release("a", "dirty")
+    assert there.acquire("id") is None
+    assert there.facts.pools["t"].waiting == 2
+    there.release("b", owner="him")
+    assert there.acquire("later", owner="her") is None
+    assert there.acquire("id") == "b"
+    there.check()
+
+
+def test_a_lost_answer_is_given_again_whatever_was_given_back() -> None:
+    """Safe: the second slot of an id is told again after its first one was given back."""
+    there = some(False, slot("a", "t"), slot("b", "t"), slot("c", "t"))
+    first = there.acquire("id")
+    there.pass_seconds(61)
+    second = there.acquire("id")
+    there.release(str(first))
+    assert there.acquire("id") == second
+    there.check()
+
+
+def test_who_has_nothing_set_aside_wakes_nobody() -> None:
+    """A poller for dirty slots, of which there are none, changes nothing when it falls silent."""
+    there = some(False, slot("a", "t", "busy", "him"))
+    assert there.acquire("id") is None
+    there.pass_seconds(11)
+    there.release("a", owner="him")
+    assert there.acquire("janitor", state="dirty") is None
+    there.apply(Changes())
+    assert there.facts.pools["t"].wake_at is None
+
+
+def test_a_pool_may_go_in_the_batch_that_asks_for_it() -> None:
+    """Who asks without waiting is told that there is no such type; the batch goes on."""
+    there = some(False, slot("a", "t"))
+    wish = Wish("t", "free", "busy", "me", "", LeaseId("lease"), "made")
+    wanted = boskos.now_or_never(there.facts, there.moment, wish)
+    there.facts.apply(pools.delete(there.facts, there.moment, "t")[0])
+    there.facts.apply(admit(there.facts, there.moment, NOW, at_once=[wanted]))
+    assert not there.facts.leases
+    with pytest.raises(Error) as refusal:
+        boskos.acquired(there.facts, wish, wish.fresh, strict=False)
+    assert refusal.value.code is Code.POOL_UNKNOWN
 
 
 def test_a_silent_client_is_passed_over() -> None:

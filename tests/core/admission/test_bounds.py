@@ -5,7 +5,7 @@ import pytest
 from moorage.core.admission import leases
 from moorage.core.admission.asking import Proof
 from moorage.core.admission.bounds import EXEMPT
-from moorage.core.admission.model import SECOND
+from moorage.core.admission.model import SECOND, Need
 from moorage.core.errors import Code
 from tests.core.admission.build import Refused, World, wish
 
@@ -121,9 +121,35 @@ def test_a_role_is_no_owner(world: World) -> None:
     """Whoever is called like an entry of roles has no right by that."""
     world.pool("p", 9, askers=("role:service", "ci/*"))
     for owner in ("role:service", "service", "ci", "cix/a", "user"):
-        if owner == "role:service":
-            continue
         with Refused(Code.ASKER_REFUSED):
             world.ask("a", owner=owner, roles=USERS)
     world.ask("a", owner="ci/a", roles=USERS)
     world.ask("b", owner="any", roles=frozenset({"reader", "user", "service"}))
+
+
+def test_a_project_may_be_called_like_a_role(world: World) -> None:
+    """An entry with a slash stands for the owners of a project, whatever that is called."""
+    world.pool("p", 9, askers=("role:service/a", "role:user/*"))
+    for owner in ("role:service/b", "role:user"):
+        with Refused(Code.ASKER_REFUSED):
+            world.ask("a", owner=owner, roles=OPERATORS - {EXEMPT})
+    world.ask("a", owner="role:service/a")
+    world.ask("b", owner="role:user/any")
+
+
+def test_slots_that_nobody_waits_for_let_nobody_wait_on(world: World) -> None:
+    """Dirty slots start nobody who waits for free ones; those do not count as starting."""
+    world.slots("p", "held")
+    world.slots("p", "d1", "d2", "d3", state="dirty")
+    world.pool("p", None, queue_max=2, queue_max_per_owner=1)
+    world.ask("holder")
+    world.ask("a")
+    with Refused(Code.OWNER_QUEUE_FULL):
+        world.ask("b")
+    world.ask("b", owner="other")
+    with Refused(Code.QUEUE_FULL):
+        world.ask("c", owner="third")
+    janitors = (Need("p", 1, "dirty", "cleaning"),)
+    world.release("a")
+    world.ask("janitor", janitors, owner="third")
+    assert world.states()["janitor"] == "g"

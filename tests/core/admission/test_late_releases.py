@@ -164,3 +164,16 @@ def test_an_unknown_name_is_refused(world: World) -> None:
     """Whatever is remembered of others."""
     with Refused(Code.SLOT_NOT_FOUND):
         release(world, "other")
+
+
+def test_what_nobody_was_told_of_ends_where_leases_are_kept() -> None:
+    """In a pool that keeps unheard leases, too, a lease of the proxy has a TTL until it is told."""
+    world = World()
+    world.pool("p", None, slotted=True, expire="keep")
+    world.slots("p", "s", "t")
+    world.ask("untold", owner=OWNER)
+    acquire(world, "told")
+    world.ask("native")
+    world.ask("waits")
+    world.wait(61)
+    assert world.states() == {"untold": "ttl_over", "told": "g", "native": "g", "waits": "w"}

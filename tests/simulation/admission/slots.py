@@ -102,13 +102,14 @@ class Model:
         """Poll with a request id; return the ticket or lease that answers it."""
         line = (fresh.owner, fresh.pool, fresh.wants, request_id)
         places = self.requests.setdefault(line, [None] * AGAIN_MAX)
-        for n, lease in enumerate(places):
-            if lease is not None and lease.state == "waiting":
+        for lease in filter(None, places):
+            if lease.state == "waiting":
                 self.hear(lease)
                 return lease
+            if lease.state == "granted" and self.now - lease.granted_at <= YOUNG:
+                return lease
+        for n, lease in enumerate(places):
             if lease is not None and lease.state == "granted":
-                if self.now - lease.granted_at <= YOUNG:
-                    return lease
                 continue
             places[n] = fresh
             self.arrive(fresh)

@@ -270,6 +270,8 @@ class _Scan:
 
     def _may_have(self, wish: AtOnce, name: str) -> bool:
         """Is so much of a pool left as a wish takes of it, as far as its number goes?"""
+        if name not in self.facts.pools:  # it went after it was asked, in the same batch
+            return False
         pool, left = self.draft.pool(name), self.left.get(name, {})
         wanted = Counter(t.needs[0].state for t in wish.tickets if t.needs[0].pool == name)
         if any(left.get(state, 0) < units for state, units in wanted.items()):
@@ -320,8 +322,9 @@ class _Scan:
                 silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
         for need in ticket.needs:
             left = self.left[need.pool]
-            left[need.state] = max(0, left.get(need.state, 0) - need.units)
-            if silent_at is not None:
+            there = left.get(need.state, 0)
+            left[need.state] = max(0, there - need.units)
+            if silent_at is not None and there > 0:
                 earlier = self.silent_at.get(need.pool, silent_at)
                 self.silent_at[need.pool] = min(earlier, silent_at)
             self._close(need.pool)

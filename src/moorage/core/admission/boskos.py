@@ -94,20 +94,23 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
     """
     pool = pool_of(facts, wish)
     draft = Draft(facts, moment, wall)
-    for key in wish.keys:
-        known = facts.asked.get((wish.holder, key))
-        lease = None if known is None else facts.leases[known]
-        if lease is not None and lease.state == "waiting":
+    asked = ((key, facts.asked.get((wish.holder, key))) for key in wish.keys)
+    known = {key: facts.leases[lease] for key, lease in asked if lease is not None}
+    # All of them first: what an earlier key got may have been given back while a later one waits.
+    for lease in known.values():
+        if lease.state == "waiting":
             until = lives_on(moment, lease)
             return draft.changes, heard(draft, lease, wish, until).id
-        if lease is not None and lease.state == "granted":
-            if _is_young(moment, lease, wish):
-                return draft.changes, lease.id
+        if lease.state == "granted" and _is_young(moment, lease, wish):
+            return draft.changes, lease.id
+    for key in wish.keys:
+        before = known.get(key)
+        if before is not None and before.state == "granted":
             continue
         if pool.waiting >= pool.spec.queue_max:
             break
-        if lease is not None:  # it stays in the history, and the key is free for the next
-            draft.put(key_left(lease))
+        if before is not None:  # it stays in the history, and the key is free for the next
+            draft.put(key_left(before))
         ticket = arrive(draft, wish, key, SAFE_PATIENCE)
         grow(draft, ticket)
         return draft.changes, ticket.id
@@ -124,13 +127,15 @@ def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) 
         (name,) = lease.slots[wish.pool]
         waited = (lease.granted_at or lease.asked_at) - lease.asked_at
         return Acquired(facts.slots[wish.pool][name], waited)
-    growth = facts.pools[wish.pool].growth
+    pool = facts.pools.get(wish.pool)
+    if pool is None:  # it went after this was asked, in the same batch
+        raise Error(Code.POOL_UNKNOWN, wish.pool)
     there = [
         name
         for name, slot in facts.slots[wish.pool].items()
         if not (strict and slot.dynamic and name == wish.slot_name)
     ]
-    if there or (growth is not None and growth.most and not strict):
+    if there or (pool.growth is not None and pool.growth.most and not strict):
         raise nothing(wish.pool)
     raise Error(Code.POOL_UNKNOWN, wish.pool)
 

@@ -123,7 +123,7 @@ def _check_askers(askers: tuple[str, ...]) -> None:
         raise Error(Code.INVALID, f"there may be at most {ASKERS_MAX} askers")
     for one in askers:
         role = one.removeprefix(ROLE)
-        if role != one and "/" not in one and role not in get_args(LadderRole):
+        if _is_role(one) and role not in get_args(LadderRole):
             raise Error(
                 Code.INVALID,
                 f"askers: there is no role {role}; the roles are {', '.join(get_args(LadderRole))}",
@@ -137,14 +137,20 @@ def _check_askers(askers: tuple[str, ...]) -> None:
 
 
 def _is_asker(askers: tuple[str, ...], ask: Ask) -> bool:
-    for one in askers:
-        if one.endswith(BELOW):
-            found = ask.owner.startswith(one[:-1])
-        else:
-            found = one == ask.owner or (one.startswith(ROLE) and one[len(ROLE) :] in ask.roles)
-        if found:
-            return True
-    return False
+    return any(_stands_for(one, ask) for one in askers)
+
+
+def _stands_for(asker: str, ask: Ask) -> bool:
+    if asker.endswith(BELOW):
+        return ask.owner.startswith(asker[:-1])
+    if _is_role(asker):
+        return asker.removeprefix(ROLE) in ask.roles
+    return asker == ask.owner
+
+
+def _is_role(asker: str) -> bool:
+    """Does an entry stand for a role? What has a slash names a project, whatever that is called."""
+    return asker.startswith(ROLE) and "/" not in asker
 
 
 def _starting(draft: Draft, pool: Pool) -> int:
@@ -152,7 +158,10 @@ def _starting(draft: Draft, pool: Pool) -> int:
     if pool.paused:
         return 0
     at = draft.moment.at
-    free = sum(max(0, units) for units in free_units(draft.facts, pool, at).values())
+    found = free_units(draft.facts, pool, at)
+    if pool.spec.limit is None:  # slots in a state that nobody waits for start nobody
+        found = {state: min(found.get(state, 0), units) for state, units in pool.awaited.items()}
+    free = sum(max(0, units) for units in found.values())
     return min(free, pacing.permitted(pool, at, free))
 
 

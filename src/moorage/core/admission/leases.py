@@ -24,6 +24,7 @@ from moorage.core.admission.asking import (
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.growing import grow
+from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
 from moorage.core.admission.rules import lives_on
 from moorage.core.admission.units import limit_of, units_by_pool
@@ -309,7 +310,8 @@ def _ticket(draft: Draft, wish: Ask, arrival: int) -> Lease:
         labels=wish.labels,
         forced=wish.forced,
         pull=wish.pull,
-        keep=any(pool.spec.expire == "keep" for pool in pools),
+        # What the lease proxy has told nobody of yet is not kept: it must end with its TTL.
+        keep=wish.owner != OWNER and any(pool.spec.expire == "keep" for pool in pools),
         asked_at=draft.moment.at,
         heard_until=wish.heard_until,
         allocations=wish.allocations,
