@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.client.run.main import main
 from moorage.client.run.terms import elapsed
 from moorage.service.clock import SystemClock
 from tests.client import single
@@ -31,7 +32,7 @@ def test_lost_answers_cost_nothing(port: Harbour) -> None:
     """Each first answer is lost: there is one lease all the same, and it is given back."""
     pool = port.pool(limit=5)
     with Relay(port.server.url) as relay:
-        relay.lose = 3
+        relay.lose = 2
         told = "echo $MOORAGE_LEASE_ID"
         with port.started(
             "run", "--pool", pool, "--", "sh", "-c", f"{told}; read x", url=relay.url
@@ -42,11 +43,36 @@ def test_lost_answers_cost_nothing(port: Harbour) -> None:
             tell(one)
             assert one.wait(SECONDS) == 0
         asked = [first for first in relay.heard if first.startswith("POST /v1/leases ")]
-    assert len(asked) == 4
+    assert len(asked) == 3
     assert [(found.id, found.cause) for found in port.ended(pool)] == [(lease, "released")]
 
 
 LEFT_MIN = 8.0
+FAULTS = ("lost_requests", "lost_answers", "torn_answers")
+
+
+def played(port: Harbour, pool: str, fault: str, number: int) -> int:
+    """Run a command, with a fault at this one of its requests; return how many there were."""
+    with Relay(port.server.url) as relay:
+        setattr(relay, fault, {number})
+        where = ("--url", relay.url, "--token", port.token, "--pool", pool)
+        assert main(["run", *where, "--outcome", "--", "true"], ("moorage",)) == 0
+        return relay.tried
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_is_lost_there_is_one_lease(port: Harbour, fault: str) -> None:
+    """Each request of a run is lost in turn, or its answer, or half of that: it costs nothing."""
+    pool = port.pool(limit=9)
+    asked = played(port, pool, fault, 0)
+    assert asked >= len(["ask", "release", "outcome"])
+    for number in range(1, asked + 1):
+        played(port, pool, fault, number)
+        assert port.leases(pool) == [], f"request {number}"
+        told = [(lease.cause, lease.outcome) for lease in port.ended(pool)]
+        assert told == [("released", "ok")] * (number + 1), f"request {number}"
+
+
 """Seconds of a TTL of ten that a lease must last yet when its holder begins to work."""
 
 

@@ -117,7 +117,7 @@ class Transport:
             )
             response = connection.getresponse()
             if response.status != 200:
-                self._judged(path, response.status, response.read(ANSWER_BYTES_MAX))
+                self._judged(path, response.status, _whole(response))
             while line := response.readline(LINE_BYTES_MAX):
                 yield line
         except (OSError, http.client.HTTPException) as error:
@@ -172,8 +172,7 @@ class Transport:
         try:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
-            retry_after = response.getheader("Retry-After")
-            return response.status, response.read(ANSWER_BYTES_MAX), retry_after
+            return response.status, _whole(response), response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
         finally:
@@ -229,6 +228,20 @@ def _context(certificate: str | None) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_flags |= X509_PARTIAL_CHAIN
     return context
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """Read an answer to its end. Raises IncompleteRead: the connection was lost before that.
+
+    `HTTPResponse` takes what has come for all there is: half a head for a head without a length,
+    and, if it is asked for so many bytes at most, half a body for a body.
+    """
+    length = response.length
+    raw = response.read(ANSWER_BYTES_MAX if length is None else min(length, ANSWER_BYTES_MAX))
+    headless = length is None and not response.chunked and not raw
+    if headless or (length is not None and len(raw) < length):
+        raise http.client.IncompleteRead(raw)
+    return raw
 
 
 def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
