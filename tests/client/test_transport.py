@@ -150,7 +150,11 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", " ", "127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://host/a b"]
+    "url",
+    [
+        *("", " ", "127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://host/a b"),
+        *("http://two..dots:80", f"http://{'long' * 16}"),
+    ],
 )
 def test_no_url(url: str) -> None:
     """What is not the URL of a server is refused before anything is sent."""
