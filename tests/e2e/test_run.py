@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from moorage.client.transport import RefusedError
-from tests.client import single
 from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
@@ -347,40 +346,6 @@ def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> N
         most = max(most, inside)
     assert inside == 0
     assert 1 <= most <= 3
-
-
-HEEDLESS = f"""
-    ({single.PYTHON} -c '
-import os, signal
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print(os.getpid(), flush=True)
-signal.pause()
-') &
-    wait
-"""
-"""A command that dies of SIGTERM, and has started something that does not heed it."""
-
-
-@pytest.mark.parametrize("on_lost", ["term", "kill"])
-def test_nothing_of_the_command_works_on(port: Harbour, on_lost: str) -> None:
-    """The command itself has ended, what it has started does not heed SIGTERM: that is killed."""
-    pool = port.pool(ttl=1.5)
-    words = ("run", "--pool", pool, "--on-lost", on_lost, "--kill-after", "500ms", "--")
-    with port.started(*words, "bash", "-c", HEEDLESS) as process:
-        stubborn = int(line(process))
-        port.admission.revoke(port.leases(pool)[0].id)
-        assert process.wait(SECONDS) == 120
-        assert gone(stubborn)
-
-
-def test_what_ends_in_time_is_not_waited_for(port: Harbour) -> None:
-    """All of the command has heeded SIGTERM: nobody waits for --kill-after."""
-    pool = port.pool(ttl=1.5)
-    words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "1h", "--")
-    with port.started(*words, "bash", "-c", "sleep 1000 & echo up; wait") as process:
-        line(process)
-        port.admission.revoke(port.leases(pool)[0].id)
-        assert process.wait(SECONDS) == 120
 
 
 def test_nobody_waits_for_who_reads_our_lines(port: Harbour) -> None:

@@ -13,10 +13,11 @@ from moorage.client.run.main import main
 from moorage.client.run.terms import elapsed
 from moorage.service.clock import SystemClock
 from tests.client import single
+from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
 from tests.e2e.relay import Relay
 from tests.e2e.server import serve
-from tests.e2e.test_run import TRAPPED, WAITING
+from tests.e2e.test_run import WAITING
 
 
 @pytest.fixture
@@ -47,7 +48,6 @@ def test_lost_answers_cost_nothing(port: Harbour) -> None:
     assert [(found.id, found.cause) for found in port.ended(pool)] == [(lease, "released")]
 
 
-LEFT_MIN = 8.0
 FAULTS = ("lost_requests", "lost_answers", "torn_answers")
 
 
@@ -73,6 +73,7 @@ def test_whatever_is_lost_there_is_one_lease(port: Harbour, fault: str) -> None:
         assert told == [("released", "ok")] * (number + 1), f"request {number}"
 
 
+LEFT_MIN = 8.0
 """Seconds of a TTL of ten that a lease must last yet when its holder begins to work."""
 
 
@@ -134,11 +135,12 @@ def test_who_waits_outlives_a_lost_answer(port: Harbour) -> None:
 
 
 def test_a_silent_server_loses_the_lease_by_our_clock(port: Harbour) -> None:
-    """With --on-unreachable lost the command is ended before the TTL is over, by our own clock."""
-    ttl = 6.0
+    """With --on-unreachable lost nothing works on when the TTL is over, heedful or not."""
+    ttl = 4.0
     pool = port.pool(ttl=ttl)
-    words = ("--on-unreachable", "lost", "--release-timeout", "1s", "--")
-    with port.started("run", "--pool", pool, *words, *TRAPPED) as process:
+    heedless = catching("TERM", "print('term', flush=True)", "signal.sigwait([number])")
+    words = ("--on-unreachable", "lost", "--kill-after", "1h", "--release-timeout", "500ms", "--")
+    with port.started("run", "--pool", pool, *words, *heedless) as process:
         line(process)
         os.kill(port.server.pid, signal.SIGSTOP)
         silent = elapsed()

@@ -44,6 +44,11 @@ class Term:
     @property
     def renew_at(self) -> float:
         """When to renew it the next time."""
+    @property
+    def kill_by(self) -> float:
+        """When nothing may work with it any more: what is left of the margin is for that to end."""
+        return self._sent + self.ttl - margin_of(self.ttl) / 3
+
         return self._sent + self.ttl / 3
 
     def seconds_to_look(self, now: float) -> float:
