@@ -5,7 +5,6 @@ import pty
 import select
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,17 +15,21 @@ from tests.client import single
 from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
 from tests.e2e.relay import Relay
-from tests.e2e.server import serve
 from tests.e2e.test_run import WAITING
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[Harbour]:
-    """A server for one test, which may do what it likes to it."""
-    with harbour(tmp_path) as found:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("faults")) as found:
         yield found
-        if found.server.process.poll() is None:
-            os.kill(found.server.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def port(served: Harbour) -> Iterator[Harbour]:
+    """The same server, which a test may stop."""
+    yield served
+    os.kill(served.server.pid, signal.SIGCONT)
 
 
 def test_lost_answers_cost_nothing(port: Harbour) -> None:
@@ -176,29 +179,6 @@ def test_a_hold_is_over_although_nobody_says_so(port: Harbour) -> None:
         assert "the hold is over" in process.stderr.readline()
         said, told = process.communicate("\n", timeout=4)
         assert (said, told, process.returncode) == ("done\n", "", 0)
-
-
-def test_those_who_wait_outlive_a_restart(port: Harbour, tmp_path: Path) -> None:
-    """The server is killed and started anew: the holder keeps its lease, the ticket its place."""
-    pool = port.pool(ttl=10.0)
-    with (
-        Relay(port.server.url) as relay,
-        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one,
-        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as other,
-    ):
-        port.waiting(pool)
-        names = [lease.id for lease in port.leases(pool)]
-        port.server.stop(signal.SIGKILL)
-        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
-            relay.aim(second.url)
-            after = Harbour(second, port.token)
-            # Which of the two was first is not for us to say.
-            tell(one)
-            tell(other)
-            assert (one.wait(SECONDS), other.wait(SECONDS)) == (0, 0)
-            assert [(lease.id, lease.cause) for lease in after.ended(pool)] == [
-                (name, "released") for name in names
-            ]
 
 
 def test_a_server_that_comes_late_is_waited_for(port: Harbour) -> None:
