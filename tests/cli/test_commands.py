@@ -195,7 +195,7 @@ def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         with ThreadPoolExecutor() as thread:
-            heard = thread.submit(refused_once, stranger)
+            heard = thread.submit(answered_once, stranger)
             assert "--token" in refusal(1, "token", "list", "--url", url, *where)
         assert b"GET /v1/tokens" in heard.result()
         assert b"secret" not in heard.result()
@@ -205,13 +205,27 @@ def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
         assert len(answer("token", "list", *own)) == 1
 
 
-def refused_once(listening: socket.socket) -> bytes:
-    """Take one request and refuse it; return what was sent."""
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+
+
+def answered_once(listening: socket.socket, answered: bytes = REFUSED) -> bytes:
+    """Take one request and answer it; return what was sent."""
     connection, _ = listening.accept()
     with connection:
         heard = connection.recv(65_536)
-        connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+        connection.sendall(answered)
         return heard
+
+
+def test_a_server_of_something_else(tmp_path: Path) -> None:
+    """One that answers, but not as Moorage does, is told in one line."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger, ThreadPoolExecutor() as thread:
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        strange = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        heard = thread.submit(answered_once, stranger, strange)
+        told = refusal(1, "pool", "show", "p", "--url", url, directory=tmp_path)
+        assert "the answer is no Pool" in told
+        assert b"GET /v1/pools/p" in heard.result()
 
 
 def test_a_server_with_https(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Keeping a lease against a small real server: its end is told at once, silence is no end."""
 
+import io
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -10,13 +11,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from moorage.client.run import keeping
-from moorage.client.run.acquiring import Grant
-from moorage.client.run.answers import lease_of
+from moorage.client.run import acquiring, keeping
+from moorage.client.run.acquiring import Acquiring, Grant, Patience
+from moorage.client.run.answers import PATIENCE_SECONDS, Wish, lease_of
 from moorage.client.run.calls import Leases
 from moorage.client.run.keeping import HASTY_MAX, Keeper
+from moorage.client.run.keys import OwnKey
+from moorage.client.run.notices import Notices
+from moorage.client.run.signals import Signals
 from moorage.client.run.terms import Term, elapsed
+from moorage.client.run.waiting import await_grant
 from moorage.client.transport import Transport
+from tests.client.screen import eventually
 from tests.client.test_run_words import told as lease_told
 
 TTL = 600.0
@@ -29,6 +35,8 @@ class Fake(ThreadingHTTPServer):
 
     `knows`: how it answers whoever waits for the end: `waits`, `at once` (it does not know
     `until`), or `refuses` it. `asked` are the parameters of every look, `renewals` counts those.
+    `more` is what else is told of the lease, `delays` are seconds before each of the next renewals.
+    `busy` is how many of the next are refused, to be repeated after an hour.
     """
 
     daemon_threads = True
@@ -40,12 +48,15 @@ class Fake(ThreadingHTTPServer):
         self.renewals = 0
         self.silent = False
         self.cause: str | None = None
+        self.more: dict[str, Any] = {}
+        self.delays: list[float] = []
+        self.busy = 0
         self.changed = threading.Condition()
 
     def told(self) -> Any:
         """The lease as it stands."""
         ended = {} if self.cause is None else {"state": "ended", "cause": self.cause}
-        return lease_told(ttl=TTL, **ended)
+        return lease_told(**{"ttl": TTL, **self.more, **ended})
 
     def end(self, cause: str) -> None:
         """End the lease."""
@@ -74,6 +85,11 @@ class Fake(ThreadingHTTPServer):
         with self.changed:
             self.renewals += 1
             self.changed.notify_all()
+            if self.delays:
+                self.changed.wait_for(lambda: False, self.delays.pop(0))
+            if self.busy:
+                self.busy -= 1
+                return 503, {"code": "busy", "detail": "it is busy"}
             if self.cause is not None:
                 return 409, {"code": "lease_ended", "detail": "it has ended"}
             return 200, self.told()
@@ -98,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.dumps(answer[1]).encode()
         self.send_response(answer[0])
         self.send_header("Content-Length", str(len(body)))
+        if answer[0] == 503:
+            self.send_header("Retry-After", "3600")
         self.end_headers()
         self.wfile.write(body)
 
@@ -188,8 +206,9 @@ def test_without_the_server_knowing_renewals_tell_of_the_end() -> None:
 
 
 @pytest.mark.parametrize("patient", [True, False])
-def test_silence_is_no_end_for_the_patient(patient: bool) -> None:
+def test_silence_is_no_end_for_the_patient(patient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not renewed in time, it is lost at once, or in doubt until the server answers again."""
+    monkeypatch.setattr(keeping, "PAUSE_SECONDS_MAX", 0.05)
     with fake("refuses") as server:
         server.silent = True
         kept = Kept(server, Term(TTL, elapsed() - TTL + 1), patient)
@@ -214,3 +233,41 @@ def test_whoever_wakes_up_waits_for_word() -> None:
             with Kept(server, Term(TTL, elapsed() - 2 * TTL)) as keeper:
                 keeper.settle(SECONDS)
                 assert (keeper.lost, keeper.doubtful) == (lost, False)
+
+
+def test_a_hold_that_was_moved_is_not_over() -> None:
+    """Before our own clock says that it is over the server is asked: it is renewed as before."""
+    with fake("refuses") as server:
+        kept = Kept(server, Term(TTL, elapsed(), elapsed() + 0.1))
+        server.more = {"hold": TTL, "hold_until": "2026-01-03T00:00:00Z"}
+        with kept as keeper:
+            server.until(lambda: server.renewals >= 1)
+            eventually(lambda: keeper.seconds_left > TTL / 2)
+            assert not (keeper.over or keeper.lost)
+
+
+def granted(server: Fake) -> Grant:
+    """Ask for the lease of a server, and wait for it."""
+    leases = Leases(Transport(f"http://127.0.0.1:{server.server_port}", None))
+    attempt = Acquiring(leases, Wish((("a", 1),)), OwnKey(), Patience(SECONDS, SECONDS))
+    with Signals() as signals:
+        return await_grant(attempt, Notices(io.StringIO()), signals, 1.0)
+
+
+def test_a_grant_that_is_stale_is_asked_for_again() -> None:
+    """Its answer is read when the TTL is over: only the server knows whether it is still ours."""
+    with fake("refuses") as server:
+        server.more, server.delays = {"ttl": 1.0}, [0.15, 1.0]
+        grant = granted(server)
+        assert grant.term is not None
+        assert not grant.term.lost(elapsed())
+        assert server.renewals >= 3
+
+
+def test_no_server_makes_us_wait_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is told to come back later does so while its place is kept."""
+    assert acquiring.RETRY_SECONDS_MAX <= PATIENCE_SECONDS
+    monkeypatch.setattr(acquiring, "RETRY_SECONDS_MAX", 0.05)
+    with fake("refuses") as server:
+        server.busy = 2
+        assert granted(server).lease.id == "l1"

@@ -4,10 +4,16 @@ import io
 import json
 import sys
 import unicodedata
+from pathlib import Path
 
-from moorage.client.run.answers import Waiting
+import pytest
+
+from moorage.client.run.answers import Waiting, Wish
+from moorage.client.run.handles import Entry, Handle
+from moorage.client.run.main import main
 from moorage.client.run.notices import Notices, standing_of
 from moorage.client.run.printing import printable, printable_json
+from tests.client.test_run_keeping import fake
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
 """Writes the clipboard of many terminals."""
@@ -51,3 +57,19 @@ def test_notices_of_a_command() -> None:
     lines = told.getvalue().splitlines()
     assert len(lines) == 2
     assert all("\\x1b]52" in line and line.isprintable() for line in lines)
+
+
+def test_what_became_of_a_lease(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason of whoever has revoked it is shown as text, in the line of its lease."""
+    handle = Handle(str(tmp_path / "handle"))
+    with handle.locked():
+        handle.put(Entry("k", Wish((("a", 1),)), id="l1"))
+    with fake("waits") as server:
+        server.more = {"detail": f"{CLIPBOARD}\nl2\tgranted"}
+        server.cause = "revoked"
+        where = ["--handle", handle.path, "--url", f"http://127.0.0.1:{server.server_port}"]
+        assert main(["lease", "status", *where], ("moorage",)) == 3
+    _, told = capsys.readouterr().out.splitlines()
+    cells = told.split("\t")
+    assert cells[:3] == ["l1", "ended", "a"]
+    assert cells[-1] == f"revoked: {printable(CLIPBOARD)}\\nl2\\tgranted"

@@ -12,7 +12,7 @@ from moorage.client.run.answers import Lease, StrangeAnswerError, Waiting, Wish,
 from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.notices import Notices, standing_of
 from moorage.client.run.orders import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
-from moorage.client.run.terms import Term, elapsed, margin_of
+from moorage.client.run.terms import WORD_SECONDS, Term, elapsed, margin_of
 from moorage.core import limits
 from moorage.wire import admission as wire
 
@@ -264,17 +264,34 @@ def test_a_late_renewal_counts_for_the_patient() -> None:
 def test_when_to_look_again() -> None:
     """At what comes next; what has passed is no reason to look again and again."""
     term = Term(60.0, sent=100.0, hold_by=155.0)
-    looks = [term.seconds_to_look(now) for now in (100.0, 150.0, 151.0, 155.0)]
-    assert looks == [50.0, 5.0, 4.0, float("inf")]
+    looks = [term.seconds_to_look(now) for now in (100.0, 150.0, 151.0, 155.0 + WORD_SECONDS)]
+    assert looks == [50.0, 5.0 + WORD_SECONDS, 4.0 + WORD_SECONDS, float("inf")]
 
 
 def test_a_hold_that_is_over_is_no_loss() -> None:
     """Until the hold is over silence is a loss, after it is not."""
     term = Term(60.0, sent=100.0, hold_by=300.0)
     assert term.lost(200.0)
-    assert not term.over(299.0)
-    assert term.over(300.0)
+    assert term.lost(299.0)
     assert not term.lost(300.0)
+
+
+def test_when_a_hold_should_be_over_the_server_is_asked() -> None:
+    """Somebody may have moved its end: it is over by its word, or when that does not come."""
+    term = Term(60.0, sent=100.0, hold_by=110.0)
+    assert term.renew_at == 110.0
+    assert not term.over(110.0 + WORD_SECONDS - 0.1)
+    assert term.over(110.0 + WORD_SECONDS)
+    assert term.renewed(sent=110.0, now=111.0)
+    assert term.renew_at == 130.0
+    assert Term(60.0, sent=100.0, hold_by=300.0).renew_at == 120.0
+
+
+def test_what_our_own_clock_ends_is_killed_in_time() -> None:
+    """After the deadline there is time to end, then to be killed before the TTL is over."""
+    for ttl in (1.0, 6.0, 60.0, 600.0):
+        term = Term(ttl, sent=100.0)
+        assert term.deadline < term.kill_by < 100.0 + ttl
 
 
 def test_the_clock_does_not_jump() -> None:

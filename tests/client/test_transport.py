@@ -111,6 +111,32 @@ def test_no_answer(raw: bytes) -> None:
         Transport(url, None).request("GET", "/x")
 
 
+ANSWERS = {
+    "of a known length": spelled("200 OK", b'{"a": [1, 2]}'),
+    "a refusal": spelled("409 Conflict", b'{"code": "lease_ended", "detail": "It has ended."}'),
+    "in chunks": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'4\r\n{"a"\r\n9\r\n: [1, 2]}\r\n0\r\n\r\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_half_an_answer_is_none(kind: str) -> None:
+    """Wherever an answer breaks off, in its head or in its body, there was none."""
+    raw = ANSWERS[kind]
+    last = len(raw) - (4 if kind == "in chunks" else 0)  # the 0 of the last chunk is enough
+    for length in range(last):
+        with answering(raw[:length]) as (url, _), pytest.raises(UnreachableError):
+            Transport(url, None).request("GET", "/x")
+    with answering(raw) as (url, _):
+        if kind == "a refusal":
+            with pytest.raises(RefusedError):
+                Transport(url, None).request("GET", "/x")
+        else:
+            assert Transport(url, None).request("GET", "/x") == {"a": [1, 2]}
+
+
 def test_nobody_there() -> None:
     """A port where nobody listens is unreachable, and known to be."""
     with socket.socket() as bound:
@@ -124,7 +150,11 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", " ", "127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://host/a b"]
+    "url",
+    [
+        *("", " ", "127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://host/a b"),
+        *("http://two..dots:80", f"http://{'long' * 16}"),
+    ],
 )
 def test_no_url(url: str) -> None:
     """What is not the URL of a server is refused before anything is sent."""

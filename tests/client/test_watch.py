@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from moorage.client import watch
 from moorage.client.transport import RefusedError, Transport
 from moorage.client.watch import ChangesGoneError, Watch
 from moorage.wire.changes import Change, NameValue
@@ -79,21 +80,23 @@ def first(watch: Watch, count: int) -> list[Change]:
     return found
 
 
-def test_a_watch_resumes_after_the_last_whole_event() -> None:
+def test_a_watch_resumes_after_the_last_whole_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a stream breaks off, the next one begins after what was handed out."""
+    monkeypatch.setattr(watch, "PAUSE_SECONDS_MAX", 0.05)
     answers = [
         HEAD + chunk(b"id: 1.0\n\n" + event(0, "1.1.0")) + chunk(event(1, "1.1.1")[:-1]),
         HEAD + chunk(event(1, "1.1.1")[:9]) + b"ff\r\nid: 1.1",
         refusal(503),
+        refusal(502),
         b"",
         HEAD + chunk(event(1, "1.1.1")) + chunk(event(2, "1.1") + b"id: 1.2\n\n") + b"0\r\n\r\n",
         HEAD + chunk(event(3, "1.3")),
     ]
     with answering(*answers) as (url, asked):
-        watch = Watch(Transport(url, None), "1.0")
-        assert first(watch, 4) == [change(n) for n in range(4)]
-    assert asked == ["1.0", "1.1.0", "1.1.0", "1.1.0", "1.1.0", "1.2"]
-    assert watch.cursor == "1.3"
+        following = Watch(Transport(url, None), "1.0")
+        assert first(following, 4) == [change(n) for n in range(4)]
+    assert asked == ["1.0", "1.1.0", "1.1.0", "1.1.0", "1.1.0", "1.1.0", "1.2"]
+    assert following.cursor == "1.3"
 
 
 def test_the_place_of_an_idle_stream_is_kept() -> None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,6 +62,19 @@ class Harbour:
     def ended(self, pool: str) -> list[Lease]:
         """Return all leases and tickets of a pool that have ended, in order."""
         return [*self.admission.leases(pool=pool, state="ended")]
+
+    def expires(self, pool: str) -> datetime:
+        """Return when the only lease of a pool ends."""
+        (lease,) = self.leases(pool)
+        assert lease.expires_at is not None
+        return lease.expires_at
+
+    def outlasts_its_ttl(self, pool: str) -> None:
+        """Wait until the only lease of a pool was renewed for longer than its TTL."""
+        (lease,) = self.leases(pool)
+        assert lease.ttl is not None
+        over = self.expires(pool) + timedelta(seconds=lease.ttl)
+        eventually(lambda: True if self.expires(pool) > over else None)
 
     def waiting(self, pool: str, count: int = 1) -> list[Lease]:
         """Wait until so many tickets wait in a pool; return them."""

@@ -17,8 +17,9 @@ class Relay:
     """Hands connections on to a server, and loses or spoils the answers that it is told to.
 
     `lose` is how many of the next answers never arrive, although the server was asked and has
-    answered; `stall` the same with a connection that stays open. `lost_answers` and `lost_requests`
-    are numbers of requests, counted from 1, whose answer is lost or that never arrive. `spoil` is a
+    answered; `stall` the same with a connection that stays open. `lost_answers`, `torn_answers` and
+    `lost_requests` are numbers of requests, counted from 1, whose answer is lost, breaks off after
+    its head, or that never arrive. `spoil` is a
     word of the answers and what is to stand there instead, of the same length; `spoilt` counts how
     often it did. `url` is where to reach the relay. `tried` counts connections, `heard` are the
     first lines of all requests that went through.
@@ -28,6 +29,7 @@ class Relay:
         self.lose = 0
         self.stall = 0
         self.lost_answers: set[int] = set()
+        self.torn_answers: set[int] = set()
         self.lost_requests: set[int] = set()
         self.spoil: tuple[bytes, bytes] | None = None
         self.spoilt = 0
@@ -93,6 +95,9 @@ class Relay:
             if answer and self.stall > 0:
                 self.stall -= 1
                 ends.join()
+            elif answer and number in self.torn_answers:
+                head, end, _ = answer.partition(b"\r\n\r\n")
+                client.sendall(head + end)
             elif answer and (self.lose > 0 or number in self.lost_answers):
                 self.lose = max(0, self.lose - 1)
             else:

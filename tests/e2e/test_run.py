@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from moorage.client.transport import RefusedError
-from tests.client import single
 from tests.client.single import catching
 from tests.e2e.carried import SECONDS, Harbour, eventually, gone, harbour, line, tell
 
@@ -126,10 +125,13 @@ def test_a_killed_wrapper_gives_the_slot_back_after_the_ttl(port: Harbour) -> No
 
 
 def test_it_is_renewed_for_as_long_as_it_takes(port: Harbour) -> None:
-    """A command that runs for several TTLs keeps its lease."""
-    pool = port.pool(ttl=3.0)
-    done = port.finished("run", "--pool", pool, "--", "sleep", "7")
-    assert done.returncode == 0
+    """A command that runs for longer than a TTL keeps its lease."""
+    pool = port.pool(ttl=2.0)
+    with port.started("run", "--pool", pool, "--", *WAITING) as process:
+        line(process)
+        port.outlasts_its_ttl(pool)
+        assert process.communicate("\n", SECONDS)[0] == "done\n"
+        assert process.returncode == 0
     assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
 
@@ -347,40 +349,6 @@ def test_many_at_once_never_exceed_the_limit(port: Harbour, tmp_path: Path) -> N
         most = max(most, inside)
     assert inside == 0
     assert 1 <= most <= 3
-
-
-HEEDLESS = f"""
-    ({single.PYTHON} -c '
-import os, signal
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print(os.getpid(), flush=True)
-signal.pause()
-') &
-    wait
-"""
-"""A command that dies of SIGTERM, and has started something that does not heed it."""
-
-
-@pytest.mark.parametrize("on_lost", ["term", "kill"])
-def test_nothing_of_the_command_works_on(port: Harbour, on_lost: str) -> None:
-    """The command itself has ended, what it has started does not heed SIGTERM: that is killed."""
-    pool = port.pool(ttl=1.5)
-    words = ("run", "--pool", pool, "--on-lost", on_lost, "--kill-after", "500ms", "--")
-    with port.started(*words, "bash", "-c", HEEDLESS) as process:
-        stubborn = int(line(process))
-        port.admission.revoke(port.leases(pool)[0].id)
-        assert process.wait(SECONDS) == 120
-        assert gone(stubborn)
-
-
-def test_what_ends_in_time_is_not_waited_for(port: Harbour) -> None:
-    """All of the command has heeded SIGTERM: nobody waits for --kill-after."""
-    pool = port.pool(ttl=1.5)
-    words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "1h", "--")
-    with port.started(*words, "bash", "-c", "sleep 1000 & echo up; wait") as process:
-        line(process)
-        port.admission.revoke(port.leases(pool)[0].id)
-        assert process.wait(SECONDS) == 120
 
 
 def test_nobody_waits_for_who_reads_our_lines(port: Harbour) -> None:

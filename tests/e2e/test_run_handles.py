@@ -178,15 +178,7 @@ def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:
     pool = port.pool()
     port.finished("lease", "acquire", "--pool", pool, "--ttl", "3s", "--handle", handle)
     with port.started("lease", "renew", "--loop", "--handle", handle) as loop:
-        (first,) = port.leases(pool)
-
-        def later() -> bool | None:
-            (now,) = port.leases(pool)
-            assert now.expires_at is not None
-            assert first.expires_at is not None
-            return True if (now.expires_at - first.expires_at).total_seconds() > 4 else None
-
-        assert eventually(later)
+        port.outlasts_its_ttl(pool)
         port.finished("lease", "release", "--handle", handle)
         assert loop.wait(SECONDS) == 0
     port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
@@ -234,9 +226,9 @@ def test_a_release_that_comes_too_late_says_so(
     port: Harbour, handle: str, more: tuple[str, ...]
 ) -> None:
     """Over by its hold, or by its TTL: it succeeds, and a note tells why it was not held."""
-    for option, cause in (("--hold", "hold_over"), ("--ttl", "ttl_over")):
+    for wish, cause in ((("--hold", "100ms"), "hold_over"), (("--ttl", "1s"), "ttl_over")):
         pool = port.pool()
-        port.finished("lease", "acquire", "--pool", pool, option, "1s", "--handle", handle)
+        port.finished("lease", "acquire", "--pool", pool, *wish, "--handle", handle)
         eventually(partial(is_over, port, pool))
         (ended,) = port.ended(pool)
         done = port.finished("lease", "release", "--handle", handle, *more)

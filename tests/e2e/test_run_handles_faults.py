@@ -33,6 +33,9 @@ STEPS = ("acquire", "retry", "retry", "delay", "acquire", "release")
 AFTER = ("same", "acquire", "retry", "renew", "release")
 """What may be done after a command that has failed, before the script goes on."""
 
+FAULTS = (("lost_requests", 1), ("lost_answers", 1), ("lost_answers", 2))
+"""What is lost, and how many of it, one after the other."""
+
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
@@ -80,7 +83,7 @@ class Script:
 
 @pytest.mark.parametrize("after", AFTER)
 def test_whatever_is_lost_nothing_leaks(port: Harbour, tmp_path: Path, after: str) -> None:
-    """Each request of a script is lost in turn, then each answer, once and twice."""
+    """Each request of a script is lost in turn, then each answer, and each two answers."""
     pool = port.pool(limit=9)
     with ExitStack() as stack:
         whole = Script(port, tmp_path, pool)
@@ -88,9 +91,7 @@ def test_whatever_is_lost_nothing_leaks(port: Harbour, tmp_path: Path, after: st
         whole.play(STEPS, after)
         assert whole.failed == 0
         faults = 0
-        for number, kind, times in itertools.product(
-            range(1, whole.relay.tried + 1), ("lost_requests", "lost_answers"), (1, 2)
-        ):
+        for number, (kind, times) in itertools.product(range(1, whole.relay.tried + 1), FAULTS):
             script = Script(port, tmp_path, pool)
             stack.enter_context(script.relay)
             setattr(script.relay, kind, {*range(number, number + times)})

@@ -17,9 +17,16 @@ from tests.e2e.server import serve
 from tests.e2e.test_run import TRAPPED, WAITING
 
 
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("outages")) as found:
+        yield found
+
+
 @pytest.fixture
-def port(tmp_path: Path) -> Iterator[Harbour]:
-    """A server for one test, which may do what it likes to it."""
+def mortal(tmp_path: Path) -> Iterator[Harbour]:
+    """A server for one test, which may kill it."""
     with harbour(tmp_path) as found:
         yield found
 
@@ -33,30 +40,30 @@ def told(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"it ends without a word of {words!r}")
 
 
-def test_an_outage_longer_than_the_ttl_ends_no_command(port: Harbour, tmp_path: Path) -> None:
+def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path: Path) -> None:
     """The server is away until the lease may have ended: that is told, and the command runs on.
 
     When the server is back the lease is renewed, and given back in the end.
     """
-    pool = port.pool(limit=2, ttl=2.0)
-    with Relay(port.server.url) as relay, ExitStack() as stack:
+    pool = mortal.pool(limit=2, ttl=2.0)
+    with Relay(mortal.server.url) as relay, ExitStack() as stack:
         runs = [
             stack.enter_context(
-                port.started("run", "--pool", pool, *more, "--", *WAITING, url=relay.url)
+                mortal.started("run", "--pool", pool, *more, "--", *WAITING, url=relay.url)
             )
             for more in ((), ("--on-lost", "kill"))
         ]
         for process in runs:
             assert line(process) == "up\n"
-        names = {lease.id for lease in port.leases(pool)}
-        port.server.stop(signal.SIGKILL)
+        names = {lease.id for lease in mortal.leases(pool)}
+        mortal.server.stop(signal.SIGKILL)
         for process in runs:
             assert "may have ended" in told(process, "not renewed in time")
         with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
             relay.aim(second.url)
             for process in runs:
                 told(process, "the server answers again: the lease is renewed")
-            after = Harbour(second, port.token)
+            after = Harbour(second, mortal.token)
             assert {lease.id for lease in after.leases(pool)} == names
             for process in runs:
                 assert process.communicate("\n", SECONDS)[0] == "done\n"
@@ -66,21 +73,21 @@ def test_an_outage_longer_than_the_ttl_ends_no_command(port: Harbour, tmp_path: 
             assert after.leases(pool) == []
 
 
-def test_an_outage_within_the_ttl_is_borne_in_silence(port: Harbour, tmp_path: Path) -> None:
+def test_an_outage_within_the_ttl_is_borne_in_silence(mortal: Harbour, tmp_path: Path) -> None:
     """The same lease goes on, and nobody need be told."""
-    pool = port.pool(ttl=24.0)
+    pool = mortal.pool(ttl=15.0)
     with (
-        Relay(port.server.url) as relay,
-        port.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as process,
+        Relay(mortal.server.url) as relay,
+        mortal.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as process,
     ):
         assert line(process) == "up\n"
-        (lease,) = port.leases(pool)
-        port.server.stop(signal.SIGKILL)
+        (lease,) = mortal.leases(pool)
+        mortal.server.stop(signal.SIGKILL)
         tried = relay.tried
         eventually(lambda: True if relay.tried > tried else None)
         with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
             relay.aim(second.url)
-            after = Harbour(second, port.token)
+            after = Harbour(second, mortal.token)
 
             eventually(lambda: True if any("/renew" in one for one in relay.heard) else None)
             assert [one.id for one in after.leases(pool)] == [lease.id]
@@ -88,6 +95,29 @@ def test_an_outage_within_the_ttl_is_borne_in_silence(port: Harbour, tmp_path: P
             assert (said, process.returncode) == ("done\n", 0)
             assert errors.count("\n") == 1, errors
             assert [(one.id, one.cause) for one in after.ended(pool)] == [(lease.id, "released")]
+
+
+def test_those_who_wait_outlive_a_restart(mortal: Harbour, tmp_path: Path) -> None:
+    """The server is killed and started anew: the holder keeps its lease, the ticket its place."""
+    pool = mortal.pool(ttl=10.0)
+    with (
+        Relay(mortal.server.url) as relay,
+        mortal.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as one,
+        mortal.started("run", "--pool", pool, "--", *WAITING, url=relay.url) as other,
+    ):
+        mortal.waiting(pool)
+        names = [lease.id for lease in mortal.leases(pool)]
+        mortal.server.stop(signal.SIGKILL)
+        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
+            relay.aim(second.url)
+            after = Harbour(second, mortal.token)
+            # Which of the two was first is not for us to say.
+            tell(one)
+            tell(other)
+            assert (one.wait(SECONDS), other.wait(SECONDS)) == (0, 0)
+            assert [(lease.id, lease.cause) for lease in after.ended(pool)] == [
+                (name, "released") for name in names
+            ]
 
 
 def test_what_was_granted_to_another_meanwhile_is_lost(port: Harbour) -> None:

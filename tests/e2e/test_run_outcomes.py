@@ -5,7 +5,6 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,13 +17,18 @@ FAILING = ("sh", "-c", "echo up; read line; exit 3")
 """A command that fails as soon as it is told to."""
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[Harbour]:
-    """A server for one test, which may do what it likes to it."""
-    with harbour(tmp_path) as found:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("outcomes")) as found:
         yield found
-        if found.server.process.poll() is None:
-            os.kill(found.server.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def port(served: Harbour) -> Iterator[Harbour]:
+    """The same server, which a test may stop."""
+    yield served
+    os.kill(served.server.pid, signal.SIGCONT)
 
 
 def told(port: Harbour, pool: str) -> tuple[int, int, int]:

@@ -5,13 +5,17 @@ The shells have nothing but bash and python3: no jq, no curl, no flock, no mktem
 
 import os
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from moorage.wire.admission import Lease
+from tests.cli.command import private
+from tests.cli.test_commands import answered_once
 from tests.client import single
 from tests.e2e.carried import SECONDS, Harbour, eventually, gone
 from tests.e2e.server import serve
@@ -237,3 +241,48 @@ def test_a_handle_is_released_once(quay: Quay) -> None:
     )
     assert (code, err.count("released")) == (0, 1)
     assert quay.held(pool) == []
+
+
+def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
+    """User and password stand in its URL, as for curl; with wrong ones nothing is acquired."""
+    config, passwords = tmp_path / "boskos.yaml", tmp_path / "passwords"
+    config.write_text("resources:\n- {type: slotted, state: free, names: [s1]}\n")
+    private(passwords, "ci:p@ss:w0rd\n")
+    door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config))
+    secured = ("--boskos-password-file", str(passwords))
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, *door, *secured) as server:
+        (proxy,) = DOOR.findall("".join(server.said))
+        harbour = Harbour(server, Path(f"{database}.token").read_text().strip())
+        quay = Quay(harbour, proxy.replace("://", "://ci:p%40ss:w0rd@"), tmp_path)
+        wrong = {"LEASE_PROXY_SERVER_URL": proxy.replace("://", "://ci:other@")}
+        code, handle, err = quay.shell("lease__acquire --type=slotted", **wrong)
+        assert (code, handle, "403" in err) == (1, "", True)
+        code, handle, err = quay.shell("lease__acquire --type=slotted")
+        assert (code, err) == (0, "")
+        assert len(quay.held("slotted")) == 1
+        assert quay.shell(f"lease__release --handle={handle}")[0] == 0
+        assert quay.held("slotted") == []
+
+
+def test_a_redirect_is_not_followed(quay: Quay) -> None:
+    """The server to which it leads hears nothing, least of all the password."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as here,
+        socket.create_server(("127.0.0.1", 0)) as there,
+        ThreadPoolExecutor() as thread,
+    ):
+        there.settimeout(0)
+        answer = f"HTTP/1.1 302 Found\r\nLocation: {at(there)}/x\r\nContent-Length: 0\r\n\r\n"
+        heard = thread.submit(answered_once, here, answer.encode())
+        where = {"LEASE_PROXY_SERVER_URL": at(here).replace("://", "://ci:secret@")}
+        code, _, err = quay.shell("lease__acquire --type=p", **where)
+        assert (code, "302" in err) == (1, True)
+        assert b"Authorization: Basic" in heard.result()
+        with pytest.raises(BlockingIOError):
+            there.accept()
+
+
+def at(listener: socket.socket) -> str:
+    """Return the URL of a listener."""
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
@@ -20,20 +19,13 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
         yield found
 
 
-def expires(port: Harbour, pool: str) -> datetime:
-    """Return when the only lease of a pool ends."""
-    (lease,) = port.leases(pool)
-    assert lease.expires_at is not None
-    return lease.expires_at
-
-
 def test_beside_a_pager_the_lease_is_renewed(port: Harbour) -> None:
     """While the pager waits for a key the lease of the command outlasts its TTL."""
     pool = port.pool(ttl=2.0)
     inner = quoted("run", "--pool", pool, "--", "bash", "-c", "echo one; exec sleep 1000")
     screen = Screen(f"{inner} | {PAGER} > /dev/null; echo code $?", **port.where())
-    began = eventually(lambda: expires(port, pool) if port.leases(pool) else None)
-    eventually(lambda: True if (expires(port, pool) - began).total_seconds() > 4 else None)
+    eventually(lambda: port.leases(pool) or None)
+    port.outlasts_its_ttl(pool)
     screen.type("\x03")
     screen.rest()
     screen.ended()

@@ -1,5 +1,7 @@
 """Addresses of databases: whatever is secret in one is hidden, however it was written."""
 
+import string
+
 import pytest
 
 from moorage.store.addresses import (
@@ -11,6 +13,7 @@ from moorage.store.addresses import (
 )
 from moorage.store.api import Unusable
 from moorage.store.open import open_engine
+from moorage.store.postgres_link import conninfo_of, name_of
 
 SECRETS = {
     "postgresql://me:S3cret@host/name": "postgresql://me:(hidden)@host/name",
@@ -89,3 +92,29 @@ def test_what_is_no_address_is_refused_without_its_password(url: str) -> None:
         open_engine(url)
     assert "S3" not in str(refused.value)
     assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("character", [*string.punctuation, " ", "\n", "\t", "\xe9"])
+def test_no_character_of_a_password_makes_it_public(character: str) -> None:
+    """Wherever it is written, and unescaped: no refusal repeats it, and no name has it."""
+    for url in (
+        f"postgresql://me:S3{character}cret@host/name",
+        f"postgresql://host/name?password=S3{character}cret",
+        f"postgresql://host?password=S3{character}cret",
+        f"postgresql://host/name?password=a{character}S3=cret",
+        f"postgresql://host/name?sslmode=x&password=S3{character}cret",
+        f"postgresql://host/name?sslpassword=S3{character}cret",
+    ):
+        try:
+            conninfo_of(url)
+            told = name_of(url)
+        except ValueError as error:
+            told = str(error)
+        assert "S3" not in told, url
+        assert "cret" not in told, url
+
+
+def test_a_parameter_that_libpq_does_not_know_is_named() -> None:
+    """It is before the password, so no part of it."""
+    with pytest.raises(ValueError, match="sslmodus"):
+        conninfo_of("postgresql://host/name?sslmodus=x&password=S3cret")

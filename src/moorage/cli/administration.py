@@ -17,6 +17,7 @@ import msgspec
 from moorage.cli.credentials import NOAUTH2_TOKEN, token_beside
 from moorage.cli.options import address_of
 from moorage.cli.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.client.decoding import UndecodableError
 from moorage.client.transport import RefusedError, Transport, UnreachableError
 from moorage.config import Settings
 from moorage.core.errors import Code, Error
@@ -117,6 +118,8 @@ def refusals_told() -> Iterator[None]:
         yield
     except UnreachableError as error:
         raise Failure(UNREACHABLE, str(error)) from None
+    except UndecodableError as error:
+        raise Failure(FAILED, str(error)) from None
     except RefusedError as refusal:
         hint = ""
         if refusal.status == 401:

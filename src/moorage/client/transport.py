@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,6 +27,8 @@ UNAUTHORIZED = 401
 NOT_FOUND = 404
 UNROUTED = ("unrouted", "unknown")
 """The codes of a 404 that tells of an address: a Moorage's, and one that is no Moorage's."""
+
+PEM_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
 """OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python names it from 3.10 on."""
@@ -70,8 +73,9 @@ class Transport:
         Args:
             url: the server's, `http://HOST:PORT` or `https://HOST:PORT`, with a path prefix if any.
             token: sent as `X-Auth-Token`; see `token_of`.
-            certificate: a PEM file; a server that shows exactly this certificate is believed,
-                whatever name it bears. By default the system's authorities decide.
+            certificate: a PEM file; a server that shows exactly this certificate (of several, one
+                of them) is believed, whatever name it bears. It is read for each connection, as it
+                may be renewed meanwhile. By default the system's authorities decide.
             seconds_max: longest wait for the server.
 
         Raises:
@@ -83,6 +87,7 @@ class Transport:
         self._prefix = parts.path.rstrip("/")
         self._token = None if token is None else token_of(token, "what was given")
         self._seconds_max = seconds_max
+        self._certificate = certificate
         self._tls = _context(certificate) if parts.scheme == "https" else None
 
     def request(
@@ -117,7 +122,7 @@ class Transport:
             )
             response = connection.getresponse()
             if response.status != 200:
-                self._judged(path, response.status, response.read(ANSWER_BYTES_MAX))
+                self._judged(path, response.status, _whole(response))
             while line := response.readline(LINE_BYTES_MAX):
                 yield line
         except (OSError, http.client.HTTPException) as error:
@@ -172,8 +177,7 @@ class Transport:
         try:
             connection.request(method, f"{self._prefix}{path}", data, headers)
             response = connection.getresponse()
-            retry_after = response.getheader("Retry-After")
-            return response.status, response.read(ANSWER_BYTES_MAX), retry_after
+            return response.status, _whole(response), response.getheader("Retry-After")
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f"no answer from {self._where}: {error}") from error
         finally:
@@ -183,9 +187,36 @@ class Transport:
         timeout = self._seconds_max if seconds_max is None else seconds_max
         if self._tls is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
-        return http.client.HTTPSConnection(
-            self._host, self._port, timeout=timeout, context=self._tls
-        )
+        if self._certificate is None:
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=timeout, context=self._tls
+            )
+        try:
+            return _Pinned(self._host, self._port, timeout, self._certificate)
+        except (OSError, ValueError) as error:
+            raise UnreachableError(f"no way to {self._where}: {error}") from error
+
+
+class _Pinned(http.client.HTTPSConnection):
+    """A connection to a server that shows one of the certificates in a file.
+
+    That something is signed by one of them is not enough: they may be those of an authority, and
+    its other servers, whose names nobody compares here, are not to be sent the token.
+    """
+
+    def __init__(self, host: str, port: int | None, timeout: float, file: str) -> None:
+        super().__init__(host, port, timeout=timeout, context=_context(file))
+        self._file = file
+        self._pinned = _certificates(file)
+
+    def connect(self) -> None:
+        """Connect. Raises OSError: the server shows another certificate."""
+        super().connect()
+        if self.sock.getpeercert(binary_form=True) not in self._pinned:
+            self.close()
+            raise ssl.SSLCertVerificationError(
+                f"the server does not show the certificate in {self._file}"
+            )
 
 
 def token_of(text: str, source: str) -> str:
@@ -213,7 +244,7 @@ def _parts(url: str) -> SplitResult:
     """Part the URL of a server. Raises ValueError."""
     parts = urlsplit(url.strip())
     try:
-        named = parts.hostname and parts.port != 0
+        named = parts.hostname and parts.hostname.encode("idna") and parts.port != 0
     except ValueError:
         named = None
     sendable = all("!" <= character <= "~" for character in parts.path)
@@ -223,12 +254,31 @@ def _parts(url: str) -> SplitResult:
 
 
 def _context(certificate: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = ssl.create_default_context(cafile=certificate)
     if certificate is not None:
-        context = ssl.create_default_context(cafile=certificate)
         context.check_hostname = False
         context.verify_flags |= X509_PARTIAL_CHAIN
     return context
+
+
+def _certificates(file: str) -> list[bytes]:
+    """Return the certificates in a PEM file. Raises OSError, ValueError."""
+    with open(file, encoding="latin-1") as opened:  # there may be text between them
+        return [ssl.PEM_cert_to_DER_cert(one) for one in PEM_CERTIFICATE.findall(opened.read())]
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """Read an answer to its end. Raises IncompleteRead: the connection was lost before that.
+
+    `HTTPResponse` takes what has come for all there is: half a head for a head without a length,
+    and, if it is asked for so many bytes at most, half a body for a body.
+    """
+    length = response.length
+    raw = response.read(ANSWER_BYTES_MAX if length is None else min(length, ANSWER_BYTES_MAX))
+    headless = length is None and not response.chunked and not raw
+    if headless or (length is not None and len(raw) < length):
+        raise http.client.IncompleteRead(raw)
+    return raw
 
 
 def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:

@@ -18,7 +18,8 @@ PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 5.0
 
 HTTP_GONE = 410
-HTTP_UNAVAILABLE = 503
+HTTP_BUSY = (429, 502, 503, 504)
+"""The server is busy, or a proxy before it does not reach it: a later try may mend that."""
 
 
 class ChangesGoneError(Exception):
@@ -75,7 +76,7 @@ class Watch:
             except RefusedError as refusal:
                 if refusal.status == HTTP_GONE:
                     raise ChangesGoneError(str(refusal), refusal.oldest or "") from refusal
-                if refusal.status != HTTP_UNAVAILABLE:
+                if refusal.status not in HTTP_BUSY:
                     raise
             self._ended.wait(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

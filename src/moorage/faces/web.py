@@ -104,11 +104,12 @@ def _label(token_id: str | None, user_id: str) -> str:
 class Authenticator(Protocol):
     """The hook that tells who is calling."""
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+    async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
         """Return the caller, or None when the request must be answered 401.
 
         Args:
             headers: by lower-case name; repeated headers are joined with a comma.
+            client: where the request comes from, as trusted proxies tell it.
 
         Raises:
             Error: UNAVAILABLE, when whoever knows the tokens cannot be asked now.

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
+from moorage.faces.addresses import client_of
 from moorage.faces.web import ABORT, CALLER, WAITED, Message, Receive, Scope, Send
 from moorage.serve.logs import Access, AccessLog, time_text
 from moorage.serve.metrics import Requests
@@ -87,14 +88,13 @@ class Application:
 
 
 def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
-    client = scope.get("client")
     target = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
     return Access(
         time=time_text(time.time()),  # noqa: TID251 - log lines tell the machine's own time
         request_id=watch.request_id,
-        client=client[0] if client else "-",
+        client=client_of(scope) or "-",
         caller=scope.get(CALLER, "-"),
         method=scope["method"],
         target=target.decode("latin-1"),

@@ -32,6 +32,12 @@ SECONDS = (1, 10, 100, 500, 1000, 1500, 2000)
 KNOWN_STATES = ("busy", "cleaning", "dirty", "free", "leased", "toBeDeleted", "tombstone")
 OTHER = "other"
 
+STRANGE_MAX = 200
+"""Series of the histogram for states that are not known: clients choose their names."""
+
+STRANGE_LENGTH_MAX = 63
+"""Characters in such a name that is told."""
+
 Labels = tuple[str, str, str, str]
 
 
@@ -44,13 +50,25 @@ class BoskosMetrics(Collector):
         self._types: set[str] = set()
         self._buckets: dict[Labels, list[int]] = {}
         self._seconds: dict[Labels, float] = {}
+        self._strange = 0
 
     def observe(self, kind: str, state: str, dest: str, with_id: bool, seconds: float) -> None:
         """Note for how long an acquired resource was waited for."""
-        labels = (kind, state, dest, str(with_id).lower())
+        labels = self._labels(kind, state, dest, str(with_id).lower())
         buckets = self._buckets.setdefault(labels, [0] * (len(SECONDS) + 1))
         buckets[bisect_left(SECONDS, seconds)] += 1
         self._seconds[labels] = self._seconds.get(labels, 0.0) + seconds
+
+    def _labels(self, kind: str, state: str, dest: str, with_id: str) -> Labels:
+        """Return under which labels an acquire is told: unknown states by name, up to a bound."""
+        labels = (kind, state, dest, with_id)
+        strange = [one for one in (state, dest) if one not in KNOWN_STATES]
+        if not strange or labels in self._buckets:
+            return labels
+        if self._strange < STRANGE_MAX and max(map(len, strange)) <= STRANGE_LENGTH_MAX:
+            self._strange += 1
+            return labels
+        return (kind, _known(state), _known(dest), with_id)
 
     async def refresh(self) -> None:
         """Count the resources; while that cannot be done the last counts are told."""
@@ -61,8 +79,7 @@ class BoskosMetrics(Collector):
         self._types = {count.pool for count in found}
         self._resources = Counter()
         for count in found:
-            state = count.state if count.state in KNOWN_STATES else OTHER
-            self._resources[count.pool, state] += count.slots
+            self._resources[count.pool, _known(count.state)] += count.slots
 
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics; called by the registry."""
@@ -81,6 +98,10 @@ class BoskosMetrics(Collector):
         for labels, buckets in self._buckets.items():
             taken.add_metric(list(labels), cumulated(buckets, SECONDS), self._seconds[labels])
         yield taken
+
+
+def _known(state: str) -> str:
+    return state if state in KNOWN_STATES else OTHER
 
 
 class BoskosDoor:

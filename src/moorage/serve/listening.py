@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
-from ipaddress import IPv6Network
 
+from moorage.faces.addresses import address_of, source_of
 from moorage.serve.protocol import GuardedProtocol
-from moorage.serve.proxies import Proxies, address_of
+from moorage.serve.proxies import Proxies
 from moorage.serve.refusals import refusal_bytes
 
 BACKLOG = 4_096
@@ -26,9 +26,6 @@ ACCEPTED_AT_ONCE = 64
 
 PAUSE_SECONDS = 0.2
 """How long nothing is accepted after the kernel has refused to: mostly there are no files left."""
-
-PREFIX = 64
-"""Bits of an IPv6 address that tell one client from another: it chooses the others itself."""
 
 log = logging.getLogger("moorage.http")
 
@@ -79,9 +76,7 @@ class Places:
         address = address_of(host)
         if address is None or address.is_loopback or self._proxies.trusts(host):
             return None
-        if address.version == 6:
-            return str(IPv6Network((int(address), PREFIX), strict=False))
-        return str(address)
+        return source_of(address)
 
 
 class Place:

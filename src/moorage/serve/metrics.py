@@ -6,6 +6,7 @@ Requests are counted in plain dicts and turned into Prometheus' form only when s
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
+from time import monotonic, thread_time
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -25,6 +26,12 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 WAIT_SECONDS = (0.1, 1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 """The same for requests that wait on purpose."""
+
+LONG_SECONDS = 0.02
+"""Processor time from which on making the text is long: that of some hundred pools."""
+
+RESTS = 10
+"""A text that took long is told again for so many times as long: anybody may ask for it."""
 
 
 class Durations:
@@ -72,13 +79,16 @@ class Requests:
 class Metrics(Collector):
     """Everything this process tells Prometheus."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, clock: Callable[[], float] = monotonic) -> None:
         self.requests = Requests()
         self.connections: Callable[[], int] = lambda: 0
         """How many connections are open; set once there is a server."""
         self._service = service
         self._registry = CollectorRegistry()
         self._registry.register(self)
+        self._clock = clock
+        self._text = b""
+        self._until = 0.0
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
 
@@ -88,7 +98,12 @@ class Metrics(Collector):
 
     def text(self) -> tuple[bytes, str]:
         """Return all metrics and their content type."""
-        return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+        if self._clock() >= self._until:
+            begun = thread_time()
+            self._text = generate_latest(self._registry)
+            took = thread_time() - begun
+            self._until = self._clock() + (took * RESTS if took >= LONG_SECONDS else 0.0)
+        return self._text, CONTENT_TYPE_PLAIN_0_0_4
 
     def collect(self) -> Iterable[Metric]:
         """Yield our own metrics; called by the registry."""

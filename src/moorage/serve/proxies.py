@@ -6,16 +6,14 @@ before it was written by the client.
 """
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from moorage.config.addresses import Network
+from moorage.faces.addresses import address_of
 from moorage.faces.web import Scope
 
 FORWARDED_FOR = b"x-forwarded-for"
 FORWARDED_PROTO = b"x-forwarded-proto"
 SCHEMES = frozenset({"http", "https"})
-
-IpAddress = IPv4Address | IPv6Address
 
 
 class Proxies:
@@ -50,22 +48,15 @@ class Proxies:
     def _client(self, forwarded: list[bytes]) -> str | None:
         client = None
         for raw in reversed(forwarded):
-            address = address_of(_without_port(raw.strip().decode("latin-1")))
+            # A zone (fe80::1%eth0) means nothing on other machines, and could be any text.
+            text = _without_port(raw.strip().decode("latin-1"))
+            address = None if "%" in text else address_of(text)
             if address is None:
                 break
             client = str(address)
             if not self.trusts(client):
                 break
         return client
-
-
-def address_of(host: str) -> IpAddress | None:
-    """Return an address, an IPv4 one as such even on an IPv6 socket; None: it is none."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _without_port(text: str) -> str:

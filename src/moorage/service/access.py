@@ -17,6 +17,7 @@ from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX, VOCABLE_LENGTH_MAX
+from moorage.core.texts import check_plain
 from moorage.service import audit_log, faults
 from moorage.service.audit import Actor, audit_row
 from moorage.service.looks import Look
@@ -390,6 +391,7 @@ def _successor(old: Token, new_id: str, now: Instant, expires_at: Instant | None
 
 
 def _text(what: str, text: str) -> str:
+    check_plain(f"a token's {what}", text)
     if not 1 <= len(text) <= VOCABLE_LENGTH_MAX or not text.isprintable():
         raise Error(
             Code.INVALID, f"A token's {what} is 1 to {VOCABLE_LENGTH_MAX} printable characters."

@@ -136,7 +136,7 @@ def check_count(providers: int) -> None:
     if providers > BULK_PROVIDERS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
-            f"{providers} providers are described; at most {BULK_PROVIDERS_MAX} can be at once.",
+            f"More than {BULK_PROVIDERS_MAX} providers are described; send several requests.",
         )
 
 

@@ -37,8 +37,10 @@ def is_unescaped(url: str, password: str) -> bool:
 
     `password` is what the address was understood to say.
     """
-    told = _split(url)[1]
+    begin, told, _ = _split(url)
     named = re.search(r"[?&]password=", url) is not None
+    if "?" in begin:  # it ended the address, and an @ in it was taken for that of USER
+        return True
     return bool(told) and not named and unquote(told) != password
 
 

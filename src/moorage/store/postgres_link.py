@@ -86,15 +86,24 @@ def conninfo_of(url: str) -> str:
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        said = str(error).strip()
-        if not said.startswith("invalid URI query parameter"):  # others repeat what may be secret
-            said = said.partition(': "')[0]
-        raise ValueError(said) from None
+        raise ValueError(_without_secret(str(error).strip(), url)) from None
     if is_unescaped(url, str(given.get("password"))):
         raise ValueError(
             "in its password, characters such as / and @ must be written as %2F and %40"
         )
     return psycopg.conninfo.make_conninfo("", **{**_DEFAULTS, **given})
+
+
+def _without_secret(said: str, url: str) -> str:
+    """Return what libpq says of an address without what it repeats of it, which may be secret.
+
+    The name of a parameter is told, if it is not what a password ends with.
+    """
+    words, _, repeated = said.partition('"')
+    before = url.partition("password=")[0]
+    if words.startswith("invalid URI query parameter") and f"{repeated.rstrip(chr(34))}=" in before:
+        return said
+    return words.rstrip(" :")
 
 
 def name_of(url: str) -> str:

@@ -298,3 +298,39 @@ def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
         assert await asyncio.gather(*junk) == [None] * ASKING_MAX
 
     asyncio.run(act())
+
+
+def test_a_flood_from_one_client_keeps_no_newcomer_out(keystone: Keystone) -> None:
+    """Who shows any number of unknown tokens, from whatever address of its network, delays the
+    first token of another client by a few questions only.
+    """
+    keystone.admit("fresh", "reader", project=ADMINS)
+    authenticator = made(keystone, HandClock())
+    keystone.slow = "junk"
+
+    async def act() -> None:
+        keystone.gate.clear()
+        junk = [
+            asyncio.create_task(
+                authenticator.authenticate({"x-auth-token": f"junk-{n}"}, f"2001:db8::{n:x}")
+            )
+            for n in range(ASKING_MAX)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Error) as refused:
+            await authenticator.authenticate({"x-auth-token": "junk-more"}, "2001:db8::ffff")
+        assert refused.value.code is Code.OVERLOADED
+        fresh = asyncio.create_task(
+            authenticator.authenticate({"x-auth-token": "fresh"}, "2001:db8:0:1::1")
+        )
+        await asyncio.sleep(0)
+        assert not fresh.done()
+        keystone.gate.set()
+        assert await fresh is not None
+        asked_before = keystone.asked
+        told = await asyncio.gather(*junk, return_exceptions=True)
+        turned_away = [one for one in told if one is not None]
+        assert [type(one) for one in turned_away] == [Error]
+        assert asked_before < ASKING_MAX / 2
+
+    asyncio.run(act())

@@ -98,6 +98,8 @@ def test_a_revoked_token_stops_to_work_at_once(tmp_path: Path) -> None:
         ("", "admin", None),
         ("n" * 256, "admin", None),
         ("a\nb", "admin", None),
+        ("a\x1b[2Jb", "admin", None),
+        ("bob", "user", "p\x9b31m"),
         ("bob", "king", None),
         ("bob", "user", None),
         ("bob", "reader", ""),
@@ -113,6 +115,26 @@ def test_wrong_wishes_are_refused(
             await service.access.create(name, role, project, by=TESTER)
         assert refused.value.code is Code.INVALID
         assert await service.access.list() == []
+
+    with_service(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("name", "project", "said"),
+    [
+        ("a\x1bb", "p", "a token's name must not contain U+001B"),
+        ("bob", "p\n1", "a token's project must not contain U+000A"),
+    ],
+)
+def test_the_refusal_of_a_name_says_which_character_it_is(
+    tmp_path: Path, name: str, project: str, said: str
+) -> None:
+    """A control character cannot be seen, so it is named by its number."""
+
+    async def act(service: Service) -> None:
+        with pytest.raises(Error) as refused:
+            await service.access.create(name, "user", project, by=TESTER)
+        assert (refused.value.code, refused.value.message) == (Code.INVALID, said)
 
     with_service(tmp_path, act)
 

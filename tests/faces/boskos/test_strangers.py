@@ -13,7 +13,7 @@ import pytest
 
 from moorage.config import load
 from moorage.config.errors import ConfigError
-from moorage.serve.boskos import passwords_read
+from moorage.serve.boskos import STRANGE_LENGTH_MAX, STRANGE_MAX, passwords_read
 from tests.e2e.server import NotStarted
 from tests.faces.boskos.ground import Answer, Ground, empty, ground, refused
 
@@ -221,3 +221,37 @@ def test_owners_are_plain(there: Ground) -> None:
     assert answer.status == 400
     assert "U+001B" in answer.body
     assert there.acquire(kind, "jöb") is not None
+
+
+def test_names_of_states_do_not_fill_the_metrics(tmp_path: Path) -> None:
+    """Clients choose the names of states: only so many, and short ones, have a series of their own;
+    all others share one, and nothing that was acquired is missing.
+    """
+
+    def series(there: Ground) -> dict[str, float]:
+        begin = "boskos_acquire_duration_seconds_count"
+        lines = [line for line in there.metrics().splitlines() if line.startswith(begin)]
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+    more = 5
+    with ground(tmp_path) as there:
+        kind, _ = there.own()
+
+        def take(dest: str) -> None:
+            name = there.acquire(kind, dest=dest)
+            assert name is not None
+            there.release(name)
+
+        take("x" * (STRANGE_LENGTH_MAX + 1))
+        assert [name for name in series(there) if 'dest="other"' in name] == list(series(there))
+        for n in range(STRANGE_MAX + more):
+            take(f"state-{n}")
+        take("state-0")
+        take("busy")
+        found = series(there)
+        assert sum(found.values()) == STRANGE_MAX + more + 3
+        assert len(found) == STRANGE_MAX + 2  # with the shared one and that of "busy"
+        (shared,) = [count for name, count in found.items() if 'dest="other"' in name]
+        assert shared == more + 1
+        (again,) = [count for name, count in found.items() if 'dest="state-0"' in name]
+        assert again == 2

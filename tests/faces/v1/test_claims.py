@@ -170,6 +170,8 @@ VCPU = {"resources": {"VCPU": 1}}
         ({"groups": [VCPU], **WHO, "consumer_type": "a b"}, 400, "refused"),
         ({"groups": [VCPU], **WHO, "project_id": ""}, 400, "refused"),
         ({"groups": [VCPU], **WHO, "user_id": "x" * 256}, 400, "refused"),
+        ({"groups": [VCPU], **WHO, "user_id": "x\x1b[2J"}, 400, "invalid"),
+        ({"groups": [VCPU], **WHO, "project_id": "a\nb"}, 400, "invalid"),
         ({"groups": [VCPU], **WHO, "limit": 1}, 400, "refused"),
     ],
 )

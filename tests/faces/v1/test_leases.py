@@ -276,6 +276,14 @@ def test_allocations_come_and_go_with_the_lease(native: Native, pool: str) -> No
     for bad in ({}, {provider: {}}, {provider: {"VCPU": 0}}, {"x": {"VCPU": 1}}):
         told = ask(native, pool, allocations=wish | {"allocations": bad})
         assert told.status == 400, bad
+    for odd in (
+        {"consumer_type": "a b"},
+        {"consumer_type": "\x1b[2J"},
+        {"project_id": "a\nb"},
+        {"user_id": "\x9b31m"},
+    ):
+        told = ask(native, pool, allocations=wish | odd)
+        assert refused(told) == (400, "invalid"), odd
 
 
 def test_leases_are_listed(native: Native, pool: str) -> None:

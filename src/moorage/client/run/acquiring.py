@@ -18,6 +18,9 @@ PAUSE_SECONDS = 0.25
 """The first pause before something lost is tried again; each further one is twice as long."""
 
 PAUSE_SECONDS_MAX = 5.0
+RETRY_SECONDS_MAX = 30.0
+"""The longest pause that a server can ask for; a place in line is kept for as long at least."""
+
 QUEUE_FULL_STATUS = 429
 TROUBLE_STATUS = 500
 """From here on the server itself is in trouble, and another try may help."""
@@ -119,15 +122,11 @@ class Acquiring:
         return elapsed() - self.began
 
     def get(self) -> Grant:
-        """Return the lease when it is granted. Raises NotGrantedError, OSError (of the key)."""
-        if self._patience.jitter:
-            self._stopped.wait(random.uniform(0, self._patience.jitter))
-        if self._check is not None:
-            self._persist(self._check)
-        self._ungranted = elapsed()
-        lease = self._attempt(self._ask if self._first is None else self._first)
-        if lease.state == "ended":  # that of a former attempt by the same key
-            lease = self._again(lease)
+        """Return the lease when it is granted; called again, the same if it is still ours.
+
+        Raises NotGrantedError, OSError (of the key).
+        """
+        lease = self._first_answer() if self.lease is None else self.lease
         while True:
             if lease.state == "granted":
                 grant = self._confirmed(lease)
@@ -140,6 +139,17 @@ class Acquiring:
                 raise NotGrantedError("refused", f"taken out of the line: {lease.end}")
             else:
                 lease = self._again(lease)
+
+    def _first_answer(self) -> Lease:
+        if self._patience.jitter:
+            self._stopped.wait(random.uniform(0, self._patience.jitter))
+        if self._check is not None:
+            self._persist(self._check)
+        self._ungranted = elapsed()
+        lease = self._attempt(self._ask if self._first is None else self._first)
+        if lease.state == "ended":  # that of a former attempt by the same key
+            lease = self._again(lease)
+        return lease
 
     def _look(self, lease: Lease, wait: float) -> Lease:
         try:
@@ -259,7 +269,7 @@ class Acquiring:
         else:
             why = "pool_unknown" if refusal.code == "pool_unknown" else "refused"
             raise NotGrantedError(why, str(refusal))
-        return refusal.retry_after
+        return None if refusal.retry_after is None else min(refusal.retry_after, RETRY_SECONDS_MAX)
 
     def _bear(self, since: float) -> None:
         if elapsed() - since >= min(self._patience.unreachable_after, self._patience.wait):

@@ -6,11 +6,11 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from moorage.client.run.descendants import LINUX, adopt_orphans, descendants, reap_orphans
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.terms import elapsed
 
@@ -44,7 +44,7 @@ def check_command(name: str) -> None:
 
 
 class Child:
-    """A running command and everything that it started in its process group.
+    """A running command and everything that it has started.
 
     When it has ended, `killed_by` is the signal that killed it, None: it ended by itself; and
     `had_terminal` tells whether its group had the terminal then.
@@ -74,6 +74,7 @@ class Child:
         self._terminal = terminal
         self._stopped: int | None = None
         self._told_stopped = False
+        self._adopts = if_we_die is not None and adopt_orphans()
         given = terminal if terminal.wholly_ours else None
         try:
             self._process = subprocess.Popen(
@@ -93,18 +94,38 @@ class Child:
         return self._process.pid
 
     @property
-    def group_lives(self) -> bool:
-        """Is anything left of its process group, which may outlive the command itself?"""
+    def lives(self) -> bool:
+        """Is anything left of it, which may outlive the command itself?"""
         with suppress(ChildProcessError):  # what has lost its parent may have become ours
             while self.code is not None and os.waitpid(-self.group, os.WNOHANG)[0]:
                 pass
+        self._reap()
         try:
             os.killpg(self.group, 0)
         except ProcessLookupError:
-            return False
+            return bool(self._outside())
         except PermissionError:
             pass
         return True
+
+    def end(self, number: int) -> bool:
+        """Send a signal to all that is left of it; False: its process group is another user's."""
+        permitted = self.signal(number)
+        for pid in self._outside():
+            with suppress(OSError):
+                os.kill(pid, number)
+                os.kill(pid, signal.SIGCONT)
+        return permitted
+
+    def _outside(self) -> list[int]:
+        """Return what it has started that is in other process groups."""
+        if not self._adopts:
+            return []
+        return [process.pid for process in descendants() if process.group != self.group]
+
+    def _reap(self) -> None:
+        if self._adopts or os.getpid() == 1:  # as whom a container starts us
+            reap_orphans(self.group)
 
     def signal(self, number: int) -> bool:
         """Send a signal to all of its process group; False: it is another user's."""
@@ -126,6 +147,7 @@ class Child:
 
     def look(self) -> int | None:
         """Return its exit code as shells tell it (128+n for a signal); None: it runs."""
+        self._reap()
         while self.code is None:
             pid, status = os.waitpid(self.group, os.WNOHANG | os.WUNTRACED)
             if pid == 0:
@@ -184,7 +206,7 @@ def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], N
 
 def _tie(number: int) -> Callable[[], None] | None:
     """Return what makes a process get a signal when its parent dies; None: not on this system."""
-    if not sys.platform.startswith("linux"):
+    if not LINUX:
         return None
     prctl = ctypes.CDLL(None).prctl
 

@@ -11,7 +11,8 @@
 #       Is $CLUSTER_PROFILE_SET_NAME one whose installations are limited?
 #
 # Exit codes: 0 done, 1 failed, 2 there is no such type. Messages go to standard error. Without
-# $LEASE_PROXY_SERVER_URL nothing is done, and that is a success.
+# $LEASE_PROXY_SERVER_URL nothing is done, and that is a success. It may name a user and a
+# password, as for curl: http://USER:PASSWORD@HOST:PORT, with %40 for @ in a password and so on.
 
 function _lease__python() {
     python3 -c @PYTHON@ "${BASHPID:-$$}" "$@"

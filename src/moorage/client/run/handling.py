@@ -289,7 +289,7 @@ def _status(words: Words, notices: Notices) -> int:
     else:
         _write("id\tstate\tpools\tslots\tends\tremark")
         for entry, lease in zip(entries, found):
-            _write("\t".join(_row(entry, lease)))
+            _write("\t".join(map(printable, _row(entry, lease))))
     held = all(lease is not None and lease.state == "granted" for lease in found)
     return 0 if held else NOT_GRANTED
 

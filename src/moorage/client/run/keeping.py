@@ -51,6 +51,8 @@ class Keeper:
         self._failing_since: float | None = None
         self.trouble = "it was not renewed in time"
         """What keeps us from renewing, or did."""
+        self.kill_by = float("inf")
+        """When nothing may be left of the command, if our own clock says that the lease is lost."""
         self.threads = [
             threading.Thread(target=work, daemon=True) for work in (self._renew, self._listen)
         ]
@@ -72,7 +74,8 @@ class Keeper:
     @property
     def lost(self) -> str | None:
         """Return why it is lost; None: it is ours, or was until its hold was over."""
-        if not self._patient and self._term.lost(elapsed()):
+        if not self._patient and self._reason is None and self._term.lost(elapsed()):
+            self.kill_by = self._term.kill_by
             self._conclude(self.trouble)
         return self._reason
 

@@ -7,6 +7,7 @@ what is asked for is on standard output. Needs nothing but Python 3.9.
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import http.client
 import json
@@ -18,7 +19,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
@@ -243,17 +244,41 @@ def _released(names: list[str]) -> None:
     _say(f"{','.join(names)} released")
 
 
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: another server is not to get the password, nor a GET instead."""
+
+    def redirect_request(self, *_: object) -> None:
+        """See urllib; None: the redirect itself is the answer."""
+
+
+OPENER = urllib.request.build_opener(_Stays)
+
+
+def _proxy() -> tuple[str, dict[str, str]]:
+    """Return the proxy's URL, and what a user and a password in it become, as curl has them."""
+    scheme, _, rest = URL.partition("://")
+    place, slash, path = rest.partition("/")
+    pair, at, host = place.rpartition("@")
+    if not at:
+        return URL, {}
+    user, _, password = pair.partition(":")
+    basic = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+    return f"{scheme}://{host}{slash}{path}", {"Authorization": f"Basic {basic}"}
+
+
 def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
     """Return status and body of the answer; what is lost or busy is tried again."""
-    headers = {} if body is None else {"Content-Type": "application/json"}
+    url, headers = _proxy()
+    if body is not None:
+        headers["Content-Type"] = "application/json"
     said = ""
     for attempt in range(TRIES):
         if attempt:
             _say(f"lease proxy: {said}; trying again")
             _pause(PAUSE_SECONDS)
-        request = urllib.request.Request(f"{URL}{path}", body or b"", headers, method="POST")
+        request = urllib.request.Request(f"{url}{path}", body or b"", headers, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=seconds_max) as response:
+            with OPENER.open(request, timeout=seconds_max) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as refused:
             said = f"{refused.code} {refused.read().decode(errors='replace').strip()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 
 from moorage.client.run.acquiring import Acquiring, Grant
 from moorage.client.run.keeping import give_back
@@ -54,20 +55,23 @@ def await_grant(
             results.append(failure)
         signals.wake()
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    thread = _begun(work)
     try:
-        while not results:
-            for number in signals.wait(1.0):
-                if number in ENDING:
-                    raise InterruptedWaitError(number)
-            _tell(acquiring, notices)
-            if not results:
-                notices.standing(_standing(acquiring), elapsed())
-        if isinstance(results[0], Exception):
-            raise results[0]
-        thread.join()
-        return results[0]
+        while True:
+            while not results:
+                for number in signals.wait(1.0):
+                    if number in ENDING:
+                        raise InterruptedWaitError(number)
+                _tell(acquiring, notices)
+                if not results:
+                    notices.standing(_standing(acquiring), elapsed())
+            thread.join()
+            result = results.pop()
+            if isinstance(result, Exception):
+                raise result
+            if result.term is None or not result.term.lost(elapsed()):
+                return result
+            thread = _begun(work)  # all of us were stopped since then: is it still ours?
     except BaseException as failure:
         notices.clear()
         _withdraw(acquiring, thread, release_timeout)
@@ -76,6 +80,12 @@ def await_grant(
         raise
     finally:
         notices.clear()
+
+
+def _begun(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
 def _tell(acquiring: Acquiring, notices: Notices) -> None:

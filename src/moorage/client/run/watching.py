@@ -79,7 +79,7 @@ class Watch:
         """Act on what has become of the lease."""
         if self._kill_at is not None and elapsed() >= self._kill_at:
             self._kill_at = None
-            self._child.signal(signal.SIGKILL)
+            self._child.end(signal.SIGKILL)
         keeper = self._keeper
         if keeper is None or self._child.look() is not None:
             return
@@ -90,7 +90,7 @@ class Watch:
         keeper.close()
         self._keeper = None
         if lost is not None:
-            self._act(lost)
+            self._act(lost, keeper.kill_by)
         else:
             self._notices.say("the hold is over: the lease has ended, the command goes on")
 
@@ -98,12 +98,13 @@ class Watch:
         """See that nothing is left of a command that we have ended: kill what does not end."""
         kill_at = elapsed() if self._kill_at is None else self._kill_at
         killed = False
-        while self._child.group_lives:
+        while self._child.lives:
             if elapsed() >= kill_at:
                 if killed:
                     return  # what the kernel keeps is not ours to wait for
-                self._child.signal(signal.SIGKILL)
                 kill_at, killed = elapsed() + KILLED_SECONDS, True
+            if killed:
+                self._child.end(signal.SIGKILL)  # also what was just being started
             for number in signals.wait(REST_SECONDS):
                 if number in FORWARDED:
                     self._child.signal(number)
@@ -134,15 +135,15 @@ class Watch:
                 " somebody else may get its units; the command goes on, trying again"
             )
 
-    def _act(self, lost: str) -> None:
+    def _act(self, lost: str, kill_by: float) -> None:
         number = SIGNALS_IF_LOST.get(self._on_lost)
         if number is None:
             self._notices.say(f"the lease is lost: {lost}; the command goes on without it")
             return
         self.ended_it = True
-        permitted = self._child.signal(number)
+        permitted = self._child.end(number)
         self._child.signal(signal.SIGCONT)
         if number == signal.SIGTERM:
-            self._kill_at = elapsed() + self._kill_after
+            self._kill_at = min(elapsed() + self._kill_after, kill_by)
         gets = f"gets {number.name}" if permitted else "is another user's and cannot be ended"
         self._notices.say(f"the lease is lost: {lost}; the command {gets}")

@@ -11,8 +11,8 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -23,7 +23,9 @@ from msgspec import Meta, Struct
 
 from moorage.core.clock import Clock
 from moorage.core.errors import Code, Error
+from moorage.faces.addresses import address_of, source_of
 from moorage.faces.auth.headers import token_of
+from moorage.faces.auth.lanes import Lane, Turn
 from moorage.faces.web import Caller
 
 CACHE_MAX = 10_000
@@ -33,7 +35,7 @@ ASKING_MAX = 256
 """Tokens of one lane that may be asked about at once."""
 
 THREADS = 8
-"""Of each lane, see `_Lane`."""
+"""Of each lane."""
 
 ANY = "*"
 """As the setting `keystone_admin_project`: every project."""
@@ -95,19 +97,11 @@ class _Verdict(Struct, frozen=True):
     """Microseconds since the epoch."""
 
 
-class _Lane:
-    """Threads for the questions about one kind of token, and how many are asked or wait."""
-
-    def __init__(self, name: str) -> None:
-        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
-        self.asking = 0
-
-
 class KeystoneAuthenticator:
     """Asks Keystone about each token once a minute; equal questions at one time are asked once.
 
     Tokens that were valid a minute ago have a lane of their own: nobody who shows any number
-    of others keeps those waiting who are known.
+    of others keeps those waiting who are known. In each lane clients take turns, by address.
     """
 
     def __init__(self, access: KeystoneAccess, clock: Clock) -> None:
@@ -118,8 +112,8 @@ class KeystoneAuthenticator:
         self._good: dict[str, _Verdict] = {}
         self._bad: dict[str, _Verdict] = {}
         self._asking: dict[str, asyncio.Task[Caller | None]] = {}
-        self._known = _Lane("keystone-known")
-        self._unknown = _Lane("keystone-unknown")
+        self._known = Lane("keystone-known", THREADS, ASKING_MAX)
+        self._unknown = Lane("keystone-unknown", THREADS, ASKING_MAX)
         self._session = Session(
             auth=v3.Password(
                 auth_url=self._url,
@@ -133,7 +127,7 @@ class KeystoneAuthenticator:
             timeout=access.seconds_max,
         )
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+    async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
         """Return whom Keystone knows by the token; None when it knows nobody.
 
         Raises:
@@ -151,24 +145,20 @@ class KeystoneAuthenticator:
         task = self._asking.get(digest)
         if task is None:
             lane = self._known if digest in self._good else self._unknown
-            if lane.asking >= ASKING_MAX:
-                raise Error(Code.OVERLOADED, "Too many tokens are being validated; try later.")
-            lane.asking += 1
-            task = asyncio.get_running_loop().create_task(self._ask(token, digest, lane))
+            turn = lane.enter(_source(client))
+            task = asyncio.get_running_loop().create_task(self._ask(token, digest, lane, turn))
             self._asking[digest] = task
         return await asyncio.shield(task)
 
-    async def _ask(self, token: str, digest: str, lane: _Lane) -> Caller | None:
-        loop = asyncio.get_running_loop()
+    async def _ask(self, token: str, digest: str, lane: Lane, turn: Turn) -> Caller | None:
         try:
-            found = await loop.run_in_executor(lane.threads, self._validate, token)
+            found = await lane.ask(turn, partial(self._validate, token))
         except (exceptions.ClientException, OSError, ValueError) as error:
             log.error("Keystone at %s cannot validate a token: %s", self._url, error)
             raise Error(
                 Code.UNAVAILABLE, "The identity service cannot be asked now; try again."
             ) from None
         finally:
-            lane.asking -= 1
             del self._asking[digest]
         verdict = self._judged(found)
         cache = self._bad if verdict.caller is None else self._good
@@ -222,3 +212,8 @@ class KeystoneAuthenticator:
             foreign=self._foreign(found.project),
         )
         return _Verdict(caller, min(until, expires))
+
+
+def _source(client: str) -> str:
+    address = address_of(client)
+    return client if address is None else source_of(address)

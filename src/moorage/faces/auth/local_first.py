@@ -14,8 +14,8 @@ class LocalFirst:
         self._local = local
         self._other = other
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+    async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
         """Ask the scheme that the token belongs to. Raises what that scheme raises."""
         token = token_of(headers)
         ours = token is not None and token.startswith(SECRET_PREFIX)
-        return await (self._local if ours else self._other).authenticate(headers)
+        return await (self._local if ours else self._other).authenticate(headers, client)

@@ -16,7 +16,7 @@ _ADMIN_ROLES = frozenset({"admin"})
 class NoAuth2:
     """Reads `X-Auth-Token: USER[:PROJECT]`, `X-Roles`, `X-Project-Id`, `OpenStack-System-Scope`."""
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+    async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
         """Return who the request claims to come from; None without a token."""
         token = headers.get("x-auth-token")
         if not token:

@@ -26,7 +26,7 @@ class TokenAuthenticator:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Caller | None:
+    async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
         """Return the token's holder; None without a valid token."""
         secret = token_of(headers)
         if secret is None:

@@ -10,6 +10,7 @@ from base64 import b64decode
 from collections.abc import Iterable
 from hashlib import sha256
 
+from moorage.faces.addresses import client_of
 from moorage.faces.golang.answers import Answer, refusal
 from moorage.faces.web import Scope
 
@@ -47,7 +48,6 @@ class Passwords:
 
     def caller(self, scope: Scope) -> str:
         """Return who is calling, for audit rows: the user if there is one, and the address."""
-        client = scope.get("client")
-        address = client[0] if client else "unknown"
+        address = client_of(scope) or "unknown"
         user = self.user(scope)
         return address if user is None else f"{user}@{address}"

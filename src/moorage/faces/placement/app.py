@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 
 from moorage.core.errors import Error
+from moorage.faces.addresses import client_of
 from moorage.faces.auth.headers import token_of
 from moorage.faces.long_answers import Body, long_send
 from moorage.faces.placement import cors, microversion, negotiation, problems
@@ -140,7 +141,9 @@ class PlacementFace:
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         caller = None
         if exchange.path not in OPEN_PATHS:
-            caller = await self._authenticator.authenticate(exchange.headers)
+            caller = await self._authenticator.authenticate(
+                exchange.headers, client_of(exchange.scope)
+            )
             if caller is None:
                 shown = token_of(exchange.headers)
                 raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")

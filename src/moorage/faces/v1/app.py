@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from moorage.core.errors import Error
+from moorage.faces.addresses import client_of
 from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
@@ -107,8 +108,8 @@ class V1Face:
         variables: dict[str, str],
         request_id: str,
     ) -> Request[Any, Any]:
-        headers = headers_of(scope)
-        caller, role = await self._let_in(headers, route)
+        headers, client = headers_of(scope), client_of(scope)
+        caller, role = await self._let_in(headers, client, route)
         if caller is not NOBODY:
             scope[CALLER] = caller.label
         query = query_parse(scope["query_string"], self._limits)
@@ -137,14 +138,16 @@ class V1Face:
             parameters=parameters,
             body=body,
             disconnected=leaving(scope, receive),
-            still=partial(self._let_in, headers, route),
+            still=partial(self._let_in, headers, client, route),
         )
 
-    async def _let_in(self, headers: dict[str, str], route: Route) -> tuple[Caller, Role | None]:
+    async def _let_in(
+        self, headers: dict[str, str], client: str, route: Route
+    ) -> tuple[Caller, Role | None]:
         """Return who calls, and in which role. Raises ProblemError: 401, 403."""
         if route.role is None:
             return NOBODY, Role.READER
-        caller = await self._authenticator.authenticate(headers)
+        caller = await self._authenticator.authenticate(headers, client)
         if caller is None:
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,

@@ -9,6 +9,7 @@ from moorage.core.ids import ConsumerId
 from moorage.core.ledger.claims import Wish
 from moorage.core.ledger.requests import Order
 from moorage.core.limits import VOCABLE_LENGTH_MAX
+from moorage.core.texts import check_plain
 from moorage.faces.v1 import problems
 from moorage.faces.v1.bounds import WORD
 from moorage.faces.v1.problems import ProblemError
@@ -77,6 +78,7 @@ def _name(text: str, what: str) -> str:
         raise RefusalError(
             HTTPStatus.BAD_REQUEST, f"{what} must have 1 to {VOCABLE_LENGTH_MAX} characters."
         )
+    check_plain(what, text)
     return text
 
 

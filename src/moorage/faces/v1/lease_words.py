@@ -5,6 +5,7 @@ from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.limits import MAX_INT, VOCABLE_LENGTH_MAX
+from moorage.core.texts import check_plain
 from moorage.faces.v1.bounds import WORD, check_text, microseconds, microseconds_or_none
 from moorage.faces.v1.encoding import seconds_of, time_of, time_or_none
 from moorage.faces.v1.questions import uuid_of
@@ -46,18 +47,26 @@ def _holding(wanted: wire.AllocationsWanted) -> Holding:
     if not wanted.allocations or not all(wanted.allocations.values()):
         raise Error(Code.INVALID, "allocations must name providers, and of each an amount.")
     consumer_type = wanted.consumer_type
-    if consumer_type is not None:
-        check_text("consumer_type", consumer_type, VOCABLE_LENGTH_MAX, 1)
+    if consumer_type is not None and WORD.fullmatch(consumer_type) is None:
+        raise Error(
+            Code.INVALID,
+            f"consumer_type must have 1 to {VOCABLE_LENGTH_MAX} of A-Z, 0-9 and _.",
+        )
     return Holding(
         consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
         allocations={
             ProviderId(uuid_of(provider, "A provider")): amounts
             for provider, amounts in wanted.allocations.items()
         },
-        project_id=check_text("project_id", wanted.project_id, VOCABLE_LENGTH_MAX, 1),
-        user_id=check_text("user_id", wanted.user_id, VOCABLE_LENGTH_MAX, 1),
+        project_id=_name("project_id", wanted.project_id),
+        user_id=_name("user_id", wanted.user_id),
         consumer_type=consumer_type,
     )
+
+
+def _name(what: str, text: str) -> str:
+    check_plain(what, text)
+    return check_text(what, text, VOCABLE_LENGTH_MAX, 1)
 
 
 def shown(view: LeaseView, token: bool) -> wire.Lease:

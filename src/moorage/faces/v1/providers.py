@@ -10,6 +10,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.faces.json_lists import (
+    AROUND_BYTES_MAX,
+    Cut,
+    LongMemberError,
+    ManyMembersError,
+    NoListError,
+    cut,
+)
 from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.questions import uuid_of
 from moorage.faces.v1.routing import Request, Route
@@ -30,7 +39,7 @@ PROVIDER_BYTES_MAX = 1 << 18
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
-    """`wire.ledger.ProvidersWanted` with its providers still undecoded."""
+    """`wire.ledger.ProvidersWanted` without its providers, which are decoded one by one."""
 
     providers: list[Raw]
     create_vocabulary: bool | UnsetType = UNSET
@@ -81,25 +90,14 @@ def _outcome(answer: Upserted) -> ProviderOutcome:
 async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], bool]:
     """Decode a body: what is described, and whether new words are to be made known.
 
-    Raises RefusalError.
+    Raises RefusalError, and `Error`: LIMIT_EXCEEDED.
     """
-    await pieces.rest()
-    envelope = _opened(body)
+    parts = await _cut(body, pieces)
+    envelope = _envelope(parts.around)
     specs: list[ProviderSpec] = []
-    colons = 1 + (envelope.create_vocabulary is not UNSET)
-    async for raw in pieces.each(envelope.providers):
-        item = bytes(raw)
-        if len(item) > PROVIDER_BYTES_MAX:
-            raise RefusalError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The description of one provider is longer than {PROVIDER_BYTES_MAX} bytes.",
-            )
-        colons += item.count(b":")
+    async for begin, end in pieces.each(parts.members):
+        item = body[begin:end]
         specs.append(await decoded(item, partial(_read, item)))
-    await pieces.rest()
-    # Every colon is inside a provider or follows a name: more of them, and a name came twice.
-    if body.count(b":") != colons:
-        raise _misfit("a key is given more than once")
     return specs, envelope.create_vocabulary is True
 
 
@@ -107,15 +105,37 @@ def _read(item: bytes) -> ProviderSpec:
     return _spec(body_decode(item, ProviderWanted))
 
 
-def _opened(body: bytes) -> Envelope:
-    """Decode the outermost object only. Raises RefusalError."""
+async def _cut(body: bytes, pieces: Pieces) -> Cut:
+    """Find out where the providers are. Raises RefusalError, and `Error`: LIMIT_EXCEEDED."""
+    work = cut(body, members_max=BULK_PROVIDERS_MAX, member_bytes_max=PROVIDER_BYTES_MAX)
     try:
-        envelope = msgspec.json.decode(body, type=Envelope)
+        return await pieces.driven(work)
+    except NoListError:
+        _envelope(body[:AROUND_BYTES_MAX])  # mostly it says what is wrong
+        raise _misfit("it is no object with a list `providers`") from None
+    except ManyMembersError:
+        check_count(BULK_PROVIDERS_MAX + 1)
+        raise
+    except LongMemberError:
+        raise RefusalError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The description of one provider is longer than {PROVIDER_BYTES_MAX} bytes.",
+        ) from None
+    except ValueError as error:
+        raise _misfit(str(error)) from None
+
+
+def _envelope(around: bytes) -> Envelope:
+    """Decode what stands around the providers. Raises RefusalError."""
+    try:
+        envelope = msgspec.json.decode(around, type=Envelope)
     except RecursionError:
         raise _misfit("it is nested too deeply") from None
     except ValueError as error:
         raise _misfit(str(error)) from None
-    check_count(len(envelope.providers))
+    # No name has a colon in it: more of them, and one came twice.
+    if around.count(b":") != 1 + (envelope.create_vocabulary is not UNSET):
+        raise _misfit("a key is given more than once")
     return envelope
 
 

@@ -1,0 +1,90 @@
+"""Threads for questions to another service, in which clients take turns.
+
+Whoever asks many questions does not keep others waiting: they are put one by one from each client
+in turn, and if too many wait, those of the client with the most give way.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from moorage.core.errors import Code, Error
+
+T = TypeVar("T")
+
+Turn = asyncio.Future[None]
+
+
+class Lane:
+    """The questions of one kind."""
+
+    def __init__(self, name: str, threads: int, asking_max: int) -> None:
+        """Make a lane.
+
+        Args:
+            name: of its threads.
+            threads: questions that are put at once.
+            asking_max: questions that are put or wait.
+        """
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads = threads
+        self._asking_max = asking_max
+        self._running = 0
+        self._count = 0
+        self._waiting: dict[str, deque[Turn]] = {}
+        """By client, in the order of their turns; nobody is in it without a question."""
+
+    def enter(self, client: str) -> Turn:
+        """Return the turn for one question of a client; it must be given to `ask`.
+
+        Raises `Error`: OVERLOADED. The turn may raise it, too, as long as it waits.
+        """
+        turn: Turn = asyncio.get_running_loop().create_future()
+        if self._running < self._threads:
+            self._running += 1
+            turn.set_result(None)
+            return turn
+        if self._running + self._count >= self._asking_max:
+            self._make_room(client)
+        self._waiting.setdefault(client, deque()).append(turn)
+        self._count += 1
+        return turn
+
+    async def ask(self, turn: Turn, question: Callable[[], T]) -> T:
+        """Put a question in a thread when its turn comes. Raises what `enter` and it raise."""
+        await turn
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, question)
+        finally:
+            self._running -= 1
+            self._go_on()
+
+    def _make_room(self, client: str) -> None:
+        """Turn away the last question of whoever has the most, unless that is this client."""
+        most = max(self._waiting, key=lambda one: len(self._waiting[one]), default=client)
+        turns = self._waiting.get(most, ())
+        if not turns or len(turns) <= len(self._waiting.get(client, ())) + 1:
+            raise _too_many()
+        turn = self._waiting[most].pop()
+        self._count -= 1
+        if not turn.done():
+            turn.set_exception(_too_many())
+
+    def _go_on(self) -> None:
+        """Let the next client put its first question; it is then the last in the round."""
+        while self._waiting and self._running < self._threads:
+            client = next(iter(self._waiting))
+            turns = self._waiting.pop(client)
+            turn = turns.popleft()
+            self._count -= 1
+            if turns:
+                self._waiting[client] = turns
+            if not turn.done():
+                self._running += 1
+                turn.set_result(None)
+
+
+def _too_many() -> Error:
+    return Error(Code.OVERLOADED, "Too many tokens are being validated; try later.")
