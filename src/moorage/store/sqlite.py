@@ -34,12 +34,12 @@ from moorage.store.api import (
     advanced,
     weight,
 )
-from moorage.store.keeping import kept
 from moorage.store.mark import Mark, raised
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
 from moorage.store.sqlite_file import Lock as FileLock
 from moorage.store.sqlite_file import Place, connect, log_end, translated
+from moorage.store.unknown_members import kept
 
 T = TypeVar("T")
 
