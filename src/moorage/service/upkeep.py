@@ -146,6 +146,8 @@ class Upkeep:
         Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if there is no
         such folder.
         """
+        if self._engine.shared:
+            await self.backup(name, by=by)  # refused: PostgreSQL has tools of its own
         folder = self._backup_directory
         if folder is None:
             raise Error(
