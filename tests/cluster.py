@@ -287,6 +287,13 @@ def database_of(url: str) -> str:
     return url.removeprefix("postgresql://moorage@/").split("?", 1)[0]
 
 
+def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement in a database; return its rows."""
+    with psycopg.connect(url) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
 def main(folder: str, command: list[str]) -> int:
     """Run a command beside a cluster in `folder`; return its exit code."""
     with Cluster() if folder == "-" else Cluster(Path(folder).resolve(), durable=True) as cluster:

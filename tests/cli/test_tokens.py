@@ -47,9 +47,9 @@ def test_a_token_that_ends_and_is_replaced(tmp_path: Path) -> None:
         (["--role", "janitor", "--for", "pool"], "FIELD=NAME"),
         (["--role", "janitor", "--for", "pool=a*"], "PREFIX/*"),
         (["--role", "janitor", "--for", "pool=/*"], "PREFIX/*"),
-        (["--role", "janitor", "--for", "pool=a", "--project", "p"], "bound to no project"),
+        (["--role", "janitor", "--for", "pool=a", "--project", "p"], "must not have a project"),
         (["--role", "operator", "--for", "pool=a"], "has no scope"),
-        (["--role", "operator", "--project", "p"], "bound to no project"),
+        (["--role", "operator", "--project", "p"], "must not have a project"),
         (["--role", "user"], "needs a project"),
         (["--role", "admin", "--expires-in", "soon"], "soon"),
     ],
@@ -117,7 +117,7 @@ def test_a_backup_is_written_with_the_rights_of_who_asks(tmp_path: Path) -> None
         there = ["--url", server.url, "--token", token]
         told = answer("db", "backup", "monday", *there, directory=elsewhere)
         assert told == {"path": str(kept / "monday")}
-        assert "no name for a backup" in refusal(
+        assert "not a valid name for a backup" in refusal(
             2, "db", "backup", "../x", *there, directory=elsewhere
         )
     assert answer("db", "check", "--database", f"sqlite:///{copy}") == {"differences": []}

@@ -20,6 +20,7 @@ from tests.service.running import (
     TESTER,
     TRAITS,
     Running,
+    fatal,
     running,
 )
 
@@ -65,10 +66,6 @@ async def refusal(awaitable: Awaitable[Any]) -> Code:
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Service]:
     """A service on a database, by the machine's clock; its own check must find nothing."""
-
-    def fatal(error: Exception) -> None:
-        raise AssertionError("a commit could not be told to be durable") from error
-
     service = await Service.start(open_engine(url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
     try:
         yield service

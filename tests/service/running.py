@@ -25,6 +25,11 @@ TRAITS = frozenset({"STORAGE_DISK_SSD"})
 TESTER = Actor("tester", None, "test")
 
 
+def fatal(error: Exception) -> None:
+    """A service must never come to this in a test that gives it as `on_fatal`."""
+    raise AssertionError("a commit could not be told to be durable") from error
+
+
 class HandClock:
     """Time that moves only when a test moves it."""
 

@@ -8,15 +8,12 @@ from moorage.core.admission.model import SECOND
 from moorage.service.app import Service
 from moorage.store.open import open_engine
 from tests.service.pools import MINUTE, ask, by_hand, later, spec
-from tests.service.running import CLASSES, TESTER, TRAITS, HandClock, Running
+from tests.service.running import CLASSES, TESTER, TRAITS, HandClock, Running, fatal
 
 
 def test_a_jump_is_remembered_by_whatever_saw_it(tmp_path: Path) -> None:
     """A process sees the wall clock set and ends; the next one does not take it for time."""
     clock, path = HandClock(), f"sqlite:///{tmp_path}/m.sqlite"
-
-    def fatal(error: Exception) -> None:
-        raise AssertionError from error
 
     async def started() -> Service:
         engine = open_engine(path)

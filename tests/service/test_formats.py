@@ -27,15 +27,10 @@ from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
 from tests import cluster
 from tests.service.pools import ask, spec
-from tests.service.running import CLASSES, TESTER, TRAITS, claim
+from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 
 EXTRA = {"later": [1, {"x": None}]}
 """What no member of this release is called."""
-
-
-def fatal(error: Exception) -> None:
-    """The service must never come to this here."""
-    raise AssertionError("a commit could not be told to be durable") from error
 
 
 class Database:

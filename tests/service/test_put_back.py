@@ -17,14 +17,9 @@ from moorage.store.open import open_engine, restore
 from tests import cluster
 from tests.service.pools import spec
 from tests.service.put_back import POOL, Book, lived
-from tests.service.running import CLASSES, TESTER, TRAITS
+from tests.service.running import CLASSES, TESTER, TRAITS, fatal
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migration'"
-
-
-def fatal(error: Exception) -> None:
-    """The services must never come to this here."""
-    raise AssertionError("a commit could not be told to be durable") from error
 
 
 async def started(engine: Engine) -> Service:

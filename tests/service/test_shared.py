@@ -19,7 +19,7 @@ from moorage.service.clock import SystemClock
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests import cluster
-from tests.service.running import TESTER
+from tests.service.running import TESTER, fatal
 
 CLASSES = frozenset({"VCPU", "DISK_GB"})
 TRAITS = frozenset({"STORAGE_DISK_SSD"})
@@ -27,11 +27,6 @@ ROUNDS = 30
 
 DONE = "done"
 Outcome = str | Code
-
-
-def fatal(error: Exception) -> None:
-    """The services must never come to this here."""
-    raise AssertionError("a commit could not be told to be durable") from error
 
 
 class Pair:

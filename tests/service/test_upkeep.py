@@ -6,13 +6,16 @@ from pathlib import Path
 import apsw
 import pytest
 
+from moorage.core.admission.model import DAY
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.allocations import KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.service import ledger as do
-from moorage.service.chores import CHANGES_KEPT_SECONDS, DAY, FORGET_MAX, Chores, Keeping
+from moorage.service.chores import CHANGES_KEPT_SECONDS, FORGET_MAX, Chores, Keeping
 from moorage.store import ledger as ledger_store
+from tests import cluster
+from tests.service.pools import opened
 from tests.service.running import TESTER, Running, claim, consumer_id, provider_id, running
 
 
@@ -24,6 +27,20 @@ async def busy(one: Running) -> None:
     await one.submit(do.TraitsReplace(first, 1, frozenset({"CUSTOM_T"})))
     await one.submit(do.ProviderCreate(provider_id(3), "name-3", second))
     await one.outcomes(claim(1, first, VCPU=2, DISK_GB=3), claim(2, first, second, VCPU=1))
+
+
+def test_postgresql_is_backed_up_by_its_own_tools() -> None:
+    """Whoever asks for a backup is told which they are, not which setting is missing."""
+    url = cluster.fresh()
+
+    async def scene() -> None:
+        async with opened(url) as service:
+            with pytest.raises(Error, match="pg_dump") as refusal:
+                await service.upkeep.backup_named("copy", by=TESTER)
+            assert refusal.value.code is Code.INVALID
+
+    asyncio.run(scene())
+    cluster.shared().drop(cluster.database_of(url))
 
 
 def test_a_wrong_index_is_found(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from moorage.service.app import Service
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests import cluster
+from tests.service.running import fatal
 from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TRAITS, Source
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
@@ -46,11 +47,6 @@ class HandClock:
 
     def monotonic(self) -> int:
         return self.at
-
-
-def fatal(error: Exception) -> None:
-    """The service must never come to this here."""
-    raise AssertionError("a commit could not be told to be durable") from error
 
 
 def spec_of(held: Inventory) -> InventorySpec:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from moorage.store.open import open_engine
 from moorage.store.receipts import FIRST, receipts_forget
 from moorage.store.save import changes_insert
 from tests import cluster
+from tests.cluster import ask
 
 T = TypeVar("T")
 
@@ -166,13 +167,6 @@ def url() -> Iterator[str]:
     made = cluster.fresh()
     yield made
     cluster.shared().drop(cluster.database_of(made))
-
-
-def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement; return its rows."""
-    with psycopg.connect(url) as connection:
-        cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []
 
 
 AGED = "UPDATE batch SET created_at = created_at - interval '61 minutes'"

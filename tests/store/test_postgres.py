@@ -22,6 +22,7 @@ from moorage.store.postgres import PostgresEngine
 from moorage.store.postgres_commit import Receipt
 from moorage.store.postgres_migrate import migrate
 from tests import cluster
+from tests.cluster import ask
 from tests.store.build import CLASSES, NOW, TRAITS, Batch, everything_load, held, provider_new, run
 from tests.store.cutting import Relay
 
@@ -44,13 +45,6 @@ def url() -> Iterator[str]:
     name = f"empty_{uuid4().hex}"
     yield cluster.shared().create(name)
     cluster.shared().drop(name)
-
-
-def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement; return its rows."""
-    with psycopg.connect(url) as connection:
-        cursor = connection.execute(statement.encode())
-        return cursor.fetchall() if cursor.description else []
 
 
 def test_schema_is_the_sum_of_the_migrations(url: str) -> None:

@@ -20,7 +20,7 @@ from moorage.store.open import open_engine
 from moorage.store.postgres import PostgresEngine
 from tests import cluster
 from tests.store.build import held, provider_new, run
-from tests.store.pooling import TransactionPooler
+from tests.store.pooler import TransactionPooler
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -75,7 +75,7 @@ def test_a_server_as_it_should_be(url: str) -> None:
             "FUNCTION fake.pg_backend_pid() RETURNS int LANGUAGE sql AS 'SELECT 1'",
             "poolers in transaction mode",
         ),
-        ("VIEW fake.migration AS SELECT 1 AS number", "a locked row is given to others"),
+        ("VIEW fake.migration AS SELECT 1 AS number", "its row locks exclude nobody"),
     ],
 )
 def test_a_server_that_lacks_something(url: str, fake: str, words: str) -> None:

@@ -59,7 +59,8 @@ def check(as_json: bool) -> None:
 def backup(target: str, as_json: bool) -> None:
     """Write a complete copy of the database to the new FILE, also while a server runs.
 
-    Of a database elsewhere, its server writes it into its backup_directory: then FILE is a name.
+    With the --url of a server elsewhere, FILE is a name, and that server writes it into its
+    backup_directory.
     """
     path = administration().backup(target)
     if as_json:
@@ -93,14 +94,14 @@ def restore(source: str, as_json: bool) -> None:
 
 @group.group("epoch")
 def epoch_group() -> None:
-    """Tell followers and holders that the database was put back."""
+    """Begin a new epoch after a restore."""
 
 
 @epoch_group.command("raise")
 @administering
 @json_option
 def epoch_raise(as_json: bool) -> None:
-    """Begin a new epoch: after every restore that was not made by `moorage db restore`."""
+    """Begin a new epoch; needed after every restore that `moorage db restore` did not make."""
     raised = administration().epoch_raise()
     if as_json:
         show_json(raised)

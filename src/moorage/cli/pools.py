@@ -61,7 +61,7 @@ _OPTIONS = (
     click.option(
         "--lock-delay",
         type=_DURATION,
-        help="A unit rests so long if its holder did not give it back.",
+        help="How long a unit rests if its holder did not return it.",
     ),
     click.option(
         "--pacing", type=PacingType(), help="INTERVAL[xBURST][+JITTER] between grants; auto; none."
@@ -96,7 +96,7 @@ _OPTIONS = (
     click.option(
         "--proxy-ttl",
         type=NoneOr(_DURATION),
-        help="A lease of the lease proxy ends so long after it was handed out.",
+        help="How long after its names were returned a lease of the lease proxy ends.",
     ),
 )
 

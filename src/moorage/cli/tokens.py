@@ -42,9 +42,9 @@ def group() -> None:
     multiple=True,
     callback=_scope,
     metavar="pool=NAME",
-    help="What a janitor is for: a pool, or PREFIX/* for all below; may be repeated.",
+    help="A pool that a janitor may use, or PREFIX/* for all pools below; may be repeated.",
 )
-@click.option("--expires-in", type=_DURATION, help="It is valid for so long; by default for ever.")
+@click.option("--expires-in", type=_DURATION, help="How long it is valid; by default for ever.")
 @json_option
 def create(
     name: str,
@@ -65,12 +65,17 @@ def create(
 @administering
 @click.argument("token_id", metavar="ID")
 @click.option(
-    "--grace", type=_DURATION, default="24h", help="The old one stays valid for so long; 24h."
+    "--grace",
+    type=_DURATION,
+    default="24h",
+    help="How long the old one stays valid; 24h by default.",
 )
-@click.option("--expires-in", type=_DURATION, help="As of `create`; by default as the old one.")
+@click.option(
+    "--expires-in", type=_DURATION, help="How long the new one is valid; by default like the old."
+)
 @json_option
 def rotate(token_id: str, grace: float, expires_in: float | None, as_json: bool) -> None:
-    """Make a token in the place of the token ID and print its secret."""
+    """Replace the token ID by a new one and print the new secret."""
     wanted = RotationWanted(grace=grace, expires_in=expires_in)
     _show_secret(administration().token_rotate(token_id, wanted), as_json)
 

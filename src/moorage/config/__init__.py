@@ -45,13 +45,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "sqlite:///moorage.sqlite"
     epoch_file: Annotated[
         str | None,
-        _about("A file that remembers, for a PostgreSQL, how far it was, to notice a restore."),
+        _about("File that records the newest revision of a PostgreSQL, to notice restores."),
     ] = None
     database_password_file: Annotated[
-        str | None, _about("A file with the password for a database on PostgreSQL.")
+        str | None, _about("File with the password for a database on PostgreSQL.")
     ] = None
     backup_directory: Annotated[
-        str | None, _about("Folder for backups that are asked for over HTTP; none by default.")
+        str | None, _about("Folder for backups that clients request over HTTP; none by default.")
     ] = None
     auth: Annotated[
         Literal["token", "noauth2", "keystone"],
@@ -68,19 +68,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _about("Host names clients may address besides localhost and the listen host; * is any."),
     ] = ()
-    insecure_noauth2: Annotated[bool, _about("Permit noauth2 on an address others can reach.")] = (
-        False
-    )
+    insecure_noauth2: Annotated[
+        bool, _about("Permit noauth2 on an address that others can reach.")
+    ] = False
     insecure_boskos: Annotated[
         bool,
-        _about("Permit boskos_listen without a password on an address others can reach."),
+        _about("Permit boskos_listen without a password on an address that others can reach."),
     ] = False
     insecure: Annotated[
         bool, _about("Deprecated: insecure_noauth2 and insecure_boskos together.")
     ] = False
     trusted_proxies: Annotated[
         tuple[str, ...],
-        _about("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."),
+        _about("Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count."),
     ] = ()
     testing: Annotated[
         bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
@@ -106,7 +106,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "safe"
     boskos_password_file: Annotated[
         str | None,
-        _about("File with USER:PASSWORD, one per line; clients must send one (HTTP Basic)."),
+        _about("File with lines USER:PASSWORD; clients must send one of them (HTTP Basic)."),
     ] = None
     boskos_native_leases: Annotated[
         bool, _about("Let clients of Boskos release, update and reset native leases, too.")
@@ -128,7 +128,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "Default"
     keystone_admin_project: Annotated[
         str,
-        _about("The project, by name or id, whose admins administer Moorage; * is every one."),
+        _about("The project, by name or id, whose admins administer Moorage; * is any."),
     ] = "admin"
     keystone_admin_domain: Annotated[
         str, _about("The domain, by name or id, of keystone_admin_project.")
@@ -162,16 +162,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         12_000
     )
     connections_per_address_max: Annotated[
-        Count, _about("Connections of one address; loopback and trusted_proxies are exempt.")
+        Count, _about("Connections from one address; loopback and trusted_proxies are exempt.")
     ] = 2_000
     queue_max: Annotated[Count, _about("Changes that may wait for their turn at once.")] = 4_096
     candidates_max: Annotated[
         Count, _about("Allocation candidates in one answer, also where the client gives no limit.")
     ] = 100_000
     changes_max: Annotated[
-        Count, _about("Change rows that are kept for those who follow them, however young.")
+        Count, _about("Change rows that are kept for followers, however young they are.")
     ] = 10_000_000
-    audit_days: Annotated[Days, _about("Days that audit rows are kept.")] = 400
+    audit_days: Annotated[Days, _about("Days for which audit rows are kept.")] = 400
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],
         _about("Seconds that accepted requests are given to finish when the server stops."),
@@ -231,9 +231,9 @@ def load(
             origins[name] = f"option --{name.replace('_', '-')}"
             if name == "database" and has_password(str(options[name])):
                 raise ConfigError(
-                    "option --database: must not contain a password, which all users of the machine"
-                    " could see; put it into the file of database_password_file, or the address"
-                    f" into {PREFIX}DATABASE"
+                    "option --database: must not contain a password, because every user of the"
+                    " machine could see it; use database_password_file, or put the address into"
+                    f" {PREFIX}DATABASE"
                 )
             values[name] = _converted(name, options[name], origins[name], strict=False)
     if values.get("insecure"):
@@ -304,8 +304,8 @@ def _check(settings: Settings) -> None:
         free = settings.insecure_boskos or settings.boskos_password_file is not None
         if not boskos.loopback and not free:
             raise ConfigError(
-                f"boskos_listen: Boskos asks nobody who they are, so {boskos.host} is refused; "
-                "choose 127.0.0.1, give a boskos_password_file, or add --insecure-boskos"
+                f"boskos_listen: Boskos does not authenticate its clients, so {boskos.host} is"
+                " refused; listen on 127.0.0.1, set boskos_password_file, or add --insecure-boskos"
             )
     if settings.testing and (settings.auth != "noauth2" or not address.loopback):
         raise ConfigError("testing: needs --auth noauth2 and a loopback address in --listen")

@@ -22,10 +22,15 @@ class Address(NamedTuple):
         except ValueError:
             return False
 
+    @property
+    def text(self) -> str:
+        """The address as `HOST:PORT`; an IPv6 host stands in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
     def url(self, scheme: str) -> str:
         """Return the address as the beginning of a URL."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}"
+        return f"{scheme}://{self.text}"
 
 
 def address_parse(text: str, setting: str = "listen") -> Address:

@@ -20,24 +20,19 @@ def warnings(settings: Settings, main: Address, boskos: Address | None = None) -
     if not main.loopback:
         if settings.auth == "noauth2":
             yield (
-                f"auth is noauth2: whoever can reach {_where(main)} is an administrator"
+                f"auth is noauth2: whoever can reach {main.text} is an administrator"
                 " without any password"
             )
         elif plain:
             yield (
-                f"tokens reach {_where(main)} unencrypted: set tls_cert and tls_key, or listen on"
+                f"tokens reach {main.text} unencrypted: set tls_cert and tls_key, or listen on"
                 " 127.0.0.1 behind a proxy that does TLS"
             )
     if boskos is not None and not boskos.loopback:
         if settings.boskos_password_file is None:
             yield (
-                f"boskos_password_file is not set: whoever can reach {_where(boskos)} can take and"
+                f"boskos_password_file is not set: whoever can reach {boskos.text} can take and"
                 " release everybody's resources"
             )
         elif plain:
-            yield f"the passwords of Boskos' clients reach {_where(boskos)} unencrypted"
-
-
-def _where(address: Address) -> str:
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{host}:{address.port}"
+            yield f"the passwords of Boskos' clients reach {boskos.text} unencrypted"

@@ -298,9 +298,9 @@ def _check_owner(name: str, project_id: str | None) -> None:
     if "/" in name or is_reserved(name) or (project_id is not None and is_reserved(project_id)):
         raise Error(
             Code.INVALID,
-            "A token's name has no '/' (an owner of leases is told as PROJECT/NAME). Neither its"
-            f" name nor its project begins with '{BOSKOS}' or is '{OWNER}': clients of those hold"
-            " leases so.",
+            "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
+            f" Neither its name nor its project may begin with '{BOSKOS}' or be '{OWNER}': these"
+            " own the leases of Boskos and of the lease proxy.",
         )
 
 
@@ -310,8 +310,8 @@ def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
     if role not in (Role.USER, Role.READER) and project_id is not None:
         raise Error(
             Code.INVALID,
-            f"A token of role {role} is bound to no project: leave the project out, or choose"
-            " the role user or reader.",
+            f"A token of role {role} must not have a project: omit the project, or choose the role"
+            " user or reader.",
         )
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from moorage.core.admission.model import DAY
 from moorage.core.clock import Clock, Instant
 from moorage.service.admission import Admission
 from moorage.service.transactor import Transactor
@@ -28,8 +29,6 @@ FORGET_MAX = 1_000
 
 PERIOD_SECONDS = 60.0
 """Time between two rounds of all chores."""
-
-DAY = 24 * 3600 * 1_000_000
 
 log = logging.getLogger("moorage.chores")
 

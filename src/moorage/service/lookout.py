@@ -8,7 +8,7 @@ from msgspec import Struct
 from moorage.core.admission import leases, pacing
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.line import Standing
-from moorage.core.admission.model import FREE, SECOND, Lease, Pool, State, Timeline
+from moorage.core.admission.model import DAY, FREE, SECOND, Lease, Pool, State, Timeline
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import free_units, resting
 from moorage.core.clock import Instant
@@ -27,8 +27,6 @@ from moorage.store.api import Engine
 
 VIEWS_AT_A_TIME = 200
 """Leases of a page that are looked at in one go: a few milliseconds."""
-
-DAY = 24 * 3600 * 1_000_000
 
 
 class NextDue(Struct, frozen=True):

@@ -11,9 +11,7 @@ from msgspec import Struct
 
 from moorage.core.errors import Code, Error
 from moorage.core.limits import POOL_NAME_LENGTH_MAX, SCOPE_NAMES_MAX
-
-BELOW = "/*"
-"""How a name in a scope ends that stands for all names below it."""
+from moorage.core.wildcards import BELOW, covers, is_entry
 
 
 class Role(StrEnum):
@@ -58,9 +56,7 @@ class Scope(Struct, frozen=True):
 
     def covers(self, name: str) -> bool:
         """Is something of this name within the scope?"""
-        return any(
-            name.startswith(one[:-1]) if one.endswith(BELOW) else name == one for one in self.names
-        )
+        return any(covers(one, name) for one in self.names)
 
 
 def permits(least: Role, role: Role | None) -> bool:
@@ -109,10 +105,9 @@ def scope_parse(role: Role | ScopedRole, wanted: dict[str, list[str]]) -> Scope 
     if len(names) > SCOPE_NAMES_MAX:
         raise Error(Code.INVALID, f"A scope has at most {SCOPE_NAMES_MAX} names.")
     for name in names:
-        proper = 1 <= len(name) <= POOL_NAME_LENGTH_MAX and name.isprintable()
-        if not proper or name == BELOW or "*" in name.removesuffix(BELOW):
+        if not (name.isprintable() and is_entry(name, POOL_NAME_LENGTH_MAX)):
             raise Error(
                 Code.INVALID,
-                f"{field} {name!r}: a scope has names, and PREFIX{BELOW} for all that are below.",
+                f"{field} {name!r}: a scope has names, or PREFIX{BELOW} for all names below.",
             )
     return Scope(role, names)

@@ -146,18 +146,20 @@ class Upkeep:
         Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if there is no
         such folder.
         """
+        if self._engine.shared:
+            await self.backup(name, by=by)  # refused: PostgreSQL has tools of its own
         folder = self._backup_directory
         if folder is None:
             raise Error(
                 Code.INVALID,
-                "This server writes no backups for callers: set backup_directory, the folder for"
-                " them, or run `moorage db backup` on its machine.",
+                "This server has no folder for backups: set backup_directory, or run"
+                " `moorage db backup` on its machine.",
             )
         if not BACKUP_NAME.fullmatch(name):
             raise Error(
                 Code.INVALID,
-                f"{name!r} is no name for a backup: letters, digits, '.', '_' and '-', no leading"
-                " dot or dash; the folder is that of the setting backup_directory.",
+                f"{name!r} is not a valid name for a backup: use letters, digits, '.', '_' and '-',"
+                " but no leading dot or dash. The setting backup_directory names the folder.",
             )
         path = os.path.join(os.path.abspath(folder), name)
         await self.backup(path, by=by)

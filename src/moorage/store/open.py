@@ -59,10 +59,13 @@ def open_engine(
 def restore(url: str, backup: str) -> str | None:
     """Replace a database that is not in use by a backup, see `sqlite_copy.restore`.
 
-    Raises Unusable for PostgreSQL: pg_restore does that; the next start notices it.
+    Raises Unusable for PostgreSQL, which has tools of its own.
     """
     if is_postgres(url):
-        raise Unusable("this database is PostgreSQL's to restore; use pg_restore")
+        raise Unusable(
+            "`moorage db restore` is for SQLite; use PostgreSQL's tools, then run"
+            " `moorage db epoch raise`"
+        )
     return sqlite_copy.restore(backup, sqlite_path(url))
 
 
@@ -101,7 +104,8 @@ def sqlite_path(url: str) -> str:
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
         raise Unusable(
-            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or postgresql://..."
+            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or"
+            " postgresql://..."
         )
     return os.path.realpath(path)
 

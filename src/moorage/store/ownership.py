@@ -53,8 +53,7 @@ def check_secret(path: str, owner: int | None = None) -> None:
     status = os.stat(path)
     if owner is not None and status.st_uid != owner:
         raise UntrustedError(
-            f"{path} is not used: it belongs to {_user(status.st_uid)}, and what it is for to"
-            f" {_user(owner)}"
+            f"{path} is not used: it belongs to {_user(status.st_uid)}, not to {_user(owner)}"
         )
     mode = stat.S_IMODE(status.st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -28,7 +28,6 @@ from moorage.store.api import (
     advanced,
     weight,
 )
-from moorage.store.keeping import kept
 from moorage.store.mark import Mark
 from moorage.store.postgres_aside import Aside, Moved
 from moorage.store.postgres_commit import (
@@ -52,6 +51,7 @@ from moorage.store.postgres_link import (
     prepared,
 )
 from moorage.store.sql import blocks
+from moorage.store.unknown_members import kept
 
 T = TypeVar("T")
 A = TypeVar("A")

@@ -159,7 +159,8 @@ async def history_checked(link: Link, known: Known) -> None:
     elif missed:
         log.warning(
             "the database is at revision %d.%d and has been at %d.%d: it was put back to an "
-            "earlier state; a new epoch begins, and what was given out since then is refused",
+            "earlier state; a new epoch begins, and fencing tokens and cursors issued since then "
+            "are refused",
             *(epoch, revision, mark.epoch, mark.revision),
         )
     known.reached(Mark(*reached))

@@ -58,8 +58,8 @@ SESSION = "current_setting('moorage.session', true)"
 """What the session remembers; another one behind the same connection does not."""
 
 EXCHANGED = (
-    "the sessions behind its connections are exchanged, as poolers in transaction mode do it, and "
-    "settings of theirs are lost; connect directly, or through a pooler in session mode"
+    "its connections change sessions, as with poolers in transaction mode, so that settings are "
+    "lost; connect directly, or through a pooler in session mode"
 )
 """What to say of a server that cannot be used for that reason."""
 

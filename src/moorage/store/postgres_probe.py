@@ -57,7 +57,7 @@ def _sessions(*both: Session) -> str | None:
     for n in TURNS:
         ((pid, mark, standby),) = both[n].execute(_WHO).fetchall()
         if standby:
-            return "a standby answers what only reads, which may not have what was committed before"
+            return "a standby answers reads, and may lack what was just committed"
         pids[n].add(pid)
         if mark != marks[n] or len(pids[n]) > 1 or pids[0] & pids[1]:
             return EXCHANGED
@@ -70,7 +70,7 @@ def _advisory_locks(one: Session, other: Session) -> str | None:
         one.execute(_LOCK, (key,))
         for statement in (_TRY, _TRY_SHARED):
             if _value(other, statement, key):
-                return "its advisory locks exclude nobody, and claims of two processes rest on them"
+                return "its advisory locks exclude nobody, and correctness depends on them"
     if not _value(other, _TRY, key):
         return "its advisory locks outlive their transactions"
     return None
@@ -80,7 +80,7 @@ def _row_locks(one: Session, other: Session) -> str | None:
     with one.transaction():
         one.execute(_ROW_LOCK)
         if other.execute(_ROW_LOCK + " SKIP LOCKED").fetchall():
-            return "a locked row is given to others, and claims of two processes rest on such locks"
+            return "its row locks exclude nobody, and correctness depends on them"
     return None
 
 

@@ -34,7 +34,6 @@ from moorage.store.api import (
     advanced,
     weight,
 )
-from moorage.store.keeping import kept
 from moorage.store.mark import Mark, raised
 from moorage.store.sql import blocks
 from moorage.store.sqlite_copy import copy
@@ -47,6 +46,7 @@ from moorage.store.sqlite_file import (
     translated,
 )
 from moorage.store.sqlite_file import Lock as FileLock
+from moorage.store.unknown_members import kept
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import logging
 import apsw
 
 from moorage.store.api import Unusable
-from moorage.store.formats import FORMAT
+from moorage.store.formats import FORMAT, outdated
 from moorage.store.mark import Mark
 from moorage.store.sql import blocks
 from moorage.store.sqlite_file import translated
@@ -38,7 +38,7 @@ def checked(connection: apsw.Connection, path: str, mark: Mark) -> Mark:
         epoch = epoch_raise(connection, mark.epoch)
     log.warning(
         "%s is at revision %d.%d and has been at %d.%d: it was put back to an earlier state; epoch "
-        "%d begins, and what was given out since then is refused",
+        "%d begins, and fencing tokens and cursors issued since then are refused",
         *(path, clock.epoch, clock.revision, mark.epoch, mark.revision, epoch),
     )
     return Mark(epoch, clock.revision)
@@ -52,11 +52,9 @@ def format_checked(connection: apsw.Connection, path: str) -> bool:
     with translated(f"compare the format of {path}"):
         rows = connection.execute("SELECT minimum_version, newest_version FROM clock").fetchall()
         minimum, newest = [int(str(number)) for number in rows[0]]
-        if minimum > FORMAT:
-            raise Unusable(
-                f"{path} needs a release that knows format {minimum} of its rows; this one knows "
-                f"format {FORMAT}: use the newer release that wrote it"
-            )
+        found = outdated(minimum, path)
+        if found is not None:
+            raise Unusable(f"{found}: use the newer release that wrote it")
         if newest < FORMAT:
             connection.execute("UPDATE clock SET newest_version = ?", (FORMAT,))
     return newest > FORMAT

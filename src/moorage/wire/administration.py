@@ -8,9 +8,9 @@ from datetime import datetime
 class TokenWanted:
     """A wish for a new token.
 
-    `role` is reader, user, service, operator or admin; or janitor, whose `scope` names its pools:
-    `{"pool": ["a/b", "c/*"]}`, the latter for all pools below. It expires after `expires_in`
-    seconds; null: it does not.
+    `role` is reader, user, service, operator, admin or janitor. The `scope` of a janitor names its
+    pools: `{"pool": ["a/b", "c/*"]}`, where `c/*` stands for all pools below `c`. The token expires
+    after `expires_in` seconds. Null: it does not expire.
     """
 
     name: str
@@ -22,9 +22,10 @@ class TokenWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationWanted:
-    """A wish for a token in the place of another one, which stays valid for `grace` seconds.
+    """How to replace a token: the old one stays valid for `grace` seconds.
 
-    `expires_in` null: the new one lasts as long as the old one was meant to.
+    The new one expires after `expires_in` seconds. Null: it is valid for as long as the old one was
+    when it was made.
     """
 
     grace: float = 86_400.0
@@ -36,7 +37,7 @@ class Token:
     """A token without its secret. `project_id` null: it is bound to no project.
 
     `scope` is empty for the roles reader to admin. The token is not valid from `expires_at` on.
-    `rotated_at`: another one has taken its place. `used_at`: it was last shown at about that time.
+    `rotated_at`: when a new one replaced it. `used_at`: when it was last used, to within an hour.
     """
 
     id: str

@@ -229,7 +229,7 @@ class LeaseAsked:
 class LeaseLooked(LeaseAsked):
     """How long to wait, and for what: until a ticket is granted or ends, or until it has ended.
 
-    To wait for the end is no sign of life: neither a ticket nor a lease lives longer by it.
+    Waiting for the end does not extend the life of a ticket or lease.
     """
 
     until: Until = "granted"

@@ -179,7 +179,7 @@ def test_only_readers_and_users_have_a_project(tmp_path: Path, role: str) -> Non
         with pytest.raises(Error) as refused:
             await service.access.create("x", role, "p1", by=TESTER)
         assert refused.value.code is Code.INVALID
-        assert "leave the project out" in refused.value.message
+        assert "omit the project" in refused.value.message
 
     with_service(tmp_path, act)
 

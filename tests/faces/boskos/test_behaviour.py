@@ -249,12 +249,12 @@ def test_bad_configuration_at_the_start(tmp_path: Path) -> None:
 
 
 def test_only_on_loopback(tmp_path: Path) -> None:
-    """Boskos asks nobody who they are, so other addresses must be asked for."""
+    """Boskos does not authenticate its clients, so other addresses must be permitted."""
     try:
         with ground(tmp_path, "safe", None, "--boskos-listen", "0.0.0.0:0"):
             raise AssertionError("it has started")
     except NotStarted as said:
-        assert "boskos_listen: Boskos asks nobody who they are" in str(said)
+        assert "boskos_listen: Boskos does not authenticate its clients" in str(said)
     with ground(
         tmp_path, "safe", None, "--boskos-listen", "0.0.0.0:0", "--insecure-boskos"
     ) as there:

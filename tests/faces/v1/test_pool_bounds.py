@@ -140,6 +140,7 @@ def test_bounds_are_shown_and_kept(native: Native) -> None:
         ({"askers": ["role:king"]}, ["king", "operator"]),
         ({"askers": [""]}, ["askers"]),
         ({"askers": ["*"]}, ["askers", "PROJECT/*"]),
+        ({"askers": ["/*"]}, ["askers", "PROJECT/*"]),
         ({"askers": ["x"] * 65}, ["64", "askers"]),
     ],
 )

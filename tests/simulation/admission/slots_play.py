@@ -38,7 +38,6 @@ from tests.simulation.admission.slots import BOSKOS, NATIVE, PROXY, SECOND
 START = 1_700_000_000 * SECOND
 STEPS = 120
 OPERATOR = Actor("operator", None, "operator")
-STEAD = leasing.Stead(OPERATOR)
 POOLS = ("a", "a/b")
 STATES = ("free", "b/free")
 REQUESTS = ("1", "b/1", "free/1")
@@ -359,7 +358,7 @@ class SlotsPlay:
     def _revokes(self) -> None:
         lease = self._some("granted")
         if lease is not None:
-            self._do(leasing.LeaseRevoke(LeaseId(lease.id), "", by=STEAD))
+            self._do(leasing.LeaseRevoke(LeaseId(lease.id), "", by=leasing.Stead(OPERATOR)))
             self.model.end(lease, "revoked")
             self.model.admit()
 

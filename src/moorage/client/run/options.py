@@ -99,14 +99,14 @@ RUN = (
     ),
     Option(
         "--on-unreachable",
-        "If the server does not answer until the lease may have ended: wait for it (by default),"
-        " or take the lease for lost, in time before that.",
+        "If the server does not answer before the lease may have ended: continue and keep trying"
+        " (by default), or treat the lease as lost, a margin before that.",
         choices=("wait", "lost"),
     ),
     Option(
         "--nested",
-        "If a run around this one has units of a pool: refuse (by default), share its lease,"
-        " or wait for more.",
+        "If an outer run holds units of the same pool: refuse (by default), share its lease, or"
+        " wait for more.",
         choices=("refuse", "share", "wait"),
     ),
     RELEASE_TIMEOUT,

@@ -7,13 +7,10 @@ from enum import IntEnum
 
 from moorage.client.run.children import Child
 from moorage.client.run.durations import spoken
-from moorage.client.run.keeping import Keeper
+from moorage.client.run.keeping import LOOK_SECONDS, Keeper
 from moorage.client.run.notices import Notices
 from moorage.client.run.signals import FORWARDED, Signals
 from moorage.client.run.terms import elapsed
-
-LOOK_SECONDS = 5.0
-"""The longest time until a clock is looked at again."""
 
 TELL_SECONDS = 20.0
 """How long renewals may fail until people are told: a restart of the server takes less."""

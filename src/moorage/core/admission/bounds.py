@@ -13,6 +13,7 @@ from moorage.core.admission.model import SECOND, Lease, Moment, Pool, PoolSpec
 from moorage.core.admission.units import free_units
 from moorage.core.errors import Code, Error
 from moorage.core.limits import ASKERS_MAX, PRIORITY_MAX, VOCABLE_LENGTH_MAX
+from moorage.core.wildcards import BELOW, covers, is_entry
 from moorage.wire.enums import LadderRole
 
 EXEMPT: LadderRole = "operator"
@@ -20,9 +21,6 @@ EXEMPT: LadderRole = "operator"
 
 ROLE = "role:"
 """How an entry of `askers` begins that stands for a role and all above it."""
-
-BELOW = "/*"
-"""How an entry of `askers` ends that stands for all owners of a project."""
 
 
 def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
@@ -129,7 +127,7 @@ def _check_askers(askers: tuple[str, ...]) -> None:
                 f"askers: there is no role {role}; the roles are {', '.join(get_args(LadderRole))}",
             )
         # An owner is a project, a slash and a name.
-        if not 1 <= len(one) <= 2 * VOCABLE_LENGTH_MAX + 1 or "*" in one.removesuffix(BELOW):
+        if not is_entry(one, 2 * VOCABLE_LENGTH_MAX + 1):
             raise Error(
                 Code.INVALID,
                 f"askers: {one!r} is no owner, PROJECT{BELOW} or {ROLE}ROLE",
@@ -141,11 +139,9 @@ def _is_asker(askers: tuple[str, ...], ask: Ask) -> bool:
 
 
 def _stands_for(asker: str, ask: Ask) -> bool:
-    if asker.endswith(BELOW):
-        return ask.owner.startswith(asker[:-1])
     if _is_role(asker):
         return asker.removeprefix(ROLE) in ask.roles
-    return asker == ask.owner
+    return covers(asker, ask.owner)
 
 
 def _is_role(asker: str) -> bool:

@@ -15,6 +15,8 @@ LEASED = "leased"
 SECOND = 1_000_000
 """Microseconds."""
 
+DAY = 86_400 * SECOND
+
 RENEWALS = 3
 """How often a holder renews its lease within a TTL."""
 

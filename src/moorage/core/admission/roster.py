@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
+    DAY,
     FREE,
     SECOND,
     Growth,
@@ -25,8 +26,6 @@ from moorage.core.clock import Instant
 
 TO_BE_DELETED = "toBeDeleted"
 TOMBSTONE = "tombstone"
-
-DAY = 86_400 * SECOND
 
 SPEC = PoolSpec(limit=None, ttl=60 * SECOND, ttl_max=DAY)
 """Of a pool that a configuration makes; operators may then change it."""

@@ -13,7 +13,7 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
     """Write a complete copy to a new file, or note that the caller does."""
     name, path = request.body.name, request.body.copied_to
     if (name is None) == (path is None):
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "Name either name or copied_to.")
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Give either name or copied_to.")
     upkeep = request.service.upkeep
     if path is None:
         assert name is not None

@@ -25,8 +25,8 @@ COMPONENTS = "#/components/schemas/{name}"
 
 _DESCRIPTION = (
     "What Placement has no words for, and the administration of Moorage. "
-    "`x-role` is the least role that may call: reader, user, service, operator, admin rise. "
-    "`x-scoped-roles` are those outside of this order that may call, within their scope."
+    "`x-role` is the least role that may call, in the order reader, user, service, operator, "
+    "admin. `x-scoped-roles` are roles outside of this order that may call, within their scope."
 )
 
 _TAGS = {

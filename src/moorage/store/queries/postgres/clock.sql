@@ -80,7 +80,7 @@ SELECT pg_advisory_xact_lock_shared(778, 1);
 -- name: structure_lock --
 SELECT pg_advisory_xact_lock(778, 2);
 
--- What is stored of rows that are written again, as it is: see keeping.py.
+-- What is stored of rows that are written again, as it is: see unknown_members.py.
 -- name: inventories_stored --
 SELECT uuid, inventories FROM provider
 WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));

@@ -65,7 +65,7 @@ SELECT 1;
 -- name: structure_lock --
 SELECT 1;
 
--- What is stored of rows that are written again, as it is: see keeping.py.
+-- What is stored of rows that are written again, as it is: see unknown_members.py.
 -- name: inventories_stored --
 SELECT uuid, inventories FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
 

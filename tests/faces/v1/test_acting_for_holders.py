@@ -1,4 +1,4 @@
-"""Acts in the stead of a lease's holder: who may, what is written down, and what a janitor may."""
+"""Acting for the holder of a lease: who may, what is written down, and what a janitor may."""
 
 import json
 from collections.abc import Callable
