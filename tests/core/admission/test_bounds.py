@@ -153,3 +153,22 @@ def test_slots_that_nobody_waits_for_let_nobody_wait_on(world: World) -> None:
     world.release("a")
     world.ask("janitor", janitors, owner="third")
     assert world.states()["janitor"] == "g"
+
+
+def test_a_retry_gives_back_what_its_owner_may_hold(world: World) -> None:
+    """What is given back counts for the quota, too: the ticket that waits for it starts."""
+    world.pool("p", 2, quota=1, queue_max_per_owner=1, on_retry="requeue")
+    world.ask("holder")
+    world.ask("a")
+    world.retry("holder", wish("b", {"p": 1}))
+    assert world.states() == {"holder": "retried", "a": "g", "b": "w"}
+
+
+def test_the_retry_of_a_slot_gives_it_to_who_waits(world: World) -> None:
+    """It is given back before its holder stands in line, where there is then room for one more."""
+    world.slots("p", "s")
+    world.pool("p", None, queue_max=1, on_retry="requeue")
+    world.ask("holder")
+    world.ask("a")
+    world.retry("holder", wish("b", {"p": 1}))
+    assert world.states() == {"holder": "retried", "a": "g", "b": "w"}

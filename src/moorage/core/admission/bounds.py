@@ -9,8 +9,9 @@ from typing import get_args
 from moorage.core.admission import pacing
 from moorage.core.admission.asking import NEVER, Ask, Proof
 from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import SECOND, Lease, Moment, Pool, PoolSpec
-from moorage.core.admission.units import free_units
+from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.errors import Code, Error
 from moorage.core.limits import ASKERS_MAX, PRIORITY_MAX, VOCABLE_LENGTH_MAX
 from moorage.core.wildcards import BELOW, covers, is_entry
@@ -73,10 +74,13 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
         ask: the wish.
         before: what is given back for it; None: nothing.
     """
-    spec = pool.spec
-    waits = draft.facts.waits.get((pool.name, ask.owner), 0)
-    if before is not None and before.state == "waiting" and before.owner == ask.owner:
-        waits -= 1
+    spec, own = pool.spec, (pool.name, ask.owner)
+    waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
+    if before is not None and before.owner == ask.owner:
+        if before.state == "waiting":
+            waits -= 1
+        else:
+            held -= units_by_pool(before.needs).get(pool.name, 0)
     most = None if EXEMPT in ask.roles else spec.queue_max_per_owner
     full = pool.waiting >= spec.queue_max
     many = most is not None and waits >= most
@@ -88,8 +92,7 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
             Code.QUEUE_FULL, f"{pool.waiting} wait for pool {pool.name}, and no more may wait"
         )
     if spec.quota is not None:
-        left = spec.quota - draft.facts.held.get((pool.name, ask.owner), 0)
-        starting = min(starting, max(0, left))
+        starting = min(starting, max(0, spec.quota - held))
     if most is not None and waits - starting >= most:
         raise Error(
             Code.OWNER_QUEUE_FULL,
@@ -154,7 +157,7 @@ def _starting(draft: Draft, pool: Pool) -> int:
     if pool.paused:
         return 0
     at = draft.moment.at
-    found = free_units(draft.facts, pool, at)
+    found = free_units(Facts(slots={pool.name: draft.slots(pool.name)}), pool, at)
     if pool.spec.limit is None:  # slots in a state that nobody waits for start nobody
         found = {state: min(found.get(state, 0), units) for state, units in pool.awaited.items()}
     free = sum(max(0, units) for units in found.values())

@@ -28,6 +28,14 @@ class Draft:
         changed = self.changes.pools.get(name)
         return self.facts.pools[name] if changed is None else changed
 
+    def slots(self, pool: str) -> dict[str, Slot]:
+        """Return the slots of a pool as they are by now, by name."""
+        slots = dict(self.facts.slots.get(pool, {}))
+        for (of, name), slot in self.changes.slots.items():
+            if of == pool and slot is not None:
+                slots[name] = slot
+        return slots
+
     @property
     def timeline(self) -> Timeline:
         """The timeline as it is by now."""
