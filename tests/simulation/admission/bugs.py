@@ -116,7 +116,7 @@ BUGS = (
         "I8",
         "nothing is set aside for who waits longer",
         f"{CORE}/admit.py",
-        "            left[need.state] = max(0, left.get(need.state, 0) - need.units)\n",
+        "            left[need.state] = max(0, there - need.units)\n",
         "            left.setdefault(need.state, 0)\n",
     ),
     Bug(
