@@ -79,8 +79,9 @@ def test_what_is_over_is_not_waited_for(port: Harbour) -> None:
     """The outer hold is over, or its lease is of another server: an ordinary run."""
     pool = port.pool()
     inner = shlex.join(nested("--pool", pool, script="echo inner"))
-    script = f"read line; {inner}"
+    script = f"echo up; read line; {inner}"
     with port.started("run", "-p", pool, "--hold", "1s", "--", "sh", "-c", script) as outer:
+        assert line(outer) == "up\n"
         with port.started("run", "-p", pool, "--", *WAITING) as next_one:
             assert line(next_one) == "up\n"
             assert next_one.communicate("\n", SECONDS)[0] == "done\n"
