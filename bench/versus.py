@@ -1,9 +1,11 @@
 """`python -m bench.versus OTHER`: this tree beside another one, in turns, so drift cancels out.
 
 A machine that others share may run at a third of its speed for an hour. Ratios to a run of last
-week then say nothing. Here both versions serve the same fleet at the same time, on SQLite; short
-bursts of the same requests go to the one and the other in turn, and each line shows the median of
-the ratios of neighbouring bursts. Above 1: this tree is faster.
+week then say nothing. Here both versions serve the same fleet at the same time; short bursts of the
+same requests go to the one and the other in turn, and each line shows the median of the ratios of
+neighbouring bursts. Above 1: this tree is faster. A process keeps what chance gave it at its start
+(the layout of its memory, the order of its sets): a tree beside itself differed by 14 %. So both
+servers start anew several times, and the range of the medians of these starts stands beside.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
@@ -24,6 +27,7 @@ from bench.fleet import Fleet
 from bench.scenarios import LOADING_CONNECTIONS, all_done
 from bench.target import ROOT, Moorage, Storage
 from bench.wire import Work, bounded, drive
+from tests.cluster import Cluster
 
 BURST_SECONDS = 0.4
 TINY_SECONDS = 0.02
@@ -91,10 +95,11 @@ async def burst(target: Moorage, work: Iterator[Work], connections: int, seconds
 
 @dataclass(frozen=True)
 class Effort:
-    """How long each burst lasts, and how many pairs of bursts each line gets."""
+    """How long each burst lasts, how many pairs of bursts each line gets, in how many starts."""
 
     seconds: float
     rounds: int
+    starts: int
 
 
 @dataclass
@@ -105,10 +110,14 @@ class Side:
     numbers: Iterator[int]
 
 
-async def compared(question: Question, hosts: Fleet, sides: list[Side], effort: Effort) -> str:
-    """Return one line: both versions, and how many times faster the first one is."""
+Pairs = list[tuple[Burst, Burst]]
+"""Neighbouring bursts of one start: of this tree, and of the other."""
+
+
+async def measured(question: Question, hosts: Fleet, sides: list[Side], effort: Effort) -> Pairs:
+    """Ask both versions in turns. Raises Unusable."""
     works = [question.make(hosts, side.numbers) for side in sides]
-    pairs: list[tuple[Burst, Burst]] = []
+    pairs: Pairs = []
     for number in range(effort.rounds + 1):
         found: dict[int, Burst] = {}
         for at in (0, 1) if number % 2 else (1, 0):
@@ -117,51 +126,93 @@ async def compared(question: Question, hosts: Fleet, sides: list[Side], effort: 
             )
         pairs.append((found[0], found[1]))
     del pairs[0]  # it has warmed both up
-    ours, theirs = zip(*pairs, strict=True)
-    p50 = statistics.median(other.p50 / own.p50 for own, other in pairs)
+    return pairs
+
+
+def times(pairs: Pairs) -> float:
+    """Return how many times as fast this tree is, by the latency of neighbouring bursts."""
+    return statistics.median(other.p50 / own.p50 for own, other in pairs)
+
+
+def compared(question: Question, hosts: Fleet, starts: list[Pairs]) -> str:
+    """Return one line: both versions, how many times as fast the first one is, and the range."""
+    ours, theirs = zip(*itertools.chain(*starts), strict=True)
     shown = [statistics.median(one.p50 for one in side) for side in (ours, theirs)]
     cpu = [statistics.median(one.cpu for one in side) for side in (ours, theirs)]
+    each = [times(pairs) for pairs in starts]
     return (
         f"{hosts.name:<14} {question.name:<36} {question.connections:>5} {shown[0]:>9.3f} "
-        f"{shown[1]:>9.3f} {cpu[0]:>9.3f} {cpu[1]:>9.3f} {p50:>6.2f}"
+        f"{shown[1]:>9.3f} {cpu[0]:>9.3f} {cpu[1]:>9.3f} {min(each):>6.2f} {max(each):>6.2f} "
+        f"{times(list(itertools.chain(*starts))):>6.2f}"
     )
 
 
+async def one_fleet(hosts: Fleet, sides: list[Side], effort: Effort) -> None:
+    """Compare both versions on one fleet, and print its lines."""
+    questions = questions_of(hosts.shape)
+    found: list[list[Pairs]] = [[] for _ in questions]
+    for start in range(effort.starts):
+        with sides[0].target, sides[1].target:
+            if start == 0:
+                for side in sides:
+                    await loaded(side.target, hosts)
+            for question, starts in zip(questions, found, strict=True):
+                starts.append(await measured(question, hosts, sides, effort))
+    for question, starts in zip(questions, found, strict=True):
+        print(compared(question, hosts, starts), flush=True)
+
+
 async def everything(
-    other: Path, fleets: tuple[Fleet, ...], effort: Effort, directory: Path
+    other: Path, fleets: tuple[Fleet, ...], effort: Effort, directory: Path, cluster: Cluster | None
 ) -> None:
-    """Compare both versions on each fleet, one line after the other."""
+    """Compare both versions on each fleet, one after the other."""
     for number, hosts in enumerate(fleets):
-        with (
-            Moorage(Storage(directory, f"ours{number}"), source=ROOT) as ours,
-            Moorage(Storage(directory, f"theirs{number}"), source=other) as theirs,
-        ):
-            sides = [Side(target, itertools.count(1)) for target in (ours, theirs)]
-            for side in sides:
-                await loaded(side.target, hosts)
-            for question in questions_of(hosts.shape):
-                print(await compared(question, hosts, sides, effort), flush=True)
+        sides = []
+        for name, source in (("ours", ROOT), ("theirs", other)):
+            storage = Storage(directory, f"{name}{number}", cluster)
+            if cluster is not None:
+                cluster.create(storage.name)
+            sides.append(Side(Moorage(storage, source=source), itertools.count(1)))
+        await one_fleet(hosts, sides, effort)
+
+
+@contextmanager
+def database(engine: str, directory: Path) -> Iterator[Cluster | None]:
+    """Start a PostgreSQL that syncs its commits, if it is asked for. Raises NoPostgres."""
+    if engine == "sqlite":
+        yield None
+        return
+    with Cluster(directory / "cluster", durable=True) as cluster:
+        yield cluster
 
 
 def main() -> int:
     """Compare two versions and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.versus", description=__doc__)
     parser.add_argument("other", type=Path, help="a checkout of another version")
-    parser.add_argument("--rounds", type=int, default=8, help="pairs of bursts for each line")
+    parser.add_argument("--rounds", type=int, default=4, help="pairs of bursts in each start")
+    parser.add_argument("--starts", type=int, default=3, help="times both servers start anew")
+    parser.add_argument("--engine", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--tiny", action="store_true", help="only to see that everything works")
     asked = parser.parse_args()
     if not (asked.other / "src" / "moorage").is_dir():
         parser.error(f"{asked.other} is no checkout of Moorage: it has no src/moorage")
     print(
         f"{'fleet':<14} {'line':<36} {'conns':>5} {'p50 ms':>9} {'other':>9} {'CPU ms':>9} "
-        f"{'other':>9} {'times':>6}"
+        f"{'other':>9} {'least':>6} {'most':>6} {'times':>6}"
     )
-    fleets = SMALL_FLEETS if asked.tiny else FLEETS
-    effort = Effort(TINY_SECONDS if asked.tiny else BURST_SECONDS, asked.rounds)
-    with tempfile.TemporaryDirectory(prefix="moorage-versus-") as directory:
-        work = everything(asked.other.resolve(), fleets, effort, Path(directory))
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(work)
+    fleets: tuple[Fleet, ...] = SMALL_FLEETS if asked.tiny else FLEETS
+    seconds = TINY_SECONDS if asked.tiny else BURST_SECONDS
+    effort = Effort(seconds, asked.rounds, asked.starts)
+    # On PostgreSQL only writes reach the database: the flat fleet has all kinds of them.
+    fleets = fleets if asked.engine == "sqlite" else fleets[:1]
+    with tempfile.TemporaryDirectory(prefix="moorage-versus-") as place:
+        directory = Path(place)
+        directory.chmod(0o711)  # a cluster of root's runs as another user
+        with database(asked.engine, directory) as cluster:
+            work = everything(asked.other.resolve(), fleets, effort, directory, cluster)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(work)
     return 0
 
 
