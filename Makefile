@@ -111,7 +111,7 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, half an hour (ARGS="--q
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) \
-		tests/simulation $$(grep -l SOAK tests/e2e/test_*.py tests/compare/test_*.py) $(ARGS)
+		tests/simulation $$(grep -l SOAK tests/compare/test_*.py tests/e2e/test_*.py tests/store/test_*.py) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
 	$(BIN)/python -m tests.simulation.admission.mutants

@@ -1,10 +1,13 @@
 """`moorage run` while its server cannot be reached: no command is ended for that, no lease is lost.
 
 A TTL of seconds stands for one of minutes: what counts is how long an outage is beside it.
+`MOORAGE_SOAK` adds an outage of five minutes, with the TTL that pools have by default.
 """
 
+import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +18,9 @@ from tests.e2e.carried import SECONDS, Harbour, eventually, harbour, line, tell
 from tests.e2e.relay import Relay
 from tests.e2e.server import serve
 from tests.e2e.test_run import TRAPPED, WAITING
+
+SOAK = bool(os.environ.get("MOORAGE_SOAK"))
+OUTAGE_SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +46,8 @@ def told(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"it ends without a word of {words!r}")
 
 
-def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path: Path) -> None:
-    """The server is away until the lease may have ended: that is told, and the command runs on.
-
-    When the server is back the lease is renewed, and given back in the end.
-    """
-    pool = mortal.pool(limit=2, ttl=2.0)
+def outlives_an_outage(mortal: Harbour, folder: Path, pool: str, seconds: float) -> None:
+    """Kill the server beneath two commands, start it again after this long, and let them end."""
     with Relay(mortal.server.url) as relay, ExitStack() as stack:
         runs = [
             stack.enter_context(
@@ -57,9 +59,13 @@ def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path
             assert line(process) == "up\n"
         names = {lease.id for lease in mortal.leases(pool)}
         mortal.server.stop(signal.SIGKILL)
+        began = time.monotonic()
         for process in runs:
             assert "may have ended" in told(process, "not renewed in time")
-        with serve(tmp_path / "moorage.sqlite", "--no-access-log") as second:
+        for process in runs:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(max(0.0, began + seconds - time.monotonic()))
+        with serve(folder / "moorage.sqlite", "--no-access-log") as second:
             relay.aim(second.url)
             for process in runs:
                 told(process, "the server answers again: the lease is renewed")
@@ -71,6 +77,20 @@ def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path
             ended = {(lease.id, lease.cause) for lease in after.ended(pool)}
             assert ended == {(name, "released") for name in names}
             assert after.leases(pool) == []
+
+
+def test_an_outage_longer_than_the_ttl_ends_no_command(mortal: Harbour, tmp_path: Path) -> None:
+    """The server is away until the lease may have ended: that is told, and the command runs on.
+
+    When the server is back the lease is renewed, and given back in the end.
+    """
+    outlives_an_outage(mortal, tmp_path, mortal.pool(limit=2, ttl=2.0), 0.0)
+
+
+@pytest.mark.skipif(not SOAK, reason="takes five minutes")
+def test_an_outage_of_five_minutes_ends_no_command(mortal: Harbour, tmp_path: Path) -> None:
+    """The same with the TTL that pools have by default."""
+    outlives_an_outage(mortal, tmp_path, mortal.pool(limit=2), OUTAGE_SECONDS)
 
 
 def test_an_outage_within_the_ttl_is_borne_in_silence(mortal: Harbour, tmp_path: Path) -> None:
