@@ -1,13 +1,19 @@
 """What goes wrong between processes that share a ledger, and how each of them gets out of it."""
 
+import asyncio
 from typing import Any
 
 import psycopg
+import pytest
 from msgspec import json
 
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
+from moorage.service import ledger as do
 from moorage.service.chores import FORGET_MAX
+from moorage.service.transactor import HELD_MAX
+from moorage.store import postgres_link
 from tests.service.running import provider_id
 from tests.service.test_shared import Pair, play
 
@@ -70,5 +76,27 @@ def test_receipts_are_forgotten_by_the_hour() -> None:
         assert await other.chores.forget_receipts() == 0
         with psycopg.connect(pair.url) as server:
             assert server.execute(COUNT).fetchone() == (0,)
+
+    play(scene)
+
+
+def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for it twice, then all of it is told; not each request of it one by one.
+
+    So it is with the clock while a COMMIT of another process waits for a standby.
+    """
+    impatient = postgres_link._SETTINGS.replace("'15s'", "'100ms'")
+    monkeypatch.setattr(postgres_link, "_SETTINGS", impatient)
+
+    async def scene(pair: Pair) -> None:
+        transactor = pair.services[0].transactor
+        asked = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
+        with psycopg.connect(pair.url) as intruder:
+            intruder.execute("SELECT * FROM clock FOR UPDATE")
+            answers = await asyncio.gather(*map(transactor.submit, asked), return_exceptions=True)
+        for answer in answers:
+            assert isinstance(answer, Error) and answer.code is Code.UNAVAILABLE
+        assert transactor.counters.retries == HELD_MAX
+        await asyncio.gather(*map(transactor.submit, asked))
 
     play(scene)

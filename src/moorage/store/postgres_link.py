@@ -14,6 +14,7 @@ from moorage.store.addresses import is_unescaped
 from moorage.store.api import (
     ROWS_AT_A_TIME,
     Conflict,
+    Held,
     Row,
     Statement,
     StoreError,
@@ -66,7 +67,6 @@ EXCHANGED = (
 _TRY_AGAIN = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
-    errors.LockNotAvailable,
     errors.QueryCanceled,
     errors.IntegrityError,
 )
@@ -129,6 +129,8 @@ def translated(doing: str) -> Iterator[None]:
 
 def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
     said = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, errors.LockNotAvailable):
+        return Held(f"{doing}: {said}")
     if isinstance(error, _TRY_AGAIN):
         return Conflict(f"{doing}: {said}")
     state = error.sqlstate or ""
