@@ -14,7 +14,7 @@ from moorage.service import ledger as do
 from moorage.service.chores import FORGET_MAX
 from moorage.service.transactor import HELD_MAX
 from moorage.store import postgres_link
-from tests.service.running import provider_id
+from tests.service.running import TESTER, provider_id
 from tests.service.test_shared import Pair, play
 
 COUNT = "SELECT COUNT(*) FROM batch WHERE created_at < now() - interval '1 hour'"
@@ -98,5 +98,35 @@ def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(answer, Error) and answer.code is Code.UNAVAILABLE
         assert transactor.counters.retries == HELD_MAX
         await asyncio.gather(*map(transactor.submit, asked))
+
+    play(scene)
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_batch_on_top_of_another_history(raised: bool) -> None:
+    """A process that has not looked since a restore does not take its own batch for the next one.
+
+    The numbers would fit: the other process has written as many revisions as were lost. `raised`:
+    it has begun an epoch itself, as somebody asked it to.
+    """
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await pair.one(do.TraitEnsure("CUSTOM_LOST"))
+        for service in pair.services:
+            assert "CUSTOM_LOST" in (await service.index.current()).traits
+        await other.index.stop()  # it hears of nothing now
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM trait")
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1")
+        await pair.one(do.TraitEnsure("CUSTOM_NEW"))
+        assert other.index.revision == (await one.watch.now()).revision
+        if raised:
+            await other.upkeep.epoch_raise(by=TESTER)
+        await other.transactor.submit(do.TraitEnsure("CUSTOM_OTHER"))
+        names = (await other.index.current()).traits.keys()
+        assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
+        assert "CUSTOM_LOST" not in names
 
     play(scene)

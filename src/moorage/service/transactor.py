@@ -303,7 +303,7 @@ class Transactor:
         """
         if made.revision is not None:
             try:
-                await self._index.apply(made.revision, made.at, made.ledger)
+                await self._index.apply(made.epoch, made.revision, made.at, made.ledger)
             except Exception:
                 log.exception("the index cannot follow revision %d; it is read anew", made.revision)
                 await self._index_anew()
