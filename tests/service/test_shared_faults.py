@@ -130,3 +130,24 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
         assert "CUSTOM_LOST" not in names
 
     play(scene)
+
+
+def test_a_token_that_was_revoked_after_a_restore() -> None:
+    """As many are revoked as before it, but others: what is remembered of them is worth nothing."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        (first, first_token), (second, second_token) = [
+            await one.access.create(name, "reader", by=TESTER) for name in ("first", "second")
+        ]
+        await one.access.revoke(first_token.id, by=TESTER)
+        assert await other.access.find(first) is None
+        assert await other.access.find(second) is not None
+        with psycopg.connect(pair.url) as server:
+            server.execute("UPDATE access_token SET revoked_at = NULL")
+        await one.upkeep.epoch_raise(by=TESTER)
+        await one.access.revoke(second_token.id, by=TESTER)
+        assert await other.access.find(second) is None
+        assert await other.access.find(first) is not None
+
+    play(scene)

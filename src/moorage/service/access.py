@@ -81,7 +81,7 @@ class Access:
         self._clock = clock
         self._known: dict[str, Token] = {}
         self._forgotten = 0
-        self._ends = 0
+        self._ends = (0, 0)
         self._looks = Look(self._look)
         self._used: dict[str, Instant] = {}
         self._unwritten: dict[str, Instant] = {}
@@ -283,7 +283,7 @@ class Access:
         log.warning("token %s (%s) is shown, and refused: %s", token.id, token.name, why)
 
     async def _look(self) -> None:
-        ends = await self._engine.read(access_store.ends_count())
+        ends = await self._engine.read(access_store.ends_load())
         if ends != self._ends:
             self._ends = ends
             self._forget()
