@@ -261,6 +261,16 @@ def test_audit(folder: Path) -> None:
     assert lines[1].endswith(f"\tdatabase.backup\t{folder}/copy.sqlite")
 
 
+def test_a_copy_that_failed_is_written_down(folder: Path) -> None:
+    """Whoever reads the audit rows is not told of a copy that is not there."""
+    (folder / "copy.sqlite").write_text("precious")
+    assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
+    failed, begun = answer("audit", "--limit", "2", directory=folder)
+    assert [failed["action"], begun["action"]] == ["database.backup_failed", "database.backup"]
+    assert failed["target"] == begun["target"] == str(folder / "copy.sqlite")
+    assert "exists" in failed["after"]["reason"]
+
+
 def test_a_restore_is_written_down(tmp_path: Path) -> None:
     """The restored database itself tells of it, and where the old one is kept."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]

@@ -146,11 +146,15 @@ def test_backups_without_a_folder(admin: Admin, tmp_path: Path) -> None:
     problem = admin.refused(400, "POST", BACKUP, {"name": "one.sqlite"})
     assert "backup_directory" in problem["detail"]
     target = tmp_path / "copy.sqlite"
-    told = json.loads(admin.ask("POST", BACKUP, {"copied_to": str(target)}).body)
-    assert told == {"path": str(target), "written": False}
-    assert not target.exists()
-    (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
-    assert (entry["action"], entry["target"]) == ("database.backup", str(target))
+    noted = {"copied_to": str(target)}
+    for more, action in (({}, "database.backup"), ({"failed": "why"}, "database.backup_failed")):
+        told = json.loads(admin.ask("POST", BACKUP, {**noted, **more}).body)
+        assert told == {"path": str(target), "written": False}
+        assert not target.exists()
+        (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
+        assert (entry["action"], entry["target"]) == (action, str(target))
+    assert entry["after"] == {"reason": "why"}
+    admin.refused(400, "POST", BACKUP, {"name": "one.sqlite", "failed": "why"})
     for path in ("copy.sqlite", "", "/tmp/\0"):
         admin.refused(400, "POST", BACKUP, {"copied_to": path})
 
