@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.serve.files import Files
 from tests.cli.command import answer, moorage, private, refusal
 from tests.e2e.server import serve
 from tests.serve.wire import request, talk
@@ -203,6 +204,21 @@ def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
     with serve(database) as server:
         own = ["--database", f"sqlite:///{database}", "--url", server.url]
         assert len(answer("token", "list", *own)) == 1
+
+
+def test_the_token_of_a_server_s_database_is_sent_nowhere(tmp_path: Path) -> None:
+    """The servers of a PostgreSQL are not announced: any address could be a stranger's."""
+    database = "postgresql://db.example/moorage"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path))
+        Files(database).token_write("moorage_secret")
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        asked = ["token", "list", "--database", database, "--url", url]
+        with ThreadPoolExecutor() as thread:
+            heard = thread.submit(answered_once, stranger)
+            assert "--token" in refusal(1, *asked, XDG_STATE_HOME=str(tmp_path))
+        assert b"secret" not in heard.result()
 
 
 REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"

@@ -241,9 +241,8 @@ def _named(files: Files, url: str, token: str | None) -> AtServer:
     except UntrustedError:
         announced = None
     here = announced is not None and announced.url == url
-    # On a PostgreSQL nothing is announced: there the setting and the URL belong together.
-    own = here or files.server is None
-    secret = token or (token_beside(files) if own else None)
+    # The servers of a PostgreSQL are not announced, so nothing tells whether this is one of them.
+    secret = token or (token_beside(files) if here else None)
     return AtServer(Transport(url, secret), str(files.database) if here else None)
 
 
