@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from moorage.serve.files import Files
 from tests.cli.command import answer, moorage, private, refusal
 from tests.e2e.server import serve
 from tests.serve.wire import request, talk
@@ -205,6 +206,21 @@ def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
         assert len(answer("token", "list", *own)) == 1
 
 
+def test_the_token_of_a_server_s_database_is_sent_nowhere(tmp_path: Path) -> None:
+    """The servers of a PostgreSQL are not announced: any address could be a stranger's."""
+    database = "postgresql://db.example/moorage"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path))
+        Files(database).token_write("moorage_secret")
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        asked = ["token", "list", "--database", database, "--url", url]
+        with ThreadPoolExecutor() as thread:
+            heard = thread.submit(answered_once, stranger)
+            assert "--token" in refusal(1, *asked, XDG_STATE_HOME=str(tmp_path))
+        assert b"secret" not in heard.result()
+
+
 REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -259,6 +275,16 @@ def test_audit(folder: Path) -> None:
     lines = moorage("audit", directory=folder).stdout.splitlines()
     assert lines[0] == "at\twho\trole\taction\ttarget"
     assert lines[1].endswith(f"\tdatabase.backup\t{folder}/copy.sqlite")
+
+
+def test_a_copy_that_failed_is_written_down(folder: Path) -> None:
+    """Whoever reads the audit rows is not told of a copy that is not there."""
+    (folder / "copy.sqlite").write_text("precious")
+    assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
+    failed, begun = answer("audit", "--limit", "2", directory=folder)
+    assert [failed["action"], begun["action"]] == ["database.backup_failed", "database.backup"]
+    assert failed["target"] == begun["target"] == str(folder / "copy.sqlite")
+    assert "exists" in failed["after"]["reason"]
 
 
 def test_a_restore_is_written_down(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, Turns, Changes]]:
     for uuid in before.providers:
         if uuid.endswith("p"):
             after.inventories[uuid, "NIC"] = Inventory(1)
-    await index.apply(1, now, before)
+    await index.apply(1, 1, now, before)
     yield index, turns, after
     await engine.close()
 
@@ -203,7 +203,7 @@ def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
             work = [searches.candidates(index.fleet, isolated(1), b"%d" % n) for n in range(8)]
             driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
             await next_round()
-            await index.apply(2, Instant(0), batch)
+            await index.apply(1, 2, Instant(0), batch)
             assert {len(each.candidates) for each in await asyncio.gather(*driven)} == {HOSTS}
 
     asyncio.run(run())
@@ -226,7 +226,7 @@ def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) ->
             driver = turns.driven if careless else Searches(turns, whole=index.whole).reading
             reader = asyncio.create_task(driver(counting(index.fleet)))
             await next_round()
-            await index.apply(2, Instant(0), batch)
+            await index.apply(1, 2, Instant(0), batch)
             assert (await reader == {HOSTS}) is not careless
 
     asyncio.run(run())

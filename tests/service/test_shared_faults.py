@@ -1,14 +1,20 @@
 """What goes wrong between processes that share a ledger, and how each of them gets out of it."""
 
+import asyncio
 from typing import Any
 
 import psycopg
+import pytest
 from msgspec import json
 
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
+from moorage.service import ledger as do
 from moorage.service.chores import FORGET_MAX
-from tests.service.running import provider_id
+from moorage.service.transactor import HELD_MAX
+from moorage.store import postgres_link
+from tests.service.running import TESTER, provider_id
 from tests.service.test_shared import Pair, play
 
 COUNT = "SELECT COUNT(*) FROM batch WHERE created_at < now() - interval '1 hour'"
@@ -70,5 +76,78 @@ def test_receipts_are_forgotten_by_the_hour() -> None:
         assert await other.chores.forget_receipts() == 0
         with psycopg.connect(pair.url) as server:
             assert server.execute(COUNT).fetchone() == (0,)
+
+    play(scene)
+
+
+def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for it twice, then all of it is told; not each request of it one by one.
+
+    So it is with the clock while a COMMIT of another process waits for a standby.
+    """
+    impatient = postgres_link._SETTINGS.replace("'15s'", "'100ms'")
+    monkeypatch.setattr(postgres_link, "_SETTINGS", impatient)
+
+    async def scene(pair: Pair) -> None:
+        transactor = pair.services[0].transactor
+        asked = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
+        with psycopg.connect(pair.url) as intruder:
+            intruder.execute("SELECT * FROM clock FOR UPDATE")
+            answers = await asyncio.gather(*map(transactor.submit, asked), return_exceptions=True)
+        for answer in answers:
+            assert isinstance(answer, Error) and answer.code is Code.UNAVAILABLE
+        assert transactor.counters.retries == HELD_MAX
+        await asyncio.gather(*map(transactor.submit, asked))
+
+    play(scene)
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_batch_on_top_of_another_history(raised: bool) -> None:
+    """A process that has not looked since a restore does not take its own batch for the next one.
+
+    The numbers would fit: the other process has written as many revisions as were lost. `raised`:
+    it has begun an epoch itself, as somebody asked it to.
+    """
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await pair.one(do.TraitEnsure("CUSTOM_LOST"))
+        for service in pair.services:
+            assert "CUSTOM_LOST" in (await service.index.current()).traits
+        await other.index.stop()  # it hears of nothing now
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM trait")
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1")
+        await pair.one(do.TraitEnsure("CUSTOM_NEW"))
+        assert other.index.revision == (await one.watch.now()).revision
+        if raised:
+            await other.upkeep.epoch_raise(by=TESTER)
+        await other.transactor.submit(do.TraitEnsure("CUSTOM_OTHER"))
+        names = (await other.index.current()).traits.keys()
+        assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
+        assert "CUSTOM_LOST" not in names
+
+    play(scene)
+
+
+def test_a_token_that_was_revoked_after_a_restore() -> None:
+    """As many are revoked as before it, but others: what is remembered of them is worth nothing."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        (first, first_token), (second, second_token) = [
+            await one.access.create(name, "reader", by=TESTER) for name in ("first", "second")
+        ]
+        await one.access.revoke(first_token.id, by=TESTER)
+        assert await other.access.find(first) is None
+        assert await other.access.find(second) is not None
+        with psycopg.connect(pair.url) as server:
+            server.execute("UPDATE access_token SET revoked_at = NULL")
+        await one.upkeep.epoch_raise(by=TESTER)
+        await one.access.revoke(second_token.id, by=TESTER)
+        assert await other.access.find(second) is None
+        assert await other.access.find(first) is not None
 
     play(scene)

@@ -238,13 +238,37 @@ def test_old_audit_rows_are_forgotten(tmp_path: Path) -> None:
             for n in range(FORGET_MAX + 5):
                 await service.audit.record(TESTER, "act", str(n))
             one.clock.at += 2 * DAY
-            assert await chores.forget_audit() == 0
             await service.audit.record(TESTER, "act", "young")
+            assert await chores.forget_audit() == 0
             one.clock.at += 1
+            await service.audit.record(TESTER, "act", "younger")
             assert await Chores(*parts).forget_audit() == 0
             assert await chores.forget_audit() == FORGET_MAX + 5
             rows, _ = await service.audit.page(None, 10)
-            assert [row.target for row in rows] == ["young"]
+            assert [row.target for row in rows] == ["younger", "young"]
             assert await chores.forget_receipts() == 0, "SQLite has none"
+
+    asyncio.run(scene())
+
+
+def test_a_clock_that_jumps_erases_no_audit_rows(tmp_path: Path) -> None:
+    """Neither while the service runs, whatever is done meanwhile, nor if it starts after the jump.
+
+    The control: when the time has really passed, they go.
+    """
+
+    async def scene() -> None:
+        async with running(tmp_path / "ledger") as one:
+            service = one.service
+            parts = (one.engine, service.transactor, one.clock, service.admission)
+            chores = Chores(*parts, Keeping(audit_days=400))
+            await service.audit.record(TESTER, "act", "old")
+            one.clock.jump = 401 * DAY
+            assert await Chores(*parts, Keeping(audit_days=400)).forget_audit() == 0
+            await service.audit.record(TESTER, "act", "after the jump")
+            assert await chores.forget_audit() == 0
+            one.clock.jump = 0
+            one.clock.at += 401 * DAY
+            assert await chores.forget_audit() == 1
 
     asyncio.run(scene())

@@ -74,7 +74,7 @@ async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
             changes = decide(facts, now)
             facts.apply(changes)
             merged.update(changes)
-        revision = await transaction.run(ledger.changes_save(before, merged, now))
+        _, revision = await transaction.run(ledger.changes_save(before, merged, now))
         await transaction.commit()
     return revision
 

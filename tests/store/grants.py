@@ -91,7 +91,7 @@ def saving(facts: Facts, changes: Changes) -> Plan[int]:
     """Save a batch as its transaction does; return its revision, 0 if nobody is told."""
     nothing = before_of(LedgerFacts(frozenset(), frozenset()))
     told = yield from batch_save(nothing, LedgerChanges(), facts, changes, [], AT)
-    return told or 0
+    return 0 if told is None else told[1]
 
 
 async def run(

@@ -150,6 +150,23 @@ def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
     assert state(Path(kept)) == state(tmp_path / "live.db")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_restores_is_the_owner_s(tmp_path: Path) -> None:
+    """The service, which is not root, can open it: the file, its lock, a file where none was."""
+    copy = filled(tmp_path / "copy.db", 3).removeprefix("sqlite:///")
+    filled(tmp_path / "a.db", 5)
+    os.chown(tmp_path / "a.db", 4711, 4712)
+    kept = restore(f"sqlite:///{tmp_path}/a.db", copy)
+    assert kept is not None
+    (tmp_path / "folder").mkdir()
+    os.chown(tmp_path / "folder", 4711, 4712)
+    restore(f"sqlite:///{tmp_path}/folder/new.db", copy)
+    for name in ("a.db", "a.db.lock", "folder/new.db", "folder/new.db.lock", kept):
+        found = os.stat(tmp_path / name)
+        assert (found.st_uid, found.st_gid) == (4711, 4712), name
+    assert state(tmp_path / "a.db")[0] == 3
+
+
 def test_restore_where_nothing_was(tmp_path: Path) -> None:
     """A backup can be brought to a new machine."""
     filled(tmp_path / "copy.db", 5)

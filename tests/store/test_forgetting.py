@@ -145,7 +145,7 @@ def test_another_history_is_counted_anew() -> None:
 
 
 def test_old_audit_rows_go_in_pieces(engine: Engine) -> None:
-    """The oldest first, those of the same time too; nothing that is young enough."""
+    """The oldest first, those of the same time too; none that is young, or beside the newest."""
 
     def row(n: int) -> AuditRow:
         return AuditRow(Instant(n // 2), f"{n:02}", "me", None, "admin", "act", "x", None, None)
@@ -153,7 +153,9 @@ def test_old_audit_rows_go_in_pieces(engine: Engine) -> None:
     async def scene() -> None:
         for n in range(12):
             await done(engine, audit_insert(row(n)))
-        counts = [await done(engine, audit_forget(Instant(4), 3)) for _ in range(4)]
+        ahead = Instant(1 << 50)
+        assert await done(engine, audit_forget(ahead, 5, 3)) == 0, "beside the newest none is old"
+        counts = [await done(engine, audit_forget(Instant(5), 1, 3)) for _ in range(4)]
         assert counts == [3, 3, 2, 0]
         left = await engine.read(audit_window(END, "", 100))
         assert [one.id for one in left] == ["11", "10", "09", "08"]

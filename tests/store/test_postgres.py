@@ -127,6 +127,23 @@ def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
     assert found[2] > 1
 
 
+def test_a_clock_that_was_loaded_beside_the_new_one(url: str) -> None:
+    """The rows alone were restored, into a database that was migrated: the later clock counts."""
+    migrate(url)
+    ask(url, "INSERT INTO clock (id, epoch, revision, compacted) VALUES (5000, 7, 40, 40)")
+
+    async def scene() -> tuple[int, int]:
+        engine = open_engine(url)
+        async with engine.transaction() as transaction:
+            await transaction.run(ledger.wipe())
+            await transaction.commit()
+        found = await engine.read(ledger.clock_load())
+        await engine.close()
+        return found
+
+    assert asyncio.run(scene()) == (7, 41)
+
+
 Cut = Callable[[Relay], None]
 
 

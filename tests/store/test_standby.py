@@ -183,3 +183,44 @@ def test_a_commit_with_a_warning_is_not_done(pair: Pair) -> None:
             await engine.close()
 
     asyncio.run(whole())
+
+
+@pytest.mark.parametrize("believing", [False, True])
+def test_what_a_server_shows_after_a_crash(
+    pair: Pair, believing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A COMMIT that waited is there when the server is back, and on no standby: nobody is shown it.
+
+    The control is a process that believes a server which was started again.
+    """
+
+    async def believe(engine: PostgresEngine, server: str) -> None:
+        engine.known.server = server
+
+    if believing:
+        monkeypatch.setattr(PostgresEngine, "_check_server", believe)
+
+    async def whole() -> None:
+        writer, other = [PostgresEngine(pair.url) for _ in range(2)]
+        assert await run(writer, provider_new(1)) == 1
+        assert await seen(other) == 1
+        await asyncio.to_thread(pair.standby.stop, "immediate")
+        committing = asyncio.ensure_future(run(writer, provider_new(2)))
+        while not await asyncio.to_thread(pair.waiting):
+            pass
+        await asyncio.to_thread(pair.primary.restart, "immediate")
+        shown = 1
+        with contextlib.suppress(StoreError):
+            shown = await seen(other)
+        assert (shown == 2) is believing
+        with contextlib.suppress(StoreError):
+            await committing
+        await asyncio.to_thread(pair.standby.start)
+        async with asyncio.timeout(60):
+            while shown < 2:
+                with contextlib.suppress(StoreError):
+                    shown = await seen(other)
+        for engine in (writer, other):
+            await engine.close()
+
+    asyncio.run(whole())

@@ -7,7 +7,7 @@ import asyncio
 import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -83,16 +83,19 @@ class AtServer:
         """See `administering.Administration`.
 
         A database on this machine is copied here, with the rights of whoever asks: its server
-        writes only into its `backup_directory`. It writes down that a copy is made.
+        writes only into its `backup_directory`. It writes down that a copy is made, or failed.
         """
         if self._database is None:
             told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
             return told
         path = os.path.abspath(target)
-        self._ask("POST", "/v1/database/backup", {"copied_to": path})
+        noted = {"copied_to": path}
+        self._ask("POST", "/v1/database/backup", noted)
         try:
             copy(self._database, path)
-        except StoreError as error:
+        except (StoreError, OSError) as error:
+            with suppress(Failure):  # why there is no copy is what must be told
+                self._ask("POST", "/v1/database/backup", {**noted, "failed": str(error)})
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
         return path
 
@@ -238,9 +241,8 @@ def _named(files: Files, url: str, token: str | None) -> AtServer:
     except UntrustedError:
         announced = None
     here = announced is not None and announced.url == url
-    # On a PostgreSQL nothing is announced: there the setting and the URL belong together.
-    own = here or files.server is None
-    secret = token or (token_beside(files) if own else None)
+    # The servers of a PostgreSQL are not announced, so nothing tells whether this is one of them.
+    secret = token or (token_beside(files) if here else None)
     return AtServer(Transport(url, secret), str(files.database) if here else None)
 
 

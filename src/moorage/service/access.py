@@ -8,7 +8,7 @@ import hashlib
 import logging
 import secrets
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import SECOND
@@ -81,7 +81,7 @@ class Access:
         self._clock = clock
         self._known: dict[str, Token] = {}
         self._forgotten = 0
-        self._ends = 0
+        self._ends = (0, 0)
         self._looks = Look(self._look)
         self._used: dict[str, Instant] = {}
         self._unwritten: dict[str, Instant] = {}
@@ -190,7 +190,7 @@ class Access:
             stored = await self._engine.read(
                 access_store.tokens_window(place.at, place.id, limit + 1)
             )
-        page = [_token(one) for one in stored[:limit]]
+        page = [self._with_use(one) for one in map(_token, stored[:limit])]
         last = str(Place(page[-1].created_at, page[-1].id)) if len(stored) > limit else None
         return page, last
 
@@ -257,6 +257,11 @@ class Access:
             self._unwritten = {**uses, **self._unwritten}
             raise
 
+    def _with_use(self, token: Token) -> Token:
+        """Let a token tell of its last use here, which may not be written yet."""
+        uses = filter(None, (token.used_at, self._used.get(token.id)))
+        return structs.replace(token, used_at=max(uses, default=None))
+
     async def _load(self, digest: str) -> Token | None:
         forgotten = self._forgotten
         with faults.told():
@@ -283,7 +288,7 @@ class Access:
         log.warning("token %s (%s) is shown, and refused: %s", token.id, token.name, why)
 
     async def _look(self) -> None:
-        ends = await self._engine.read(access_store.ends_count())
+        ends = await self._engine.read(access_store.ends_load())
         if ends != self._ends:
             self._ends = ends
             self._forget()
@@ -317,11 +322,8 @@ def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
 
 def _description(token: Token) -> dict[str, object]:
     """What audit rows tell of a token; durations are in seconds."""
-    told: dict[str, object] = {
-        "name": token.name,
-        "role": token.role.value,
-        "project_id": token.project_id,
-    }
+    told: dict[str, object] = {"name": token.name, "role": token.role.value}
+    told["project_id"] = token.project_id
     if token.scope is not None:
         told["scope"] = {token.scope.field: token.scope.names}
     if token.expires_at is not None:
@@ -359,8 +361,7 @@ def _stored(token: Token, secret: str) -> AccessToken:
 
 
 def _token(stored: AccessToken) -> Token:
-    (name,) = stored.roles
-    role = role_parse(name)
+    role = role_parse(*stored.roles)
     return Token(
         id=stored.id,
         name=stored.name,

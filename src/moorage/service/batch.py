@@ -95,6 +95,8 @@ class Made:
     revision: int | None
     at: Instant
     written: bool
+    epoch: int = 0
+    """Of the revision."""
     rows: list[AuditRow] = field(default_factory=list)
     """The audit rows among what was written."""
 
@@ -159,10 +161,11 @@ class Batches:
         if not (changes or granted):
             return Made(changes, granting, None, now, written=False)
         rows = [row for item in items for row in item.audit(now)]
-        revision = await transaction.run(
+        told = await transaction.run(
             batch_store.batch_save(before, changes, facts, granted, rows, now), aside=large
         )
-        return Made(changes, granting, revision, now, written=True, rows=rows)
+        epoch, revision = (0, None) if told is None else told
+        return Made(changes, granting, revision, now, written=True, epoch=epoch, rows=rows)
 
     async def _granting(
         self,

@@ -72,6 +72,7 @@ class Chores:
         ]
         self._keep = ledger_store.Keep(keeping.changes_min, keeping.changes_max)
         self._audit_days = keeping.audit_days
+        self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
         self._task: asyncio.Task[None] | None = None
 
@@ -105,13 +106,18 @@ class Chores:
         return reached
 
     async def forget_audit(self) -> int:
-        """Forget audit rows that are older than `audit_days`; return how many."""
+        """Forget audit rows that are older than `audit_days`; return how many.
+
+        By a clock that has not jumped since the service began, nor beyond the newest row.
+        """
         if self._audit_days is None:
             return 0
-        before = Instant(self._clock.now() - self._audit_days * DAY)
+        wall, then = self._began
+        now = Instant(min(self._clock.now(), wall + self._clock.monotonic() - then))
+        kept = self._audit_days * DAY
         total = 0
         while True:
-            gone = await self._transactor.run_alone(lambda: audit_forget(before, FORGET_MAX))
+            gone = await self._transactor.run_alone(lambda: audit_forget(now, kept, FORGET_MAX))
             total += gone
             if gone < FORGET_MAX:
                 return total

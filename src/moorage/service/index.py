@@ -9,9 +9,10 @@ import asyncio
 import logging
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from moorage.core.clock import Instant
+from moorage.core.errors import Error
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Fleet
 from moorage.core.ledger.search.chunks import Belongings
@@ -91,14 +92,16 @@ class Index:
         self.loaded = True
         self.bell.ring()
 
-    async def apply(self, revision: int, at: Instant, changes: Changes) -> None:
+    async def apply(self, epoch: int, revision: int, at: Instant, changes: Changes) -> None:
         """Follow a batch that was committed here.
 
         If others have committed before it and that is not known yet, it waits for the next look at
-        the change rows, like theirs.
+        the change rows, like theirs. So it does in an epoch that is not known yet: others may have
+        begun it because the database was put back, and have written since.
         """
         async with self._following:
-            if revision == self.revision + 1 or not self._engine.shared:
+            goes_on = (epoch, revision) == (self.epoch, self.revision + 1)
+            if goes_on or not self._engine.shared:
                 await self._follow([Batch(revision, changes, at)])
 
     async def current(self) -> Fleet:
@@ -239,7 +242,15 @@ class Index:
         return same
 
     async def epoch_raised(self, epoch: int) -> None:
-        """Follow a new epoch that was begun here; the rows stay as they are."""
+        """Follow a new epoch that was begun here; the rows stay as they are.
+
+        On a shared database a look tells whether they did: an epoch is begun because somebody has
+        put them back.
+        """
+        if self._engine.shared:
+            with suppress(Error):  # it has begun all the same, and the next look tells
+                await self.current()
+            return
         async with self._following:
             self.epoch = max(self.epoch, epoch)
         self.bell.ring()

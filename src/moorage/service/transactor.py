@@ -25,7 +25,7 @@ from moorage.service.ledger import UseCase
 from moorage.service.obstacles import Obstacles
 from moorage.service.searches import Searches
 from moorage.service.turns import Turns, advanced
-from moorage.store.api import Conflict, Engine, Fatal, Plan, StoreError, Unavailable
+from moorage.store.api import Conflict, Engine, Fatal, Held, Plan, StoreError, Unavailable
 
 T = TypeVar("T")
 
@@ -37,6 +37,9 @@ Follower = Callable[[AdmissionChanges, When], None]
 
 RETRIES_MAX = 5
 """How often a batch is loaded and decided again after somebody else was faster."""
+
+HELD_MAX = 2
+"""How often a batch waits until others let go of what it needs: 15 seconds each time."""
 
 log = logging.getLogger("moorage.transactor")
 
@@ -186,13 +189,21 @@ class Transactor:
         return batch
 
     async def _carry_out(self, batch: list[Item]) -> None:
-        """Bring a batch to its end: retried when others were faster, then item by item."""
+        """Bring a batch to its end: retried when others were faster, then item by item.
+
+        If others do not let go of what is needed, all are told so: item by item, each would wait.
+        """
+        held = 0
         last: Exception = Conflict("the rows kept changing")
         for _ in range(RETRIES_MAX):
             try:
                 await self._attempt(batch)
-            except Conflict:
+            except Conflict as conflict:
                 self.counters.retries += 1
+                held += isinstance(conflict, Held)
+                if held == HELD_MAX:
+                    self._failed(batch, conflict)
+                    return
                 continue
             except _Fault as fault:
                 last = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault
@@ -292,7 +303,7 @@ class Transactor:
         """
         if made.revision is not None:
             try:
-                await self._index.apply(made.revision, made.at, made.ledger)
+                await self._index.apply(made.epoch, made.revision, made.at, made.ledger)
             except Exception:
                 log.exception("the index cannot follow revision %d; it is read anew", made.revision)
                 await self._index_anew()

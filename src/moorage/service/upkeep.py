@@ -116,8 +116,7 @@ class Upkeep:
             with faults.told():
                 await self._engine.backup(path)
         except Error as error:
-            failed = {"reason": error.message}
-            await self._audit.record(by, "database.backup_failed", path, after=failed)
+            await self.backup_noted(path, by=by, failed=error.message)
             raise
 
     async def epoch_raise(self, *, by: Actor) -> tuple[int, int]:
@@ -165,12 +164,17 @@ class Upkeep:
         await self.backup(path, by=by)
         return path
 
-    async def backup_noted(self, path: str, *, by: Actor) -> None:
+    async def backup_noted(self, path: str, *, by: Actor, failed: str | None = None) -> None:
         """Write down that `by` copies the database to a file, with its own rights.
 
-        Raises `Error`: OVERLOADED, UNAVAILABLE.
+        Or that there is no such copy after all; `failed` says why. Raises `Error`: OVERLOADED,
+        UNAVAILABLE.
         """
-        await self._audit.record(by, "database.backup", path)
+        if failed is None:
+            await self._audit.record(by, "database.backup", path)
+        else:
+            after = {"reason": failed}
+            await self._audit.record(by, "database.backup_failed", path, after=after)
 
     async def wipe(self) -> None:
         """Forget the whole ledger. For test servers only; the face that calls it sees to that."""

@@ -67,10 +67,13 @@ def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[lis
     return [_token(row) for row in rows]
 
 
-def ends_count() -> Plan[int]:
-    """Return how many tokens were revoked or rotated until now: it only rises."""
-    (rows,) = yield [Query("token_ends_count")]
-    return int(rows[0][0])
+def ends_load() -> Plan[tuple[int, int]]:
+    """Return the epoch, and how many tokens were revoked or rotated until now.
+
+    Within an epoch that number only rises.
+    """
+    (((epoch, ends),),) = yield [Query("token_ends_load")]
+    return epoch, ends
 
 
 def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:

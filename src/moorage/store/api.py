@@ -96,6 +96,10 @@ class Conflict(StoreError):
     """Another transaction was faster; the whole batch may be loaded and decided again."""
 
 
+class Held(Conflict):
+    """Others have held for too long what is needed: a row, a lock. Nothing was kept."""
+
+
 class Unavailable(StoreError):
     """The database is away, full or broken: nothing was written, nothing may be acknowledged."""
 

@@ -5,6 +5,9 @@ from typing import NamedTuple
 from moorage.core.clock import Instant
 from moorage.store.api import Plan, Query, Write
 
+END = Instant((1 << 63) - 1)
+"""After every row."""
+
 
 class AuditRow(NamedTuple):
     """One act. `before` and `after` are JSON, None where there is nothing to tell."""
@@ -31,10 +34,15 @@ def audit_window(at: Instant, row_id: str, rows_max: int) -> Plan[list[AuditRow]
     return [AuditRow(*row) for row in rows]
 
 
-def audit_forget(before: Instant, rows_max: int) -> Plan[int]:
-    """Forget the oldest rows of before a time, at most `rows_max` of them; return how many.
+def audit_forget(now: Instant, kept: int, rows_max: int) -> Plan[int]:
+    """Forget the oldest rows that are older than `kept` microseconds; return how many.
 
-    Call again, in another transaction, while it is `rows_max`.
+    That is older than the newest row, not only than now: a clock that jumps ahead erases nothing.
+    At most `rows_max` go; call again, in another transaction, while it is `rows_max`.
     """
+    (newest,) = yield [Query("audit_window", (END, "", 1))]
+    if not newest:
+        return 0
+    before = min(now, newest[0][0]) - kept
     (rows,) = yield [Query("audit_delete", (before, rows_max))]
     return len(rows)

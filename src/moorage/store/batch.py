@@ -20,8 +20,8 @@ def batch_save(
     granted: AdmissionChanges,
     audit: Sequence[AuditRow],
     now: Instant,
-) -> Plan[int | None]:
-    """Write what a batch has changed; return its revision, None when no follower is told anything.
+) -> Plan[tuple[int, int] | None]:
+    """Write what a batch has changed; return (epoch, revision), None if no follower is told of it.
 
     The tokens of new leases are stamped in `granted` and in `facts`: their revision is known only
     here. `facts` are admission's, with all of `granted` applied; None: nothing of it is there.
@@ -42,4 +42,4 @@ def batch_save(
     facts.apply(granted)
     told = chain(log.change_rows(changes), admission.change_rows(granted))
     yield [*admission.writes(facts, granted), save.changes_insert(told, now)]
-    return revision
+    return epoch, revision

@@ -140,7 +140,8 @@ def _check_new(path: str, mark: Mark, migrate: bool) -> None:
         raise Unusable(
             f"{found}, but {path}.lock remembers a ledger at revision "
             f"{mark.epoch}.{mark.revision}: move it back, or run `moorage db restore FILE`; to "
-            f"begin an empty ledger, remove {path}.lock"
+            f"begin an empty ledger, remove {path}.lock, then run `moorage db migrate` and "
+            "`moorage db epoch raise`, so that no fencing token is issued twice"
         )
     if not migrate:
         raise Unusable(f"there is no database {path}; run `moorage db migrate`")

@@ -46,6 +46,7 @@ from moorage.store.postgres_link import (
     Link,
     Lost,
     Prepared,
+    check_there,
     conninfo_of,
     name_of,
     prepared,
@@ -126,14 +127,17 @@ class PostgresEngine:
         return await self._read(plan, self._readers)
 
     async def _read(self, plan: Plan[T], readers: asyncio.Semaphore) -> T:
-        statements = [prepared(one) for one in next(plan)]
+        asked = next(plan)
+        statements = [prepared(one) for one in asked]
         if len(statements) > 1:
             statements = [_BEGIN_READ, *statements, _COMMIT]
         async with readers:
             results = await self._read_once(statements)
         rows = [found for found, _ in results]
+        rows = rows[1:-1] if len(rows) > 1 else rows
+        check_there(asked, rows)
         try:
-            plan.send(rows[1:-1] if len(rows) > 1 else rows)
+            plan.send(rows)
         except StopIteration as stop:
             return cast(T, stop.value)
         raise AssertionError("a short read asks once; use read_aside")
@@ -313,6 +317,7 @@ class PostgresTransaction:
         self.now = Instant(now)
         results = results[len(first) : -1]
         rows = [found for found, _ in results]
+        check_there(statements, rows)
         self._taken = self._engine.known.taken(statements, rows) or self._taken
         for statement, (_, touched) in zip(statements, results, strict=True):
             if (

@@ -11,7 +11,7 @@ from psycopg import Connection, RawCursor, RawServerCursor
 
 from moorage.store.api import ROWS_AT_A_TIME, Plan, Row, Statement, Stream
 from moorage.store.postgres_commit import SERVED
-from moorage.store.postgres_link import Lost, prepared, translated
+from moorage.store.postgres_link import Lost, check_there, prepared, translated
 
 T = TypeVar("T")
 
@@ -60,6 +60,9 @@ class Aside:
                     _check(connection, server)
             except (Lost, Moved):
                 connection.close()  # the server has dropped it, or another one goes on
+            except BaseException:
+                connection.close()
+                raise
             else:
                 return connection
         with translated("connect"):
@@ -73,8 +76,12 @@ class Aside:
 
     def _connected(self) -> Connection[Row]:
         connection = psycopg.connect(self._conninfo, cursor_factory=RawCursor)
-        connection.execute(_SETTINGS)
-        connection.commit()
+        try:
+            connection.execute(_SETTINGS)
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         return cast(Connection[Row], connection)
 
@@ -90,7 +97,9 @@ def _drive(connection: Connection[Row], plan: Plan[T]) -> T:
     try:
         statements = next(plan)
         while True:
-            statements = plan.send([_rows(connection, one) for one in statements])
+            rows = [_rows(connection, one) for one in statements]
+            check_there(statements, rows)
+            statements = plan.send(rows)
     except StopIteration as stop:
         return cast(T, stop.value)
 

@@ -17,7 +17,7 @@ from moorage.store.formats import FORMAT
 from moorage.store.formats import check as check_format
 from moorage.store.mark import Mark
 from moorage.store.postgres_known import Known
-from moorage.store.postgres_link import Link, Prepared
+from moorage.store.postgres_link import NOT_WHOLE, Link, Prepared
 
 CHANNEL = "moorage_revision"
 """Where every commit is announced, to whoever listens."""
@@ -60,7 +60,7 @@ SERVED = f"SELECT {_SERVER} || '-' || extract(epoch FROM pg_postmaster_start_tim
 _HISTORY = f"""
 SELECT epoch, revision, (SELECT at FROM change WHERE revision = $1 AND n = 0), lineage, {_SERVER},
     minimum_version, newest_version, pid::text, backend_start::text
-FROM clock, pg_stat_activity WHERE pid = pg_backend_pid()
+FROM clock_now, pg_stat_activity WHERE pid = pg_backend_pid()
 """
 # Always a commit: when it returns, whatever can be seen here is as durable as any other commit.
 # Of several processes that find the same, one raises the epoch.
@@ -68,6 +68,7 @@ _HISTORY_SET = f"""
 UPDATE clock SET lineage = $1, newest_version = GREATEST(newest_version, {FORMAT}),
     epoch = CASE WHEN $2::boolean AND epoch = $3 THEN GREATEST(epoch, $4::bigint,
         floor(extract(epoch FROM clock_timestamp()))::bigint - 1) + 1 ELSE epoch END
+WHERE id >= (SELECT MAX(id) FROM clock)
 RETURNING epoch, revision
 """
 
@@ -128,7 +129,10 @@ class Receipt:
     async def _ask_once(self, connect: Callable[[], Awaitable[Link]]) -> tuple[bool, int]:
         link = await connect()
         try:
-            (((kept, now),), _), *_ = await link.run("ask", [(_ASK, (self.id,))])
+            ((rows, _),) = await link.run("ask", [(_ASK, (self.id,))])
+            if not rows:
+                raise Unavailable(f"ask: {NOT_WHOLE}")
+            ((kept, now),) = rows
             if link.warned:
                 raise Unavailable("a standby has not confirmed it")
             return bool(kept), int(now)
@@ -145,13 +149,17 @@ async def history_checked(link: Link, known: Known) -> None:
     """
     mark = known.mark
     found, served = await link.run("history", [(_HISTORY, (str(mark.revision),)), (SERVED, ())])
+    if not found[0]:
+        raise Unavailable(f"history: {NOT_WHOLE}")
     ((epoch, revision, at, former, lineage, minimum, newest, *link.served_by),), _ = found
     ((link.server,),), _ = served
     check_format(minimum, "the database")
     moved = former is not None and not f"{lineage}-".startswith(f"{former}-")
     missed = mark.is_missed_by(Mark(epoch, revision), at)
     asked = (lineage, "true" if moved or missed else "false", str(epoch), str(mark.epoch))
-    (((reached,), _),) = await link.run("history", [(_HISTORY_SET, asked)])
+    ((reached, _),) = await link.run("history", [(_HISTORY_SET, asked)])
+    if not reached:
+        raise Unavailable(f"history: {NOT_WHOLE}")
     if link.warned:
         raise Unavailable("a standby has not confirmed what the server shows")
     if moved:
@@ -163,7 +171,7 @@ async def history_checked(link: Link, known: Known) -> None:
             "are refused",
             *(epoch, revision, mark.epoch, mark.revision),
         )
-    known.reached(Mark(*reached))
+    known.reached(Mark(*reached[0]))
     known.newer |= newest > FORMAT
     known.server = link.server
 

@@ -14,6 +14,7 @@ from moorage.store.addresses import is_unescaped
 from moorage.store.api import (
     ROWS_AT_A_TIME,
     Conflict,
+    Held,
     Row,
     Statement,
     StoreError,
@@ -66,7 +67,6 @@ EXCHANGED = (
 _TRY_AGAIN = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
-    errors.LockNotAvailable,
     errors.QueryCanceled,
     errors.IntegrityError,
 )
@@ -75,6 +75,20 @@ _TOO_MUCH = "53"
 _PROGRAM_LIMIT = "54"
 """The class of errors for what is too large to be kept; the driver takes them for broken lines."""
 _OTHER_SESSION = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+_CHANGED = frozenset(
+    {"0A000", "3F000", "42501", "42703", "42704", "42883", "42P01", "42P10", "XX000"}
+)
+"""What statements meet whose tables, keys or rights somebody takes away or makes anew."""
+
+ALWAYS_THERE = frozenset(
+    {
+        *("clock_load", "clock_raise", "epoch_raise", "changes_load", "changes_window"),
+        *("beginning_load", "admission_lock", "timeline_load", "token_ends_load"),
+    }
+)
+"""Statements that return at least one row, whatever a ledger holds."""
+
+NOT_WHOLE = "the tables are not as Moorage has made them; is somebody restoring the database?"
 
 
 class Lost(Unavailable):
@@ -129,6 +143,8 @@ def translated(doing: str) -> Iterator[None]:
 
 def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
     said = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, errors.LockNotAvailable):
+        return Held(f"{doing}: {said}")
     if isinstance(error, _TRY_AGAIN):
         return Conflict(f"{doing}: {said}")
     state = error.sqlstate or ""
@@ -136,6 +152,8 @@ def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
         return Unavailable(f"{doing}: {said}")
     if state.startswith(_PROGRAM_LIMIT):
         return None
+    if state in _CHANGED:
+        return Unavailable(f"{doing}: {NOT_WHOLE} ({said})")
     if isinstance(error, _OTHER_SESSION):
         return Lost(f"{doing}: {EXCHANGED} ({said})")
     # What libpq itself says of a line that breaks may come as an answer without a state.
@@ -155,6 +173,13 @@ def prepared(statement: Statement) -> Prepared:
     if isinstance(statement, Write):
         return text, [_array(column) for column in zip(*statement.rows, strict=True)]
     return text, [None if value is None else str(value) for value in statement.params]
+
+
+def check_there(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) -> None:
+    """Raise Unavailable if a row is missing that every ledger has: it is being restored."""
+    for statement, rows in zip(statements, results, strict=True):
+        if not rows and statement.block in ALWAYS_THERE:
+            raise Unavailable(f"{statement.block}: {NOT_WHOLE}")
 
 
 def _array(values: Iterable[Any]) -> str:

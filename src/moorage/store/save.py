@@ -37,24 +37,25 @@ def before_of(facts: Facts) -> Before:
     )
 
 
-def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[int]:
-    """Write the merged changes of a batch; return its revision.
+def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[tuple[int, int]]:
+    """Write the merged changes of a batch; return its (epoch, revision).
 
-    Without any change nothing is written and the current revision is returned.
+    Without any change nothing is written and the current ones are returned.
     Providers and consumers are guarded by the generation that was loaded. Rows are written in one
     order, by key. A renamed class must be alone in its batch: every stored inventory and
     allocation of the class is renamed, known to the facts or not.
     """
     if not changes:
-        ((_, revision, _),) = (yield [Query("clock_load")])[0]
-        return int(revision)
+        ((epoch, revision, _),) = (yield [Query("clock_load")])[0]
+        return epoch, revision
     *_, raised, _ = yield [
         *writes(before, changes),
         # As late as possible: from here to the commit everybody else who commits waits.
         Query("clock_raise", (now,)),
         changes_insert(change_rows(changes), now),
     ]
-    return int(raised[0][0])
+    revision, epoch = raised[0][:2]
+    return epoch, revision
 
 
 def writes(before: Before, changes: Changes) -> list[Statement]:

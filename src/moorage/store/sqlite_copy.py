@@ -167,6 +167,7 @@ def restore(backup: str, path: str) -> str | None:
         copy(backup, restored)
         epoch = max(_epoch(path), lock.mark().epoch)
         _raise_epoch(restored, epoch, lock)
+        _given(path, restored, lock.path)
         return _replace(restored, path)
     finally:
         _remove(restored)
@@ -220,6 +221,14 @@ def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
     finally:
         connection.close(True)
     _sync(path)
+
+
+def _given(path: str, *files: str) -> None:
+    """Let files that root has made belong to whom the database does, or else its folder."""
+    if os.geteuid() == 0:
+        whose = os.stat(path if os.path.exists(path) else os.path.dirname(path))
+        for file in files:
+            os.chown(file, whose.st_uid, whose.st_gid)
 
 
 def _replace(restored: str, path: str) -> str | None:

@@ -72,11 +72,13 @@ class BackupWanted:
     """A wish for a backup: `name` is that of a new file in the server's `backup_directory`.
 
     With `copied_to` instead the server writes no copy: the caller copies the database to this
-    absolute path itself, and the server only adds an audit row.
+    absolute path itself, and the server only adds an audit row. If that copy fails, the caller
+    sends the same `copied_to` again, with the reason in `failed`, for an audit row of its own.
     """
 
     name: str | None = None
     copied_to: str | None = None
+    failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from moorage.faces.auth.headers import token_of
 from moorage.faces.auth.token import ROLES, TokenAuthenticator
 from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
-from moorage.service.access import SECRET_PREFIX, USED_EVERY
+from moorage.service.access import SECRET_PREFIX, USED_EVERY, Access
 from moorage.service.app import Service
 from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
@@ -302,11 +302,14 @@ def test_a_grace_does_not_lengthen_a_life(tmp_path: Path) -> None:
 
 
 def test_the_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
-    """However often a token is shown; a token that is not shown has none."""
+    """However often a token is shown; a token that is not shown has none. Lists tell it at once."""
 
     async def used(service: Service) -> list[int | None]:
+        told = [token.used_at for token in await service.access.list()]
         await service.access.note_uses()
-        return [token.used_at for token in await service.access.list()]
+        anew = Access(service.engine, service.transactor, service.clock)
+        assert [token.used_at for token in await anew.list()] == told
+        return told
 
     async def act(service: Service, clock: HandClock) -> None:
         secret, _ = await service.access.create("bob", "service", by=TESTER)

@@ -66,7 +66,8 @@ def test_tokens_are_made_listed_and_revoked(admin: Admin) -> None:
     secret = made.pop("token")
     assert admin.ask("GET", "/resource_providers", None, secret).status == 200
     listed = json.loads(admin.ask("GET", "/v1/tokens").body)["tokens"]
-    assert listed[-1] == made
+    assert listed[-1].pop("used_at"), "a use is told at once"
+    assert {**listed[-1], "used_at": None} == made
     told = {name: made[name] for name in ("id", "created_at", "expires_at")}
     nothing = dict.fromkeys(("revoked_at", "rotated_at", "used_at"))
     del wanted["expires_in"]
@@ -146,11 +147,15 @@ def test_backups_without_a_folder(admin: Admin, tmp_path: Path) -> None:
     problem = admin.refused(400, "POST", BACKUP, {"name": "one.sqlite"})
     assert "backup_directory" in problem["detail"]
     target = tmp_path / "copy.sqlite"
-    told = json.loads(admin.ask("POST", BACKUP, {"copied_to": str(target)}).body)
-    assert told == {"path": str(target), "written": False}
-    assert not target.exists()
-    (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
-    assert (entry["action"], entry["target"]) == ("database.backup", str(target))
+    noted = {"copied_to": str(target)}
+    for more, action in (({}, "database.backup"), ({"failed": "why"}, "database.backup_failed")):
+        told = json.loads(admin.ask("POST", BACKUP, {**noted, **more}).body)
+        assert told == {"path": str(target), "written": False}
+        assert not target.exists()
+        (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
+        assert (entry["action"], entry["target"]) == (action, str(target))
+    assert entry["after"] == {"reason": "why"}
+    admin.refused(400, "POST", BACKUP, {"name": "one.sqlite", "failed": "why"})
     for path in ("copy.sqlite", "", "/tmp/\0"):
         admin.refused(400, "POST", BACKUP, {"copied_to": path})
 

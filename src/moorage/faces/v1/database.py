@@ -14,13 +14,15 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
     name, path = request.body.name, request.body.copied_to
     if (name is None) == (path is None):
         raise RefusalError(HTTPStatus.BAD_REQUEST, "Give either name or copied_to.")
+    if name is not None and request.body.failed is not None:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "failed goes with copied_to only.")
     upkeep = request.service.upkeep
     if path is None:
         assert name is not None
         return Backup(path=await upkeep.backup_named(name, by=request.actor), written=True)
     if not PurePath(path).is_absolute() or "\0" in path:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "copied_to must be an absolute path.")
-    await upkeep.backup_noted(path, by=request.actor)
+    await upkeep.backup_noted(path, by=request.actor, failed=request.body.failed)
     return Backup(path=path, written=False)
 
 
