@@ -2,7 +2,8 @@
 
 import pytest
 
-from moorage.core.admission import proxied
+from moorage.core.admission import holding, proxied
+from moorage.core.admission.asking import Proof
 from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
 from moorage.core.admission.model import SECOND
 from moorage.core.errors import Code
@@ -177,3 +178,30 @@ def test_what_nobody_was_told_of_ends_where_leases_are_kept() -> None:
     world.ask("waits")
     world.wait(61)
     assert world.states() == {"untold": "ttl_over", "told": "g", "native": "g", "waits": "w"}
+
+
+@pytest.mark.parametrize("way", ["Boskos", "an operator"])
+def test_a_late_release_after_somebody_else_gave_the_slot_back(world: World, way: str) -> None:
+    """The caller of the proxy does not learn of it: its own release is still to come."""
+    acquire(world, "first")
+    if way == "Boskos":
+        made = holding.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
+        world.do((made, None))
+    else:
+        world.release("first")
+    assert world.states()["first"] == "revoked"
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "g"
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_what_the_proxy_itself_gives_back_is_not_expected(world: World) -> None:
+    """It does so for callers that have gone before they were told a name."""
+    acquire(world, "first")
+    world.release("first", Proof(OWNER))
+    assert world.states()["first"] == "released"
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "released"

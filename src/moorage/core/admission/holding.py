@@ -46,11 +46,16 @@ def release(
 ) -> Changes:
     """Let a holder give back one slot; it is then in the state `dest`.
 
+    One that was acquired through the lease proxy is revoked: its caller will release it there, too,
+    perhaps when somebody else has it.
     Raises SLOT_NOT_FOUND, HOLDER_MISMATCH.
     """
     slot = _owned(facts, name, owner, native)
     draft = Draft(facts, moment, wall)
-    let_go(draft, [slot], dest, "released")
+    if slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
+        let_go(draft, [slot], dest, "revoked", "released through Boskos")
+    else:
+        let_go(draft, [slot], dest, "released")
     return draft.changes
 
 

@@ -139,7 +139,8 @@ def release(
         wall: the wall clock's time, for what is told of slots.
         lease: which.
         proof: by what right.
-        cause: why; of a ticket that is `released` it is `withdrawn`.
+        cause: why; of a ticket that is `released` it is `withdrawn`, of a lease of the lease proxy
+            `revoked`, unless the proxy itself gives it back: its caller learns nothing of it.
         detail: who or what, for people.
         states: what its slots become, by pool; free where nothing is said.
 
@@ -149,8 +150,10 @@ def release(
     check_proof(found, proof)
     draft = Draft(facts, moment, wall)
     if found.state != "ended":
-        if found.state == "waiting" and cause == "released":
+        if cause == "released" and found.state == "waiting":
             cause = "withdrawn"
+        elif cause == "released" and found.owner == OWNER and proof.owner is None:
+            cause = "revoked"
         draft.end(found, cause, detail[:DETAIL_LENGTH_MAX], states)
     return draft.changes, lease
 
