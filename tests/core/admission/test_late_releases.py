@@ -3,12 +3,12 @@
 import pytest
 
 from moorage.core.admission import holding, proxied
-from moorage.core.admission.asking import Proof
+from moorage.core.admission.asking import NEVER, Proof
 from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
 from moorage.core.admission.model import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from tests.core.admission.build import Refused, World
+from tests.core.admission.build import Refused, World, wish
 
 MINUTE = 60 * SECOND
 HOLD = 20 * MINUTE
@@ -205,3 +205,13 @@ def test_what_the_proxy_itself_gives_back_is_not_expected(world: World) -> None:
     acquire(world, "second")
     release(world)
     assert world.states()["second"] == "released"
+
+
+@pytest.mark.parametrize("owner", [OWNER, "boskos:x"])
+def test_nobody_retries_for_who_could_not_learn_of_it(world: World, owner: str) -> None:
+    """The clients of Boskos and of the proxy know slots, not leases: theirs stay as they are."""
+    world.ask("first", owner=owner, ttl=NEVER)
+    with Refused(Code.INVALID):
+        world.retry("first", wish("again", {"p": 1}, owner=owner))
+    assert world.states() == {"first": "g"}
+    assert world.facts.slots["p"]["s"].lease == "first"
