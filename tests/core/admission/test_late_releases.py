@@ -215,3 +215,19 @@ def test_nobody_retries_for_who_could_not_learn_of_it(world: World, owner: str) 
         world.retry("first", wish("again", {"p": 1}, owner=owner))
     assert world.states() == {"first": "g"}
     assert world.facts.slots["p"]["s"].lease == "first"
+
+
+def test_slots_cannot_be_given_back_by_number(world: World) -> None:
+    """Who knows a lease's id, which is no secret, cannot give back units that have names."""
+    world.slots("p", "t")
+    lease = "6e0f3c52-0000-4000-8000-000000000001"
+    world.ask(lease, {"p": 2}, owner=OWNER)
+    world.do((proxied.confirm(world.facts, world.moment, LeaseId(lease)), None))
+    for number in range(2):
+        with Refused(Code.SLOT_NOT_FOUND):
+            release(world, f"{lease}.{number}")
+    assert (world.states()[lease], world.facts.pools["p"].occupied) == ("g", 2)
+    release(world, "s")
+    assert world.facts.pools["p"].occupied == 1
+    release(world, "t")
+    assert (world.states()[lease], world.facts.pools["p"].occupied) == ("released", 0)
