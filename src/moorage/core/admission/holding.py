@@ -61,6 +61,7 @@ def release(
 
 def update(
     facts: Facts,
+    moment: Moment,
     wall: Instant,
     name: str,
     owner: str,
@@ -82,7 +83,7 @@ def update(
         raise Error(
             Code.LIMIT_EXCEEDED, f"user data have at most {USER_DATA_LENGTH_MAX} characters"
         )
-    touched = structs.replace(slot, user_data=kept, updated_at=wall)
+    touched = structs.replace(slot, user_data=kept, updated_at=wall, heard_at=moment.alive)
     return Changes(slots={(slot.pool, slot.name): touched})
 
 
@@ -118,8 +119,12 @@ def _silence(facts: Facts, moment: Moment, wall: Instant, slot: Slot) -> int | N
 
     None: it need not be heard. Boskos' clients are heard by what they do with the slot, in whole
     seconds, as Boskos shows them; the holder of another lease is also heard by its renewals.
+    Neither a jump of the wall clock nor an outage of ours is a silence of theirs.
     """
-    touched = wall - slot.updated_at // SECOND * SECOND
+    fraction = slot.updated_at % SECOND
+    touched = wall - slot.updated_at + fraction
+    if slot.heard_at is not None:
+        touched = min(touched, moment.alive - slot.heard_at + fraction)
     lease = None if slot.lease is None else facts.leases[slot.lease]
     if lease is None or lease.owner.startswith(BOSKOS):
         return touched
