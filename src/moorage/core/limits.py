@@ -98,3 +98,6 @@ SCOPE_NAMES_MAX = 64
 
 ASKERS_MAX = 64
 """Entries in the list of who may ask for units of a pool."""
+
+PROXY_UNITS_MAX = 1_000
+"""Units that one request to the lease proxy may acquire: each of them has a name."""

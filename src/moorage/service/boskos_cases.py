@@ -163,6 +163,7 @@ class Update(SlotCase):
     def decide(self, facts: Facts, when: When) -> Changes:
         return holding.update(
             facts,
+            when.moment,
             when.wall,
             self.name,
             self.owner,

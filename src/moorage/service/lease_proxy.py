@@ -19,7 +19,7 @@ from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import MAX_INT
+from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.service.admission import Admission, AskWanted
 from moorage.service.audit import Actor
 from moorage.service.cases import AdmissionCase, When
@@ -94,7 +94,7 @@ class LeaseProxy:
             gone: ends when the caller has gone away; then nothing is held.
 
         Raises:
-            Error: POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
+            Error: POOL_UNKNOWN, LIMIT_EXCEEDED, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
             CallerGoneError: there is nobody to be told.
         """
         leaving = asyncio.ensure_future(gone())
@@ -113,9 +113,8 @@ class LeaseProxy:
 
         now = asyncio.get_running_loop().time
         until = now() + seconds
-        # More than can be counted is more than there is: an unknown pool is told of first.
-        needs = (Need(pool, min(count, MAX_INT)),)
-        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=needs)
+        await self._check_count(pool, count)
+        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
         view = await self._admission.ask(wanted, SELF)
         lease = view.lease.id
         try:
@@ -139,6 +138,18 @@ class LeaseProxy:
         if leaving.done():
             raise CallerGoneError
         return None
+
+    async def _check_count(self, pool: str, count: int) -> None:
+        """Raise LIMIT_EXCEEDED for too many units, but POOL_UNKNOWN if there is no such pool."""
+        if count <= PROXY_UNITS_MAX:
+            return
+        try:
+            await self._admission.pool(pool)
+        except Error as error:
+            if error.code is Code.POOL_NOT_FOUND:
+                raise Error(Code.POOL_UNKNOWN, error.message) from None
+            raise
+        raise Error(Code.LIMIT_EXCEEDED, f"one request may acquire {PROXY_UNITS_MAX} units at most")
 
     async def _let_go(self, lease: LeaseId) -> None:
         """Leave nothing behind: what cannot be given back now is tried again and again.

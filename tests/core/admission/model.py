@@ -26,7 +26,7 @@ class Ticket:
     pull: bool = False
     state: str = "w"
     heard: int = 0
-    """Alive time at which it was last heard of."""
+    """Alive time from which its patience or TTL counts; of a ticket it may be to come yet."""
     granted_at: int = 0
     hold_until: int | None = None
 
@@ -89,6 +89,14 @@ class Model:
         ticket.arrival = self.arrivals if arrival is None else arrival
         ticket.heard = self.now - self.downtime
         self.tickets.append(ticket)
+
+    def hear(self, ticket: Ticket) -> None:
+        """Note a sign of life. That of a ticket lasts a fifth longer than its patience."""
+        alive = self.now - self.downtime
+        if ticket.state == "g":
+            ticket.heard = alive
+        elif ticket.patience is not None and alive > ticket.heard:
+            ticket.heard = alive + ticket.patience // 5
 
     def end(self, ticket: Ticket, cause: str) -> None:
         """Let a ticket or lease be over."""

@@ -12,6 +12,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX
+from tests.core.admission.build import spec
 from tests.core.admission.ranch import NOW, Ranch, grows, ranch, slot
 
 MINUTE = 60 * SECOND
@@ -354,3 +355,17 @@ def test_long_words(strict: bool) -> None:
     with pytest.raises(Error) as refusal:
         there.acquire("id", owner="o" * 256)
     assert refusal.value.code is Code.LIMIT_EXCEEDED
+
+
+def test_a_type_that_comes_back_without_slots_in_the_same_batch() -> None:
+    """Who asked for one of its resources before gets none, and hinders nobody."""
+    there = some(False, slot("a", "t"))
+    facts, moment = there.facts, there.moment
+    wish = Wish("t", "free", "busy", "me", "", LeaseId("new"), "")
+    asked = boskos.now_or_never(facts, moment, wish)
+    facts.apply(pools.delete(facts, moment, "t")[0])
+    facts.apply(pools.put(facts, moment, NOW, "t", spec(1))[0])
+    assert not admit(facts, moment, NOW, at_once=[asked]).leases
+    with pytest.raises(Error) as refusal:
+        boskos.acquired(facts, wish, wish.fresh, strict=False)
+    assert refusal.value.code is Code.POOL_UNKNOWN

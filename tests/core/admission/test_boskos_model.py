@@ -189,7 +189,9 @@ class Both:
         expected = self.model.update(name, owner, state)
         there = self.ranch
         try:
-            there.apply(holding.update(there.facts, there.now, name, owner, state, {}))
+            there.apply(
+                holding.update(there.facts, there.moment, there.now, name, owner, state, {})
+            )
         except Error as error:
             return told(error), expected
         return "updated", expected

@@ -172,3 +172,17 @@ def test_the_retry_of_a_slot_gives_it_to_who_waits(world: World) -> None:
     world.ask("a")
     world.retry("holder", wish("b", {"p": 1}))
     assert world.states() == {"holder": "retried", "a": "g", "b": "w"}
+
+
+def test_a_project_is_none_that_its_name_begins_with(world: World) -> None:
+    """`PROJECT/*` stands for the owners of this project: names of projects may have slashes."""
+    world.pool("p", 9, askers=("a/*",))
+    for owner in ("a", "a/b/c", "ab/c"):
+        with Refused(Code.ASKER_REFUSED):
+            world.ask("x", owner=owner, roles=USERS)
+    world.ask("x", owner="a/c", roles=USERS)
+    world.pool("p", 9, askers=("a/b/*",))
+    for owner in ("a/c", "a/b"):
+        with Refused(Code.ASKER_REFUSED):
+            world.ask("y", owner=owner, roles=USERS)
+    world.ask("y", owner="a/b/c", roles=USERS)

@@ -75,7 +75,7 @@ def test_update() -> None:
     facts = ranch(slot("a", "t", "s", "o"))
 
     def update(name: str, owner: str, state: str, **data: str) -> None:
-        facts.apply(holding.update(facts, NOW, name, owner, state, data))
+        facts.apply(holding.update(facts, MOMENT, NOW, name, owner, state, data))
 
     for words, code in (
         (("x", "o", "s"), Code.SLOT_NOT_FOUND),
@@ -209,7 +209,7 @@ def test_native_leases_are_out_of_reach() -> None:
     assert code is Code.HOLDER_MISMATCH
     assert message == "owner mismatch request by o, currently owned by o by a native lease"
     with pytest.raises(Error) as refusal:
-        holding.update(facts, NOW, "a", "o", "leased", {"k": "v"})
+        holding.update(facts, MOMENT, NOW, "a", "o", "leased", {"k": "v"})
     assert refusal.value.code is Code.HOLDER_MISMATCH
     changes, owners = holding.reset(facts, MOMENT, NOW, "t", "leased", -1, "d")
     assert (bool(changes), owners) == (False, {})
@@ -241,9 +241,9 @@ def test_user_data_have_an_end() -> None:
     """However often a holder adds to its user data, they do not grow without bounds."""
     facts = ranch(slot("a", "t", "s", "o"))
     half = "x" * 600_000
-    facts.apply(holding.update(facts, NOW, "a", "o", "s", {"one": half}))
+    facts.apply(holding.update(facts, MOMENT, NOW, "a", "o", "s", {"one": half}))
     with pytest.raises(Error) as refusal:
-        holding.update(facts, NOW, "a", "o", "s", {"two": half})
+        holding.update(facts, MOMENT, NOW, "a", "o", "s", {"two": half})
     assert refusal.value.code is Code.LIMIT_EXCEEDED
-    facts.apply(holding.update(facts, NOW, "a", "o", "s", {"one": "", "two": half}))
+    facts.apply(holding.update(facts, MOMENT, NOW, "a", "o", "s", {"one": "", "two": half}))
     assert list(facts.slots["t"]["a"].user_data) == ["two"]

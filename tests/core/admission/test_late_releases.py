@@ -2,12 +2,13 @@
 
 import pytest
 
-from moorage.core.admission import proxied
+from moorage.core.admission import holding, proxied
+from moorage.core.admission.asking import NEVER, Proof
 from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
 from moorage.core.admission.model import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from tests.core.admission.build import Refused, World
+from tests.core.admission.build import Refused, World, wish
 
 MINUTE = 60 * SECOND
 HOLD = 20 * MINUTE
@@ -177,3 +178,56 @@ def test_what_nobody_was_told_of_ends_where_leases_are_kept() -> None:
     world.ask("waits")
     world.wait(61)
     assert world.states() == {"untold": "ttl_over", "told": "g", "native": "g", "waits": "w"}
+
+
+@pytest.mark.parametrize("way", ["Boskos", "an operator"])
+def test_a_late_release_after_somebody_else_gave_the_slot_back(world: World, way: str) -> None:
+    """The caller of the proxy does not learn of it: its own release is still to come."""
+    acquire(world, "first")
+    if way == "Boskos":
+        made = holding.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
+        world.do((made, None))
+    else:
+        world.release("first")
+    assert world.states()["first"] == "revoked"
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "g"
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+def test_what_the_proxy_itself_gives_back_is_not_expected(world: World) -> None:
+    """It does so for callers that have gone before they were told a name."""
+    acquire(world, "first")
+    world.release("first", Proof(OWNER))
+    assert world.states()["first"] == "released"
+    acquire(world, "second")
+    release(world)
+    assert world.states()["second"] == "released"
+
+
+@pytest.mark.parametrize("owner", [OWNER, "boskos:x"])
+def test_nobody_retries_for_who_could_not_learn_of_it(world: World, owner: str) -> None:
+    """The clients of Boskos and of the proxy know slots, not leases: theirs stay as they are."""
+    world.ask("first", owner=owner, ttl=NEVER)
+    with Refused(Code.INVALID):
+        world.retry("first", wish("again", {"p": 1}, owner=owner))
+    assert world.states() == {"first": "g"}
+    assert world.facts.slots["p"]["s"].lease == "first"
+
+
+def test_slots_cannot_be_given_back_by_number(world: World) -> None:
+    """Who knows a lease's id, which is no secret, cannot give back units that have names."""
+    world.slots("p", "t")
+    lease = "6e0f3c52-0000-4000-8000-000000000001"
+    world.ask(lease, {"p": 2}, owner=OWNER)
+    world.do((proxied.confirm(world.facts, world.moment, LeaseId(lease)), None))
+    for number in range(2):
+        with Refused(Code.SLOT_NOT_FOUND):
+            release(world, f"{lease}.{number}")
+    assert (world.states()[lease], world.facts.pools["p"].occupied) == ("g", 2)
+    release(world, "s")
+    assert world.facts.pools["p"].occupied == 1
+    release(world, "t")
+    assert (world.states()[lease], world.facts.pools["p"].occupied) == ("released", 0)

@@ -168,13 +168,13 @@ class Machine(RuleBasedStateMachine):
 
     def renew(self, data: st.DataObject, ticket: Ticket) -> None:
         if self._alive(ticket, lambda: self.world.renew(ticket.id, self._proof(ticket))):
-            ticket.heard = self.model.now - self.model.downtime
+            self.model.hear(ticket)
         self.model.admit()
 
     def poll(self, data: st.DataObject, ticket: Ticket) -> None:
         self.world.poll(ticket.id)
         if ticket.state == "w":
-            ticket.heard = self.model.now - self.model.downtime
+            self.model.hear(ticket)
         self.model.admit(ticket.id)
 
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:

@@ -1,5 +1,6 @@
 """How leases of the lease proxy end that are not released in time, and what pools say of them."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -71,3 +72,16 @@ def test_a_pool_with_slots_and_a_hold_is_paced(patient: Ground) -> None:
         assert first["waiting"]["code"] == "pacing"
     told = patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600, "pacing": None})
     assert told["pacing"] is None
+
+
+def test_a_request_has_so_many_units_at_most(patient: Ground) -> None:
+    """However large a pool is: the names of all its units would be too much for one answer."""
+    patient.native("PUT", "/v1/pools/large", {"limit": 2_000_000_000})
+    for count in (1_001, 2_000_000_000, (1 << 64) - 1):
+        answer = patient.call("POST", f"/lease/acquire?type=large&count={count}")
+        assert answer.status == 500
+        assert "1000 units at most" in answer.body
+    assert patient.call("POST", "/lease/acquire?type=none&count=1001").status == 404
+    answer = patient.call("POST", "/lease/acquire?type=large&count=1000")
+    assert len(json.loads(answer.body)["names"]) == 1_000
+    assert patient.native("GET", "/v1/pools/large")["occupied"] == 1_000

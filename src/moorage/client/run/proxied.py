@@ -19,6 +19,8 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from typing import TextIO
 from urllib.parse import quote, unquote, urlencode
 
 URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
@@ -35,6 +37,9 @@ ACQUIRE_SECONDS = 3 * 3600.0
 
 RELEASE_SECONDS = 60.0
 
+FAILING = re.compile(r"Failed to release lease (\S+): ")
+"""How a proxy says which name has failed; then it tells those before it, see `_released`."""
+
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -44,6 +49,14 @@ class FailedError(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+class NotReleasedError(FailedError):
+    """Not all of some names are released, as far as is known; `done` are."""
+
+    def __init__(self, message: str, done: list[str]) -> None:
+        super().__init__(message)
+        self.done = done
 
 
 def main(arguments: list[str]) -> int:
@@ -129,7 +142,11 @@ def release(options: dict[str, str]) -> None:
     _pause(_seconds(options.get("delay") or "0s"))
     if ways == ["names"]:
         wanted = [name for name in names.split(",") if name]
-        _released(wanted)
+        try:
+            _released(wanted)
+        except NotReleasedError as failure:
+            _forgotten(failure.done)
+            raise
         _forgotten(wanted)
     elif ways == ["handle"]:
         _release_handle(options["handle"])
@@ -197,7 +214,13 @@ def _release_file(path: str, handle: bool) -> None:
         names = file.read().split()
         if not names:
             return
-        _released(names)
+        try:
+            _released(names)
+        except NotReleasedError as failure:
+            _rewritten(file, names, failure.done)
+            if handle:
+                _forgotten(failure.done)
+            raise
         if not handle:
             file.truncate(0)
             return
@@ -218,15 +241,20 @@ def _forgotten(names: list[str]) -> None:
     try:
         with open(path, "r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            left = file.read().split()
-            for name in names:
-                if name in left:
-                    left.remove(name)
-            file.seek(0)
-            file.write("".join(f"{name}\n" for name in left))
-            file.truncate()
+            _rewritten(file, file.read().split(), names)
     except OSError as error:  # they are released all the same
         _say(f"{path}: {error}")
+
+
+def _rewritten(file: TextIO, names: list[str], gone: list[str]) -> None:
+    """Let a file have these names, but one of each that is gone."""
+    left = [*names]
+    for name in gone:
+        if name in left:
+            left.remove(name)
+    file.seek(0)
+    file.write("".join(f"{name}\n" for name in left))
+    file.truncate()
 
 
 def _say(text: str) -> None:
@@ -237,10 +265,40 @@ def _say(text: str) -> None:
 
 
 def _released(names: list[str]) -> None:
-    body = json.dumps({"names": names}).encode()
-    status, answer = _post("/lease/release", body, RELEASE_SECONDS)
-    if status // 100 != 2:
-        raise FailedError(f'Failed to release "{",".join(names)}": {status} {answer}')
+    """Release by name; one that fails hinders no other.
+
+    What an answer says is released is not sent again: somebody else may have that slot by now.
+    Raises NotReleasedError.
+    """
+    left = [*names]
+    done: list[str] = []
+    failures: list[str] = []
+
+    def body() -> bytes:
+        return json.dumps({"names": left}).encode()
+
+    def heed(answer: str) -> None:
+        for name in answer.partition("\nReleased:")[2].split():
+            if name in left:
+                left.remove(name)
+                done.append(name)
+
+    while left:
+        try:
+            status, answer = _post("/lease/release", body, RELEASE_SECONDS, heed)
+        except FailedError as failure:
+            failures.append(str(failure))
+            break
+        if status // 100 == 2:
+            done += left
+            break
+        failures.append(f"{status} {answer}")
+        failing = FAILING.search(answer)
+        if failing is None or failing[1] not in left:
+            break
+        left.remove(failing[1])
+    if failures:
+        raise NotReleasedError(f'Failed to release "{",".join(names)}": {failures[0]}', done)
     _say(f"{','.join(names)} released")
 
 
@@ -266,8 +324,16 @@ def _proxy() -> tuple[str, dict[str, str]]:
     return f"{scheme}://{host}{slash}{path}", {"Authorization": f"Basic {basic}"}
 
 
-def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
-    """Return status and body of the answer; what is lost or busy is tried again."""
+def _post(
+    path: str,
+    body: Callable[[], bytes] | None,
+    seconds_max: float,
+    heed: Callable[[str], None] | None = None,
+) -> tuple[int, str]:
+    """Return status and body of the answer; what is lost or busy is tried again.
+
+    Each try has a body of its own, made after `heed` was told of the refusal before.
+    """
     url, headers = _proxy()
     if body is not None:
         headers["Content-Type"] = "application/json"
@@ -276,12 +342,15 @@ def _post(path: str, body: bytes | None, seconds_max: float) -> tuple[int, str]:
         if attempt:
             _say(f"lease proxy: {said}; trying again")
             _pause(PAUSE_SECONDS)
-        request = urllib.request.Request(f"{url}{path}", body or b"", headers, method="POST")
+        data = b"" if body is None else body()
+        request = urllib.request.Request(f"{url}{path}", data, headers, method="POST")
         try:
             with OPENER.open(request, timeout=seconds_max) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as refused:
             said = f"{refused.code} {refused.read().decode(errors='replace').strip()}"
+            if heed is not None:
+                heed(said)
             if refused.code not in BUSY:
                 return refused.code, said
         except (OSError, http.client.HTTPException) as error:

@@ -270,7 +270,9 @@ class _Scan:
 
     def _may_have(self, wish: AtOnce, name: str) -> bool:
         """Is so much of a pool left as a wish takes of it, as far as its number goes?"""
-        if name not in self.facts.pools:  # it went after it was asked, in the same batch
+        known = self.facts.pools.get(name)
+        # It may have gone after it was asked, in the same batch, and come back without slots.
+        if known is None or known.spec.limit is not None:
             return False
         pool, left = self.draft.pool(name), self.left.get(name, {})
         wanted = Counter(t.needs[0].state for t in wish.tickets if t.needs[0].pool == name)

@@ -14,7 +14,7 @@ from moorage.core.admission.model import SECOND, Lease, Moment, Pool, PoolSpec
 from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.errors import Code, Error
 from moorage.core.limits import ASKERS_MAX, PRIORITY_MAX, VOCABLE_LENGTH_MAX
-from moorage.core.wildcards import BELOW, covers, is_entry
+from moorage.core.wildcards import BELOW, is_entry
 from moorage.wire.enums import LadderRole
 
 EXEMPT: LadderRole = "operator"
@@ -144,7 +144,11 @@ def _is_asker(askers: tuple[str, ...], ask: Ask) -> bool:
 def _stands_for(asker: str, ask: Ask) -> bool:
     if _is_role(asker):
         return asker.removeprefix(ROLE) in ask.roles
-    return covers(asker, ask.owner)
+    if not asker.endswith(BELOW):
+        return asker == ask.owner
+    # The name of a project may have slashes, that of a user has none.
+    project, slash, _ = ask.owner.rpartition("/")
+    return bool(slash) and project == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:

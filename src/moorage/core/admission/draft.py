@@ -84,7 +84,7 @@ class Draft:
         dests = {(need.pool, need.state): need.dest for need in ticket.needs}
         for slot in taken:
             dest = dests.get((slot.pool, slot.state), slot.state)
-            slots.update(occupied(self.wall, ticket, [slot], dest))
+            slots.update(occupied(moment, self.wall, ticket, [slot], dest))
         self.changes.slots.update(slots)
         lease = structs.replace(
             ticket,

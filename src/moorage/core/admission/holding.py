@@ -46,16 +46,22 @@ def release(
 ) -> Changes:
     """Let a holder give back one slot; it is then in the state `dest`.
 
+    One that was acquired through the lease proxy is revoked: its caller will release it there, too,
+    perhaps when somebody else has it.
     Raises SLOT_NOT_FOUND, HOLDER_MISMATCH.
     """
     slot = _owned(facts, name, owner, native)
     draft = Draft(facts, moment, wall)
-    let_go(draft, [slot], dest, "released")
+    if slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
+        let_go(draft, [slot], dest, "revoked", "released through Boskos")
+    else:
+        let_go(draft, [slot], dest, "released")
     return draft.changes
 
 
 def update(
     facts: Facts,
+    moment: Moment,
     wall: Instant,
     name: str,
     owner: str,
@@ -77,7 +83,7 @@ def update(
         raise Error(
             Code.LIMIT_EXCEEDED, f"user data have at most {USER_DATA_LENGTH_MAX} characters"
         )
-    touched = structs.replace(slot, user_data=kept, updated_at=wall)
+    touched = structs.replace(slot, user_data=kept, updated_at=wall, heard_at=moment.alive)
     return Changes(slots={(slot.pool, slot.name): touched})
 
 
@@ -113,8 +119,12 @@ def _silence(facts: Facts, moment: Moment, wall: Instant, slot: Slot) -> int | N
 
     None: it need not be heard. Boskos' clients are heard by what they do with the slot, in whole
     seconds, as Boskos shows them; the holder of another lease is also heard by its renewals.
+    Neither a jump of the wall clock nor an outage of ours is a silence of theirs.
     """
-    touched = wall - slot.updated_at // SECOND * SECOND
+    fraction = slot.updated_at % SECOND
+    touched = wall - slot.updated_at + fraction
+    if slot.heard_at is not None:
+        touched = min(touched, moment.alive - slot.heard_at + fraction)
     lease = None if slot.lease is None else facts.leases[slot.lease]
     if lease is None or lease.owner.startswith(BOSKOS):
         return touched

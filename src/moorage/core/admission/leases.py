@@ -26,6 +26,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.growing import grow
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
+from moorage.core.admission.proxied import is_reserved
 from moorage.core.admission.rules import lives_on
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
@@ -139,7 +140,8 @@ def release(
         wall: the wall clock's time, for what is told of slots.
         lease: which.
         proof: by what right.
-        cause: why; of a ticket that is `released` it is `withdrawn`.
+        cause: why; of a ticket that is `released` it is `withdrawn`, of a lease of the lease proxy
+            `revoked`, unless the proxy itself gives it back: its caller learns nothing of it.
         detail: who or what, for people.
         states: what its slots become, by pool; free where nothing is said.
 
@@ -149,8 +151,10 @@ def release(
     check_proof(found, proof)
     draft = Draft(facts, moment, wall)
     if found.state != "ended":
-        if found.state == "waiting" and cause == "released":
+        if cause == "released" and found.state == "waiting":
             cause = "withdrawn"
+        elif cause == "released" and found.owner == OWNER and proof.owner is None:
+            cause = "revoked"
         draft.end(found, cause, detail[:DETAIL_LENGTH_MAX], states)
     return draft.changes, lease
 
@@ -180,10 +184,17 @@ def retry(
     its units and slots, at once; it does not wait for pacing, but pays. Not so if the new wish
     differs, a pool is paused, or a limit or quota was lowered below what is held: then, and with
     `allocations`, it goes back into the line, at its old place if the pools say keep.
-    Raises as `release` and `ask`, and LEASE_ENDED.
+    Raises as `release` and `ask`, and LEASE_ENDED. INVALID: it was made through Boskos or the lease
+    proxy, so its holder could not learn of the new lease.
     """
     old = _found(facts, lease)
     check_proof(old, proof)
+    if is_reserved(old.owner):
+        raise Error(
+            Code.INVALID,
+            f"lease {lease} was made through Boskos or the lease proxy, and its holder would not"
+            " learn of a new one: revoke it instead",
+        )
     draft = Draft(facts, moment, wall)
     again = _known(facts, new)
     if again is not None:

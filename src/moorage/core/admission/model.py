@@ -179,6 +179,8 @@ class Slot(Struct, frozen=True):
     late: tuple[Instant, ...] = ()
     """For each earlier holder whose release by name may yet come: service time until which the next
     such release counts as its; rising. See `late_releases.py`."""
+    heard_at: Instant | None = None
+    """Alive time of its holder's last sign of life; None: before that was stored."""
 
 
 class Need(Struct, frozen=True):

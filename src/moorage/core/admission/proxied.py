@@ -95,7 +95,7 @@ def _bound(draft: Draft, slot: Slot) -> None:
 
 def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
     lease = draft.facts.leases.get(key)
-    if lease is None or lease.owner != OWNER:
+    if lease is None or lease.owner != OWNER or lease.slots:  # those have names of their own
         raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
     number = name.rpartition(".")[2]
     returned = lease.labels.get(RETURNED, "").split()

@@ -35,12 +35,19 @@ def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
     return sorted(found, key=lambda slot: (slot.rests_until > at, slot.updated_at, slot.name))
 
 
-def occupied(wall: Instant, lease: Lease, slots: Iterable[Slot], dest: str) -> Slots:
+def occupied(
+    moment: Moment, wall: Instant, lease: Lease, slots: Iterable[Slot], dest: str
+) -> Slots:
     """Return these slots as they are in the hands of a lease."""
     owner = slot_owner(lease.owner)
     return {
         (slot.pool, slot.name): structs.replace(
-            slot, owner=owner, lease=lease.id, state=dest, updated_at=wall
+            slot,
+            owner=owner,
+            lease=lease.id,
+            state=dest,
+            updated_at=wall,
+            heard_at=moment.alive,
         )
         for slot in slots
     }
