@@ -8,6 +8,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
+from moorage.serve.held import Held
 from moorage.serve.hosts import Hosts
 from moorage.serve.protocol import Bounds, protocol_for
 from moorage.serve.proxies import Proxies
@@ -51,7 +52,7 @@ async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asy
         timeout_keep_alive=IDLE_SECONDS,  # type: ignore[arg-type] # a float will do
     )
     config.load()
-    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()))
+    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), Held())
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: protocol(config, state, {}), "127.0.0.1", 0)

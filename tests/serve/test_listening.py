@@ -13,7 +13,7 @@ from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
 from moorage.serve.listening import NoPlaceError, Places
-from moorage.serve.proxies import Proxies
+from moorage.serve.proxies import HOPS_MAX, Proxies
 from tests.e2e.carried import eventually
 from tests.e2e.server import Server, serve
 from tests.serve.wire import answers, connect, read_to_end, request, talk
@@ -172,6 +172,8 @@ FORWARDED = [
     ({"X-Forwarded-For": "fe80::1%\x9b31m - admin"}, "127.0.0.1", "http"),
     ({"X-Forwarded-For": "fe80::1%x, 127.0.0.9"}, "127.0.0.9", "http"),
     ({"X-Forwarded-For": ""}, "127.0.0.1", "http"),
+    ({"X-Forwarded-For": "192.0.2.7" + ", 127.0.0.9" * (HOPS_MAX - 1)}, "192.0.2.7", "http"),
+    ({"X-Forwarded-For": "192.0.2.7" + ", 127.0.0.9" * HOPS_MAX}, "127.0.0.9", "http"),
     ({"X-Forwarded-Proto": "https"}, "127.0.0.1", "https"),
     ({"X-Forwarded-Proto": "http, HTTPS"}, "127.0.0.1", "https"),
     ({"X-Forwarded-Proto": "javascript"}, "127.0.0.1", "http"),

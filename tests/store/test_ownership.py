@@ -2,11 +2,14 @@
 
 import os
 import stat
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from moorage.store.ownership import UntrustedError, check_secret, read_own
+from moorage.store.ownership import UntrustedError, read_own, read_secret
 
 WORDS = ("it decides something", "name it instead")
 STRANGER = 65_533
@@ -103,12 +106,43 @@ def test_a_group_is_others_unless_it_is_our_own(file: Path) -> None:
 def test_secrets_are_for_their_owner_only(file: Path) -> None:
     """A file with a token that others can read is refused, with the way to mend it."""
     file.chmod(0o600)
-    check_secret(str(file))
+    assert read_secret(str(file)) == b"x"
     for mode in (0o640, 0o604, 0o620, 0o644):
         file.chmod(mode)
         with pytest.raises(UntrustedError, match=f"has the mode {mode:04o}.*chmod 600"):
-            check_secret(str(file))
+            read_secret(str(file))
     file.chmod(stat.S_IRUSR)
-    check_secret(str(file), os.geteuid())
+    assert read_secret(str(file), os.geteuid()) == b"x"
     with pytest.raises(UntrustedError, match="belongs to"):
-        check_secret(str(file), STRANGER)
+        read_secret(str(file), STRANGER)
+
+
+def test_a_secret_is_a_file(file: Path) -> None:
+    """A pipe in its place does not hold a command up, whoever may write to it."""
+    pipe = file.with_name("pipe")
+    os.mkfifo(pipe, 0o600)
+    with pytest.raises(UntrustedError, match="is not a regular file"):
+        read_secret(str(pipe))
+
+
+def test_the_secret_that_is_read_is_the_one_that_was_looked_at(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to the folder cannot have another file read by somebody who may read it."""
+    file.chmod(0o600)
+    other = file.with_name("other")
+    other.write_text("of somebody else")
+    other.chmod(0o644)
+
+    def swapped(look: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def looked(*args: Any, **options: Any) -> os.stat_result:
+            found = look(*args, **options)
+            with suppress(FileNotFoundError):  # once
+                os.rename(other, file)
+            return found
+
+        return looked
+
+    monkeypatch.setattr(os, "fstat", swapped(os.fstat))
+    monkeypatch.setattr(os, "stat", swapped(os.stat))
+    assert read_secret(str(file)) == b"x"

@@ -21,6 +21,9 @@ END = 1 << 63
 
 _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?")
 _UNIT = re.compile(r"[^0-9.]*")
+LENGTH_MAX = 1_000
+"""Characters in a duration: far more than any has. Each part of a longer one would take a look."""
+
 _DIGITS_MAX = 19
 """More digits make a number larger than `END`."""
 
@@ -39,7 +42,7 @@ def parse(text: str) -> int:
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
-    if not rest:
+    if not rest or len(text) > LENGTH_MAX:
         raise _invalid(text)
     total = 0
     while rest:

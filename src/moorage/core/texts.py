@@ -4,7 +4,7 @@ import re
 
 from moorage.core.errors import Code, Error
 
-_ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_ACTED_ON = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, line and paragraph separators, and marks that turn the direction of text."""
 
 

@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from time import monotonic
 
 from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -16,11 +17,12 @@ from moorage.faces.leaseproxy.app import LeaseProxyFace
 from moorage.faces.web import Limits
 from moorage.serve.app import Application
 from moorage.serve.logs import AccessLog
-from moorage.serve.metrics import Requests, cumulated
+from moorage.serve.metrics import LONG_SECONDS, RESTS, Requests, cumulated
 from moorage.service.app import Service
 from moorage.service.boskos import Boskos
 from moorage.service.boskos_config import ConfigFileError
 from moorage.service.lease_proxy import LeaseProxy
+from moorage.service.looks import Look
 
 FACE = "boskos"
 LEASE_PROXY = "lease"
@@ -44,8 +46,11 @@ Labels = tuple[str, str, str, str]
 class BoskosMetrics(Collector):
     """What Boskos tells Prometheus, under its own names."""
 
-    def __init__(self, boskos: Boskos) -> None:
+    def __init__(self, boskos: Boskos, clock: Callable[[], float] = monotonic) -> None:
         self._boskos = boskos
+        self._clock = clock
+        self._looks = Look(self._look)
+        self._until = 0.0
         self._resources: Counter[tuple[str, str]] = Counter()
         self._types: set[str] = set()
         self._buckets: dict[Labels, list[int]] = {}
@@ -71,11 +76,23 @@ class BoskosMetrics(Collector):
         return (kind, _known(state), _known(dest), with_id)
 
     async def refresh(self) -> None:
-        """Count the resources; while that cannot be done the last counts are told."""
+        """Count the resources, once for all who ask at the same time.
+
+        The last counts are told while that cannot be done, and for a while after it took long:
+        anybody may ask.
+        """
+        if self._clock() >= self._until:
+            await self._looks.taken()
+
+    async def _look(self) -> None:
+        begun = self._clock()
         try:
             found = await self._boskos.all_counts()
         except Error:
             return
+        ended = self._clock()
+        if ended - begun >= LONG_SECONDS:
+            self._until = ended + (ended - begun) * RESTS
         self._types = {count.pool for count in found}
         self._resources = Counter()
         for count in found:

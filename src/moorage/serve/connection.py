@@ -16,6 +16,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from moorage.serve.held import Room
+
 _LINE_END = b"\r\n"
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 
@@ -28,6 +30,15 @@ class Cycle(RequestResponseCycle):
 
     _to_end = False
     """The answer ends where the connection does: HTTP/1.0 knows no chunks."""
+
+    received = 0
+    """Bytes of the body that have arrived."""
+
+    held_in: Room | None = None
+    """Where room for the request is taken, while it is."""
+
+    held_bytes = 0
+    """How much room that is."""
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a part of the answer."""

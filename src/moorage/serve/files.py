@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from moorage.store.addresses import is_postgres, password_removed
 from moorage.store.open import sqlite_path
-from moorage.store.ownership import check_secret, read_own
+from moorage.store.ownership import read_own, read_secret
 
 
 class Announcement(Struct, frozen=True):
@@ -50,8 +50,8 @@ class Files:
         Raises UntrustedError: others may have read it.
         """
         try:
-            check_secret(str(self.token), self._owner())
-            return self.token.read_text(encoding="ascii").strip() or None
+            secret = read_secret(str(self.token), self._owner())
+            return secret.decode("ascii").strip() or None
         except (OSError, UnicodeDecodeError):
             return None
 

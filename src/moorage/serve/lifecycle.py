@@ -26,6 +26,7 @@ from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.garbage import full_rounds, without_collector
+from moorage.serve.held import Held
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.listening import Acceptor, Places
 from moorage.serve.protocol import Bounds, GuardedProtocol, protocol_for
@@ -237,9 +238,10 @@ def _servers(
     all_ready = _AllReady(len(doors), ready)
     most = _connections(settings.connections_max, len(doors))
     proxies = Proxies(networks_parse(settings.trusted_proxies, "trusted_proxies"))
+    held = Held()
     return [
         Server(
-            _uvicorn_config(settings, application, door, proxies),
+            _uvicorn_config(settings, application, door, proxies, held),
             Places(most, settings.connections_per_address_max, proxies),
             tls,
             settings.header_seconds_max,
@@ -263,7 +265,7 @@ class _AllReady:
 
 
 def _uvicorn_config(
-    settings: Settings, application: object, door: Door, proxies: Proxies
+    settings: Settings, application: object, door: Door, proxies: Proxies, held: Held
 ) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
@@ -274,7 +276,7 @@ def _uvicorn_config(
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # our own words for the same protocol
-        http=protocol_for(bounds, hosts, proxies),
+        http=protocol_for(bounds, hosts, proxies, held),
         ws="none",
         lifespan="off",
         loop="none",

@@ -12,8 +12,6 @@
 
 import asyncio
 import logging
-import socket
-import struct
 from http import HTTPStatus
 from typing import Any, Protocol, cast
 
@@ -25,8 +23,10 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
-from moorage.serve.connection import LeanProtocol
+from moorage.serve.connection import Cycle
 from moorage.serve.content_length import CONTENT_LENGTH, head_without_length
+from moorage.serve.held import REQUEST_BYTES, Held
+from moorage.serve.holding import HoldingProtocol
 from moorage.serve.hosts import Hosts
 from moorage.serve.proxies import Proxies
 from moorage.serve.refusals import refusal_bytes
@@ -40,7 +40,6 @@ WAITING_MAX = 16
 WAITING_BODY_MAX = 65_536
 """Bytes of the body that a waiting request may have."""
 
-_NO_LINGER = struct.pack("ii", 1, 0)
 _GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
 
 logger = logging.getLogger("moorage.http")
@@ -67,8 +66,8 @@ class _RefusedError(Exception):
     """Raised in a parser callback to stop the parser at once."""
 
 
-class GuardedProtocol(LeanProtocol):
-    """One connection. `bounds`, `hosts` and `proxies` are set on a subclass by `protocol_for`."""
+class GuardedProtocol(HoldingProtocol):
+    """One connection. `protocol_for` makes a subclass with `bounds`, `hosts`, `proxies`, `held`."""
 
     bounds: Bounds
     hosts: Hosts
@@ -92,11 +91,9 @@ class GuardedProtocol(LeanProtocol):
         self._head_bytes = 0
         self._hosts_named = 0
         self._deadline: asyncio.TimerHandle | None = None
-        self._running: RequestResponseCycle | None = None
         self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have begun yet
         self._proxied = False  # by somebody whose word counts for the client's address
         self.place: _Place | None = None
-        self._cut = False
         self.begun = False  # there is a connection; with TLS, once its handshake is done
 
     # The connection
@@ -177,6 +174,12 @@ class GuardedProtocol(LeanProtocol):
         name = name.lower()
         self._head_bytes += len(name) + len(value) + 4
         self.headers.append((name, value))
+        if len(self.headers) > self.bounds.header_count_max:
+            self._stop(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"More than {self.bounds.header_count_max} headers, "
+                "the limit set by header_count_max.",
+            )
         if name in _GUARDED:
             self._guard(name, value)
 
@@ -197,12 +200,6 @@ class GuardedProtocol(LeanProtocol):
         """Judge the head as a whole and hand the request to the application."""
         if self._head_bytes + len(self.url) > self.bounds.header_bytes_max:
             self._stop(*self._headers_too_large())
-        if len(self.headers) > self.bounds.header_count_max:
-            self._stop(
-                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"More than {self.bounds.header_count_max} headers, "
-                "the limit set by header_count_max.",
-            )
         version = self.parser.get_http_version()
         if version not in ("1.1", "1.0"):
             self._stop(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Speak HTTP/1.1.")
@@ -227,21 +224,13 @@ class GuardedProtocol(LeanProtocol):
         self._in_head = False
         self._in_body = self._progress = True
         self._head = b""
+        self._wait_in_line()
 
-    def _reset(self) -> None:
-        """End the connection at once, so that the client sees an error rather than an end.
-
-        What HTTP/1.0 clients are sent may end where the connection does.
-        """
-        if self._cut:
-            return
-        self._cut = True
-        if self._running is not None:
-            self._running.disconnected = True  # its answer is not whole, and that is no fault
-        connection = self.transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-        self.transport.abort()
+    def _wait_in_line(self) -> None:
+        """Take room for a request that has to wait for the answers before it; most have not."""
+        size = REQUEST_BYTES + self._head_bytes + len(self.url)
+        if self._is_waiting() and not self._hold(self.cycle, self.held.waiting, size):
+            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait on connections.")
 
     def _guard_target(self) -> None:
         """An absolute target overrides the Host header (RFC 9112, 3.2.2); `*` names no host."""
@@ -257,13 +246,24 @@ class GuardedProtocol(LeanProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._progress = True
-        if self._is_waiting() and len(self.cycle.body) + len(body) > WAITING_BODY_MAX:
+        request = cast(Cycle, self.cycle)
+        request.received += len(body)
+        if request.received > WAITING_BODY_MAX or self.pipeline:
+            self._make_room(request, len(body))
+        super().on_body(body)
+
+    def _make_room(self, request: Cycle, size: int) -> None:
+        """Take room for a piece of a body, if the body is long or its request waits."""
+        waiting = self._is_waiting()
+        if waiting and request.received > WAITING_BODY_MAX:
             self._stop(
                 HTTPStatus.BAD_REQUEST,
                 f"The body of a request that waits on this connection is longer than "
                 f"{WAITING_BODY_MAX} bytes. Wait for a response before you send it.",
             )
-        super().on_body(body)
+        room = self.held.waiting if waiting else self.held.bodies
+        if not request.response_complete and not self._hold(request, room, size):
+            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many long bodies arrive; try later.")
 
     def _is_waiting(self) -> bool:
         """Does the request that is being read wait until those before it are answered?"""
@@ -277,6 +277,7 @@ class GuardedProtocol(LeanProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._let_go(cycle)  # it waits no more
         self._running = cycle
         self._fresh = self.loop.create_task(cycle.run_asgi(app))
         self._fresh.add_done_callback(self.tasks.discard)
@@ -327,7 +328,7 @@ class GuardedProtocol(LeanProtocol):
         """
         self._in_body = False
         if self._is_waiting():
-            self.pipeline.popleft()
+            self._let_go(self.pipeline.popleft()[0])
             return True
         if self._fresh is not None:
             self._fresh.cancel()
@@ -389,7 +390,9 @@ class GuardedProtocol(LeanProtocol):
             self.transport.close()
 
 
-def protocol_for(bounds: Bounds, hosts: Hosts, proxies: Proxies) -> type[GuardedProtocol]:
+def protocol_for(
+    bounds: Bounds, hosts: Hosts, proxies: Proxies, held: Held
+) -> type[GuardedProtocol]:
     """Return the protocol class with these bounds, as uvicorn wants it."""
-    members = {"bounds": bounds, "hosts": hosts, "proxies": proxies}
+    members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
     return type("Protocol", (GuardedProtocol,), members)

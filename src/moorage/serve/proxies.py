@@ -6,6 +6,7 @@ before it was written by the client.
 """
 
 from functools import lru_cache
+from itertools import islice
 
 from moorage.config.addresses import Network
 from moorage.faces.addresses import address_of
@@ -14,6 +15,9 @@ from moorage.faces.web import Scope
 FORWARDED_FOR = b"x-forwarded-for"
 FORWARDED_PROTO = b"x-forwarded-proto"
 SCHEMES = frozenset({"http", "https"})
+
+HOPS_MAX = 32
+"""Addresses that are looked at: a client can write thousands of those of trusted proxies."""
 
 
 class Proxies:
@@ -47,7 +51,7 @@ class Proxies:
 
     def _client(self, forwarded: list[bytes]) -> str | None:
         client = None
-        for raw in reversed(forwarded):
+        for raw in islice(reversed(forwarded), HOPS_MAX):
             # A zone (fe80::1%eth0) means nothing on other machines, and could be any text.
             text = _without_port(raw.strip().decode("latin-1"))
             address = None if "%" in text else address_of(text)

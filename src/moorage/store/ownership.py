@@ -8,6 +8,7 @@ import grp
 import os
 import pwd
 import stat
+from typing import BinaryIO
 
 
 class UntrustedError(ValueError):
@@ -31,10 +32,8 @@ def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> 
     folder = os.path.dirname(os.path.abspath(path))
     objection = _objection(folder, os.stat(folder), owner)
     if objection is None:
-        # Not to be held up by a pipe that has been put there.
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(file, "rb") as stream:
-            status = os.fstat(file)
+        with _opened(path) as stream:
+            status = os.fstat(stream.fileno())
             objection = _objection(path, status, owner)
             if objection is None and not stat.S_ISREG(status.st_mode):
                 objection = f"{path} is not a regular file"
@@ -43,14 +42,28 @@ def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> 
     raise UntrustedError(f"{path} is not used: {objection}, and {purpose}; {remedy}")
 
 
-def check_secret(path: str, owner: int | None = None) -> None:
-    """Check that a file with a secret is for its owner only, and belongs to `owner`, if told.
+def read_secret(path: str, owner: int | None = None) -> bytes:
+    """Return the content of a file with a secret, for its owner only; `owner`: who that must be.
+
+    What is read is what was looked at, even if somebody replaces the file meanwhile.
 
     Raises:
-        UntrustedError: others can read or write it.
-        OSError: there is no such file.
+        UntrustedError: others can read or write it, or it is no file.
+        OSError: it is not there, or not ours to read.
     """
-    status = os.stat(path)
+    with _opened(path) as stream:
+        _check_secret(path, os.fstat(stream.fileno()), owner)
+        return stream.read()
+
+
+def _opened(path: str) -> BinaryIO:
+    """Open a file to read; not to be held up by a pipe that has been put there."""
+    return open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def _check_secret(path: str, status: os.stat_result, owner: int | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise UntrustedError(f"{path} is not used: it is not a regular file")
     if owner is not None and status.st_uid != owner:
         raise UntrustedError(
             f"{path} is not used: it belongs to {_user(status.st_uid)}, not to {_user(owner)}"

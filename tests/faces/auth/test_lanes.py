@@ -110,3 +110,39 @@ def test_a_flood_costs_others_little(seed: int) -> None:
         assert last <= 2 * len(clients) + 2
 
     asyncio.run(act())
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_who_is_cancelled_keeps_no_thread(steps: int) -> None:
+    """Whenever that is: while it waits for its turn, once the turn has come, while it is asked."""
+
+    async def act() -> None:
+        asked = Asked(1, 8)
+        before, cancelled, after = (asked.ask(client) for client in "abc")
+        asked.gate.set()
+        await before
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert await asyncio.wait_for(after, 10) == "c"
+        assert await asyncio.wait_for(asked.ask("d"), 10) == "d"
+
+    asyncio.run(act())
+
+
+def test_who_is_cancelled_when_its_turn_comes_keeps_no_thread() -> None:
+    """Its turn has come, but nothing is asked yet: the next one is asked all the same."""
+
+    async def act() -> None:
+        lane = Lane("test", 1, 8)
+        first, second = lane.enter("a"), lane.enter("b")
+        second.add_done_callback(lambda _: waiting.cancel())  # before `waiting` goes on
+        waiting = asyncio.create_task(lane.ask(second, lambda: 2))
+        await asyncio.sleep(0)
+        assert await lane.ask(first, lambda: 1) == 1
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        assert await asyncio.wait_for(lane.ask(lane.enter("c"), lambda: 3), 10) == 3
+
+    asyncio.run(act())

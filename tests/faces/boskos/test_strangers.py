@@ -255,3 +255,16 @@ def test_names_of_states_do_not_fill_the_metrics(tmp_path: Path) -> None:
         assert shared == more + 1
         (again,) = [count for name, count in found.items() if 'dest="state-0"' in name]
         assert again == 2
+
+
+def test_queries_have_an_end(there: Ground) -> None:
+    """Each part of a query or a duration takes a look, so many of them would hold the process."""
+    kind, _ = there.own()
+    asked = f"/reset?type={kind}&state=busy&dest=free"
+    assert there.call("POST", f"{asked}&expire=" + "0s" * 500).status == 200
+    answer = there.call("POST", f"{asked}&expire=" + "0s" * 501)
+    assert (answer.status, answer.body[:30]) == (400, 'time: invalid duration "0s0s0s')
+    assert there.call("POST", f"{asked}&expire=1h" + "&a=b" * 996).status == 200
+    for path in (f"{asked}&expire=1h", f"/lease/acquire?type={kind}&count=0"):
+        answer = there.call("POST", path + "&a=b" * 1_000)
+        assert answer == refused(400, "more than 1000 query parameters are given")

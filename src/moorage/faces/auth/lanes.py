@@ -54,12 +54,14 @@ class Lane:
 
     async def ask(self, turn: Turn, question: Callable[[], T]) -> T:
         """Put a question in a thread when its turn comes. Raises what `enter` and it raise."""
-        await turn
         try:
+            await turn
             return await asyncio.get_running_loop().run_in_executor(self._pool, question)
         finally:
-            self._running -= 1
-            self._go_on()
+            # Whoever is cancelled between its turn and the question has a thread to give back, too.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._running -= 1
+                self._go_on()
 
     def _make_room(self, client: str) -> None:
         """Turn away the last question of whoever has the most, unless that is this client."""

@@ -55,15 +55,15 @@ class BoskosFace:
         async def body() -> bytes:
             return await body_of(scope, receive, self._limits)
 
-        request = Request(
-            method,
-            query_values(scope["query_string"]),
-            body,
-            self._boskos,
-            self._observe,
-            Actor(self._passwords.caller(scope), None, ROLE),
-        )
         try:
+            request = Request(
+                method,
+                query_values(scope["query_string"]),
+                body,
+                self._boskos,
+                self._observe,
+                Actor(self._passwords.caller(scope), None, ROLE),
+            )
             return await handler(request)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)

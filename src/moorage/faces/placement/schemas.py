@@ -16,9 +16,9 @@ from moorage.core.limits import (
     NAME_LENGTH_MAX,
     VOCABLE_LENGTH_MAX,
 )
-from moorage.faces.placement.uuids import UUID_PATTERN
+from moorage.faces.placement.uuids import LENGTH_MAX, UUID_PATTERN
 
-Uuid = Annotated[str, Meta(pattern=UUID_PATTERN)]
+Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=LENGTH_MAX)]
 UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z")]
 ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z")]
 CustomName = Annotated[

@@ -6,11 +6,12 @@ from uuid import UUID
 from moorage.core.ids import is_normal
 
 _USUAL = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-_UNUSUAL = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"
+_UNUSUAL = "[{}]*(?:(?:urn:(?:uuid:)?|uuid:)[{}]*)?(?:-*[0-9a-fA-F]){32}-*[{}]*"
 
 UUID_PATTERN = rf"^(?:{_USUAL}|{_UNUSUAL})\Z"
 """A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case. The usual form
-stands first because it is judged six times as fast."""
+stands first because it is judged six times as fast. No part can begin where the one before it could
+go on: otherwise the time would grow with the square of the length, and nothing else would run."""
 
 LENGTH_MAX = 255
 """Characters that are looked at: no spelling of a UUID has more."""
