@@ -21,7 +21,7 @@ def repeated(text: str) -> list[tuple[str, ...]]:
         if code or not (heading := HEADING.match(line)):
             continue
         depth = len(heading[1])
-        above = [*above, *[""] * depth][: depth - 1] + [heading[2]]
+        above = [*above[: depth - 1], *[""] * (depth - 1 - len(above)), heading[2]]
         if tuple(above) in seen:
             found.append(tuple(above))
         seen.add(tuple(above))

@@ -11,7 +11,7 @@ import pytest
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import vocabulary
 from moorage.core.ledger.facts import Keys
-from moorage.store import ledger, postgres
+from moorage.store import ledger, postgres_link
 from moorage.store.api import Conflict, Row
 from moorage.store.open import open_engine
 from moorage.store.postgres_link import Link, conninfo_of
@@ -148,7 +148,7 @@ def class_renamed(old: str, new: str) -> Batch:
 
 def test_a_renaming_may_take_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may take longer than a round of any other batch, which gives up when its time is over."""
-    monkeypatch.setattr(postgres, "ROUND_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(postgres_link, "ROUND_SECONDS_MAX", 0.5)
 
     async def scene() -> None:
         one, other = open_engine(url), open_engine(url)

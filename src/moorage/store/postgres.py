@@ -40,7 +40,6 @@ from moorage.store.postgres_commit import (
 from moorage.store.postgres_known import Known
 from moorage.store.postgres_link import (
     EXCHANGED,
-    ROUND_SECONDS_MAX,
     ROUND_SLOW_SECONDS_MAX,
     SESSION,
     Link,
@@ -387,6 +386,6 @@ def _changes(block: str) -> bool:
     return _CHANGING.search(blocks("postgres")[block]) is not None
 
 
-def _seconds_max(statements: Sequence[Statement]) -> float:
+def _seconds_max(statements: Sequence[Statement]) -> float | None:
     slow = any(one.block in _SLOW for one in statements)
-    return ROUND_SLOW_SECONDS_MAX if slow else ROUND_SECONDS_MAX
+    return ROUND_SLOW_SECONDS_MAX if slow else None

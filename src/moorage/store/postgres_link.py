@@ -293,16 +293,17 @@ class Link:
         )
 
     async def run(
-        self, doing: str, statements: Sequence[Prepared], seconds_max: float = ROUND_SECONDS_MAX
+        self, doing: str, statements: Sequence[Prepared], seconds_max: float | None = None
     ) -> list[tuple[list[Row], int]]:
         """Send all statements at once; return the rows of each, and how many it touched.
 
-        Raises Conflict, Lost (also after `seconds_max`), Unavailable; then nothing after the failed
-        statement was done, and after Lost the connection is closed.
+        By default `seconds_max` is `ROUND_SECONDS_MAX`. Raises Conflict, Lost (also after that),
+        Unavailable; then nothing after the failed statement was done, and after Lost the connection
+        is closed.
         """
         try:
             with translated(doing):
-                async with asyncio.timeout(seconds_max):
+                async with asyncio.timeout(seconds_max or ROUND_SECONDS_MAX):
                     return await self._run(statements)
         except (Conflict, psycopg.Error):
             raise
