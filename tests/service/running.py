@@ -31,10 +31,10 @@ def fatal(error: Exception) -> None:
 
 
 class HandClock:
-    """Time that moves only when a test moves it."""
+    """Time that moves only when a test moves it, backwards too. `at` is in microseconds."""
 
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000_000
+    def __init__(self, at: int = 1_700_000_000_000_000) -> None:
+        self.at = at
         self.jump = 0
         """How far the wall clock has been set."""
 

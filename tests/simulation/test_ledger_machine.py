@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from hypothesis.strategies import DataObject
 
-from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec, InventoryState
@@ -27,26 +26,13 @@ from moorage.service.app import Service
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests import cluster
-from tests.service.running import fatal
+from tests.service.running import HandClock, fatal
 from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TRAITS, Source
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 GROUP_MAX = 12
-
-
-class HandClock:
-    """Time that moves only when the test moves it, backwards too."""
-
-    def __init__(self) -> None:
-        self.at = 1_000_000
-
-    def now(self) -> Instant:
-        return Instant(self.at)
-
-    def monotonic(self) -> int:
-        return self.at
 
 
 def spec_of(held: Inventory) -> InventorySpec:
@@ -89,7 +75,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()  # type: ignore[no-untyped-call]  # Hypothesis does not type it
         self.loop = asyncio.new_event_loop()
         self.engine = self._database()
-        self.clock = HandClock()
+        self.clock = HandClock(1_000_000)
         self.model = Model(CLASSES, TRAITS)
         self.follower = Follower(CLASSES, TRAITS)
         self.seen: dict[tuple[str, int], int] = {}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.faces.auth.keystone import ASKING_MAX, KeystoneAccess, KeystoneAuthenticator
 from moorage.faces.v1.roles import role_of
@@ -15,21 +14,10 @@ from moorage.service.roles import Role
 from tests.e2e.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, running
 from tests.serve.wire import talk
+from tests.service.running import HandClock
 
 SECOND = 1_000_000
-
-
-class HandClock:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.instant = 1_800_000_000 * SECOND
-
-    def now(self) -> Instant:
-        return Instant(self.instant)
-
-    def monotonic(self) -> int:
-        return self.instant
+BEGINNING = 1_800_000_000 * SECOND
 
 
 @pytest.fixture
@@ -66,7 +54,7 @@ def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
     """User, project, roles and scope come from Keystone; an unknown token is nobody's."""
     keystone.admit("t1", "Admin", "reader", project=ADMINS)
     keystone.admit("t2", "admin", system={"all": True})
-    authenticator = made(keystone, HandClock())
+    authenticator = made(keystone, HandClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) == Caller(
@@ -116,7 +104,7 @@ def statuses(url: str, token: str) -> list[int]:
 
 def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
     """Good and bad tokens are asked about once a minute, and no longer than they are valid."""
-    clock = HandClock()
+    clock = HandClock(BEGINNING)
     keystone.admit("long", "reader")
     keystone.admit("short", "reader", expires_at="2027-01-15T08:00:30.000000Z")  # in 30 seconds
     authenticator = made(keystone, clock)
@@ -126,15 +114,15 @@ def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
 
     async def act() -> None:
         assert [await known(token) for token in ("long", "short", "none")] == [True, True, False]
-        clock.instant += 29 * SECOND
+        clock.at += 29 * SECOND
         assert [await known(token) for token in ("long", "short", "none")] == [True, True, False]
         assert keystone.asked == 3
-        clock.instant += 1 * SECOND
+        clock.at += 1 * SECOND
         assert [await known(token) for token in ("long", "short", "none")] == [True, False, False]
         assert keystone.asked == 4
         keystone.tokens.clear()
         keystone.admit("none", "reader")
-        clock.instant += 30 * SECOND
+        clock.at += 30 * SECOND
         assert [await known(token) for token in ("long", "none")] == [False, True]
 
     asyncio.run(act())
@@ -143,7 +131,7 @@ def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
 def test_equal_questions_are_asked_once(keystone: Keystone) -> None:
     """Many requests with one new token wait for one validation."""
     keystone.admit("t1", "reader")
-    authenticator = made(keystone, HandClock())
+    authenticator = made(keystone, HandClock(BEGINNING))
     keystone.gate.clear()
 
     async def act() -> None:
@@ -164,7 +152,7 @@ def test_a_lost_login_is_made_anew(keystone: Keystone) -> None:
     """When Keystone forgets our own token, we log in again and go on."""
     keystone.admit("t1", "reader")
     keystone.admit("t2", "reader")
-    authenticator = made(keystone, HandClock())
+    authenticator = made(keystone, HandClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) is not None
@@ -177,7 +165,7 @@ def test_a_lost_login_is_made_anew(keystone: Keystone) -> None:
 
 def test_keystone_that_cannot_tell(keystone: Keystone) -> None:
     """Away, refusing us, or talking nonsense: unavailable, never a caller and never a 401."""
-    clock = HandClock()
+    clock = HandClock(BEGINNING)
 
     async def refused(authenticator: KeystoneAuthenticator) -> Code:
         with pytest.raises(Error) as error:
@@ -239,7 +227,7 @@ def test_where_a_role_was_given_decides_what_it_means(
 ) -> None:
     """Roles that a domain's administrator can give in a project of his mean nothing to Moorage."""
     keystone.admit("t1", "admin", "service", "member", "reader", **project)
-    found = asyncio.run(made(keystone, HandClock()).authenticate({"x-auth-token": "t1"}))
+    found = asyncio.run(made(keystone, HandClock(BEGINNING)).authenticate({"x-auth-token": "t1"}))
     assert found is not None
     assert found.foreign == foreign
     assert found.roles == {"admin", "service", "member", "reader"}  # as policies see them
@@ -265,7 +253,7 @@ def test_the_administrators_project_is_a_setting(
     """By name in a domain, by id, or any."""
     keystone.admit("t1", "admin", **scoped("p1", "ops", "cloud"))
     authenticator = made(
-        keystone, HandClock(), admin_project=admin_project, admin_domain=admin_domain
+        keystone, HandClock(BEGINNING), admin_project=admin_project, admin_domain=admin_domain
     )
     found = asyncio.run(authenticator.authenticate({"x-auth-token": "t1"}))
     assert found is not None
@@ -274,14 +262,14 @@ def test_the_administrators_project_is_a_setting(
 
 def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
     """However many of them Keystone is slow to judge, who was valid a minute ago is let in."""
-    clock = HandClock()
+    clock = HandClock(BEGINNING)
     keystone.admit("known", "reader", project=ADMINS)
     authenticator = made(keystone, clock)
     keystone.slow = "junk"
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "known"}) is not None
-        clock.instant += 61 * SECOND
+        clock.at += 61 * SECOND
         keystone.gate.clear()
         junk = [
             asyncio.create_task(authenticator.authenticate({"x-auth-token": f"junk-{n}"}))
@@ -305,7 +293,7 @@ def test_a_flood_from_one_client_keeps_no_newcomer_out(keystone: Keystone) -> No
     first token of another client by a few questions only.
     """
     keystone.admit("fresh", "reader", project=ADMINS)
-    authenticator = made(keystone, HandClock())
+    authenticator = made(keystone, HandClock(BEGINNING))
     keystone.slow = "junk"
 
     async def act() -> None:

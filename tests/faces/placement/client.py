@@ -13,22 +13,13 @@ from moorage.faces.placement.app import PlacementFace
 from moorage.faces.placement.policy import Profile
 from moorage.faces.web import Limits, Message, Scope
 from moorage.service.app import Service
+from tests.service.running import HandClock
 
 T = TypeVar("T")
 
 BEGINNING = Instant(1_700_000_000_000_000)
 BEGINNING_TEXT = "Tue, 14 Nov 2023 22:13:20 GMT"
 JSON = {"content-type": "application/json"}
-
-
-class HandClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.instant = BEGINNING
-
-    def now(self) -> Instant:
-        return self.instant
 
 
 class Reply(NamedTuple):
@@ -60,7 +51,7 @@ class Client:
         self.url = url or f"sqlite:///{folder / 'ledger.sqlite'}"
         self.limits = limits
         self.runner = asyncio.Runner()
-        self.clock = HandClock()
+        self.clock = HandClock(BEGINNING)
         self.faults: list[Exception] = []
         self.prefix = ""
         self._open()
@@ -73,7 +64,7 @@ class Client:
     def restart(self) -> None:
         """Stop the service and start it on what it has written, a second later."""
         self.run(self.service.stop())
-        self.clock.instant = Instant(self.clock.instant + 1_000_000)
+        self.clock.at += 1_000_000
         self._open()
 
     def run(self, waiting: Awaitable[T]) -> T:

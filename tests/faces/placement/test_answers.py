@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from moorage.core.clock import Instant
 from tests.faces.placement.client import BEGINNING, BEGINNING_TEXT, Client
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
@@ -21,7 +20,7 @@ PATH = f"/resource_providers/{RP}"
 
 def later(api: Client) -> None:
     """Let an hour pass."""
-    api.clock.instant = Instant(api.clock.instant + HOUR)
+    api.clock.at += HOUR
 
 
 def test_every_answer_tells_its_version(api: Client) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moorage.faces.v1.providers import PROVIDER_BYTES_MAX
 from tests.faces.v1.native import Native, Told
 
 LATEST = {"OpenStack_API_Version": "placement latest"}
@@ -148,3 +149,21 @@ def test_the_limit_of_bulk_bodies(native: Native) -> None:
     assert outcomes(native.ask("POST", "/v1/providers:bulk", wide)) == []
     told = native.ask("POST", "/v1/providers:bulk", b" " * ((32 << 20) + 1))
     assert told.status == 413 and "bulk_bytes_max" in told.body["detail"]
+
+
+def test_the_limit_of_one_provider(native: Native) -> None:
+    """A provider has a limit of its own, and one byte more refuses the whole request."""
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+
+    def padded(each: str, size: int) -> bytes:
+        start = json.dumps({"uuid": each, "name": each}).encode().removesuffix(b"}")
+        return start + b" " * (size - len(start) - 1) + b"}"
+
+    def body(size: int) -> bytes:
+        return b'{"providers": [' + padded(first, 200) + b"," + padded(second, size) + b"]}"
+
+    told = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX + 1))
+    assert told.status == 413 and str(PROVIDER_BYTES_MAX) in told.body["detail"]
+    assert native.ask("GET", f"/resource_providers/{first}", **LATEST).status == 404
+    told = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX))
+    assert outcomes(told) == ["created", "created"]
