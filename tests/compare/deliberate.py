@@ -70,6 +70,7 @@ def _empty_name(exchange: Exchange, difference: Difference) -> bool:
     return (
         difference == Difference("status", 200, 400)
         and exchange.ask.what == "PUT /resource_providers/{provider}"
+        and isinstance(exchange.body, dict)
         and exchange.body.get("name") == ""
     )
 

@@ -97,11 +97,8 @@ EXAMPLES: dict[str, list[Ask]] = {
     ],
     "Empty provider names": [provider(), part("PUT", "", body={"name": ""})],
     "Duplicate keys": [
-        plain(
-            "POST",
-            "/resource_providers",
-            body=Pairs([("name", "a"), ("uuid", HOST), ("name", "b")]),
-        )
+        provider(),
+        part("PUT", "", body=Pairs([("name", "a"), ("name", "b")])),
     ],
     "NUL characters": [provider(name="a\0b")],
     "Media type spellings": [
