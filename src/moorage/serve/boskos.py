@@ -17,7 +17,7 @@ from moorage.faces.leaseproxy.app import LeaseProxyFace
 from moorage.faces.web import Limits
 from moorage.serve.app import Application
 from moorage.serve.logs import AccessLog
-from moorage.serve.metrics import LONG_SECONDS, RESTS, Requests, cumulated
+from moorage.serve.metrics import Requests, cumulated, rest
 from moorage.service.app import Service
 from moorage.service.boskos import Boskos
 from moorage.service.boskos_config import ConfigFileError
@@ -91,8 +91,8 @@ class BoskosMetrics(Collector):
         except Error:
             return
         ended = self._clock()
-        if ended - begun >= LONG_SECONDS:
-            self._until = ended + (ended - begun) * RESTS
+        if pause := rest(ended - begun):
+            self._until = ended + pause
         self._types = {count.pool for count in found}
         self._resources = Counter()
         for count in found:

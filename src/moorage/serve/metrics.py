@@ -31,7 +31,12 @@ LONG_SECONDS = 0.02
 """Processor time from which on making the text is long: that of some hundred pools."""
 
 RESTS = 10
-"""A text that took long is told again for so many times as long: anybody may ask for it."""
+"""What took long is told again for so many times as long: anybody may ask for it."""
+
+
+def rest(took: float) -> float:
+    """Return for how many seconds to tell again what took so many to make."""
+    return took * RESTS if took >= LONG_SECONDS else 0.0
 
 
 class Durations:
@@ -101,8 +106,7 @@ class Metrics(Collector):
         if self._clock() >= self._until:
             begun = thread_time()
             self._text = generate_latest(self._registry)
-            took = thread_time() - begun
-            self._until = self._clock() + (took * RESTS if took >= LONG_SECONDS else 0.0)
+            self._until = self._clock() + rest(thread_time() - begun)
         return self._text, CONTENT_TYPE_PLAIN_0_0_4
 
     def collect(self) -> Iterable[Metric]:
