@@ -170,6 +170,18 @@ def test_after_many_conflicts_item_by_item(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_the_last_conflict_is_told(tmp_path: Path) -> None:
+    """Who is refused after all tries learns what stood in the way."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.failures.extend(Conflict(f"obstacle {n}") for n in range(RETRIES_MAX))
+        with pytest.raises(Error, match=f"obstacle {RETRIES_MAX - 1}"):
+            await one.submit(claim(1, uuid, VCPU=1))
+
+    play(tmp_path, scene)
+
+
 def test_a_class_rename_runs_alone(tmp_path: Path) -> None:
     """What came before uses the old name, what comes after the new one, in the same breath."""
 

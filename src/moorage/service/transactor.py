@@ -194,11 +194,12 @@ class Transactor:
         If others do not let go of what is needed, all are told so: item by item, each would wait.
         """
         held = 0
-        last: Exception = Conflict("the rows kept changing")
+        last: Exception
         for _ in range(RETRIES_MAX):
             try:
                 await self._attempt(batch)
             except Conflict as conflict:
+                last = conflict
                 self.counters.retries += 1
                 held += isinstance(conflict, Held)
                 if held == HELD_MAX:

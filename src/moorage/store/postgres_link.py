@@ -7,7 +7,15 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, AsyncPipeline, AsyncRawCursor, errors, waiting
+from psycopg import (
+    AsyncConnection,
+    AsyncCursor,
+    AsyncPipeline,
+    AsyncRawCursor,
+    errors,
+    generators,
+    waiting,
+)
 from psycopg.abc import PQGen
 
 from moorage.store.addresses import is_unescaped
@@ -228,6 +236,8 @@ class _Round(AsyncPipeline):
             yield from self._communicate_gen()
         finally:
             if self.pgconn.status == psycopg.pq.ConnStatus.OK:  # else nothing more is to be had
+                # What the socket did not take at once: the server waits for the rest of it.
+                yield from generators.send(self.pgconn)
                 yield from self._fetch_gen(flush=False)
 
 
