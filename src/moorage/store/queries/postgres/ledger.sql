@@ -108,12 +108,15 @@ SELECT name, created_at, updated_at FROM resource_class ORDER BY name;
 SELECT name, created_at, updated_at FROM trait ORDER BY name;
 
 -- name: allocation_rename_class --
+-- A subquery that depends on `r` would be carried out anew for every consumer.
 UPDATE consumer SET allocations = replace(allocations, '"' || r.old || '":', '"' || r.new || '":')
-FROM unnest($1::text[], $2::text[]) AS r(new, old)
-WHERE uuid IN (
-    SELECT holder.consumer FROM holder JOIN provider ON provider.uuid = holder.provider
-    WHERE strpos(inventories, '"' || r.old || '":') > 0
-);
+FROM (
+    SELECT DISTINCT holder.consumer, renamed.new, renamed.old
+    FROM unnest($1::text[], $2::text[]) AS renamed(new, old)
+    JOIN provider ON strpos(provider.inventories, '"' || renamed.old || '":') > 0
+    JOIN holder ON holder.provider = provider.uuid
+) AS r
+WHERE consumer.uuid = r.consumer;
 
 -- name: inventory_rename_class --
 UPDATE provider SET inventories = replace(inventories, '"' || r.old || '":', '"' || r.new || '":')
