@@ -256,12 +256,14 @@ class ServiceSimulation(Simulation):
         for call in self.unknown:
             if isinstance(call, do.Ask | do.Retry):
                 ask = call.ask if isinstance(call, do.Retry) else call
-                lease = keys.get((ask.owner, ask.key))
-                if lease is not None:
-                    self.auditor.decided(call, lease, refused=False, ended=True)
+                key = keys.get((ask.owner, ask.key))
+                if key is not None:
+                    self.auditor.decided(call, key, refused=False, ended=True)
             elif isinstance(call, do.Poll | do.Touch):
-                if call.lease in changes.leases and self._may(call):
-                    self.auditor.decided(call, call.lease, refused=False, ended=True)
+                lease = changes.leases.get(call.lease)
+                if lease is not None and self._may(call):
+                    ended = lease.state == "ended"
+                    self.auditor.decided(call, call.lease, refused=False, ended=ended)
             else:
                 self.auditor.decided(call, None, refused=False, ended=False)
         self.memory.save(changes)
