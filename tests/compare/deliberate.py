@@ -241,13 +241,30 @@ def _listed(text: str) -> tuple[str, list[list[str]]]:
     return re.sub(r"\[.*?\]", "[]", text), lists
 
 
+def _whole_floats(exchange: Exchange, difference: Difference) -> bool:
+    """4.0 is an integer to JSON Schema, and the original repeats it as it was sent."""
+    theirs, ours = exchange.their_detail, exchange.our_detail
+    return (
+        difference.aspect == DETAIL
+        and theirs.startswith("consumer generation conflict - ")
+        and _but_got(theirs) == _but_got(ours)
+    )
+
+
+def _but_got(text: str) -> str:
+    """Return a text with the number that was sent written in one way."""
+    return re.sub(r"(?<=but got )[-+.e0-9]+", lambda sent: repr(float(sent[0])), text)
+
+
 def _long_bodies(exchange: Exchange, difference: Difference) -> bool:
     sent = exchange.ask.bytes(exchange.known).partition(b"\r\n\r\n")[2]
     return (
         difference.aspect == DETAIL
         and len(sent) > EXPLAINED_BYTES_MAX
-        and exchange.their_detail.startswith("JSON does not validate: ")
-        and exchange.our_detail.startswith("JSON does not validate: ")
+        and any(
+            exchange.their_detail.startswith(begin) and exchange.our_detail.startswith(begin)
+            for begin in ("JSON does not validate: ", "Malformed JSON: ")
+        )
     )
 
 
@@ -272,6 +289,7 @@ CHOICES = [
     Deliberate("Order of classes in use", _order_of_classes),
     Deliberate("Missing inventories", _which_inventory),
     Deliberate("Errors in long bodies", _long_bodies),
+    Deliberate("Whole numbers written as fractions", _whole_floats),
 ]
 
 DELIBERATE = [*CHOICES, *DEFECTS]

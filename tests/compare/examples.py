@@ -156,6 +156,11 @@ EXAMPLES: dict[str, list[Ask]] = {
         ),
     ],
     "Errors in long bodies": [provider(**{"x" * 10_000: 1})],
+    "Whole numbers written as fractions": [
+        provider(),
+        offers(VCPU=4),
+        claim(consumer_generation=4.0),
+    ],
     "Order of provider summaries": [
         *SHARER_FIRST,
         find("resources_A=VCPU:1&resources=DISK_GB:1"),
@@ -211,6 +216,10 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
     ("Missing inventories", in_form("Missing inventories", "text/html")),
     ("Missing inventories", in_form("Missing inventories", "text/plain")),
     ("Errors in long bodies", in_form("Errors in long bodies", "text/html")),
+    (
+        "Errors in long bodies",
+        [provider(**{"x" * 10_000: Raw(b"'")})],
+    ),
     ("Trees of groups without resources", [*OTHER_TREE, find(f"{IN_OTHER_TREE}&limit=1")]),
     ("Oversized candidates", [*TREE, find("resources=VCPU:1&resources3=VCPU:1&limit=9")]),
     (
