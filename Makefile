@@ -110,8 +110,9 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, half an hour (ARGS="--q
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
-	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) \
-		tests/simulation $$(grep -l SOAK tests/compare/test_*.py tests/e2e/test_*.py tests/store/test_*.py) $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
+	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
+		$$(grep -l SOAK tests/compare/test_*.py tests/e2e/test_*.py tests/store/test_*.py | grep -v test_loop) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
 	$(BIN)/python -m tests.simulation.admission.mutants

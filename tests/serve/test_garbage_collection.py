@@ -1,24 +1,24 @@
 """Cycles that have lasted are collected, too, and what is there to stay is not walked again."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from moorage.serve.garbage import KEPT_MAX, THRESHOLDS, full_round, full_rounds
+from moorage.serve.garbage import KEPT_MAX, THRESHOLDS, freezing, without_collector
 
 ROUND = THRESHOLDS[0] * (THRESHOLDS[1] + 2)
-"""New objects after which the second generation has been looked at."""
+"""New objects after which all that is not frozen has been looked at."""
 
 
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
     """Leave the collector of this process as it was."""
     before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(*THRESHOLDS)
+    with without_collector():
+        gc.collect()
     try:
         yield
     finally:
@@ -41,62 +41,68 @@ def old_cycle() -> "weakref.ref[Node]":
     return weakref.ref(node)
 
 
-async def after_many_objects() -> list[list[int]]:
-    """Make so many objects that stay that the second generation is looked at."""
-    made: list[list[int]] = [[] for _ in range(ROUND)]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    return made
+def many_objects() -> list[list[int]]:
+    """Make so many objects that stay that the collector looks at all others."""
+    return [[] for _ in range(ROUND)]
 
 
 def test_old_cycles_are_collected() -> None:
-    """A cycle that outlived the younger rounds goes in the full round after the next of them."""
-
-    async def scene() -> None:
-        with full_rounds():
-            cycle = old_cycle()
-            made = await after_many_objects()
-            assert cycle() is None
-        assert len(made) == ROUND
-
-    asyncio.run(scene())
-
-
-def test_without_full_rounds_they_would_stay() -> None:
-    """A control: the collector's own thresholds do not find it, however many objects are made."""
-
-    async def scene() -> None:
+    """A cycle that outlived the younger rounds goes in the next full round, in any thread."""
+    with freezing(), ThreadPoolExecutor(1) as threads:
         cycle = old_cycle()
-        made = [await after_many_objects() for _ in range(3)]
-        assert cycle() is not None
-        assert len(made) == 3
+        made = threads.submit(many_objects).result()
+        assert cycle() is None
+    assert len(made) == ROUND
 
-    asyncio.run(scene())
+
+def test_with_a_high_third_threshold_they_would_stay() -> None:
+    """A control: then the collector does not find it, however many objects are made."""
+    gc.set_threshold(*THRESHOLDS[:2], 1_000_000)
+    cycle = old_cycle()
+    made = [many_objects() for _ in range(3)]
+    assert cycle() is not None
+    assert len(made) == 3
 
 
 def test_what_stays_is_not_walked_again() -> None:
     """Many survivors are frozen; few are not, so that they can still be collected."""
-    few = [[] for _ in range(KEPT_MAX // 100)]
-    frozen = gc.get_freeze_count()
-    if len(gc.get_objects(generation=2)) > KEPT_MAX:
+    with freezing():
         gc.freeze()  # what the tests before have left
         frozen = gc.get_freeze_count()
-    full_round()
-    assert gc.get_freeze_count() == frozen
-    many = [[] for _ in range(KEPT_MAX + 1)]
-    full_round()
-    assert gc.get_freeze_count() > frozen + KEPT_MAX
-    assert len(gc.get_objects(generation=2)) < KEPT_MAX
+        few = [[] for _ in range(KEPT_MAX // 100)]
+        gc.collect()
+        assert gc.get_freeze_count() == frozen
+        many = [[] for _ in range(KEPT_MAX + 1)]
+        gc.collect()
+        assert gc.get_freeze_count() > frozen + KEPT_MAX
+        assert len(gc.get_objects(generation=2)) < KEPT_MAX
     assert len(few) + len(many) > KEPT_MAX
+
+
+def test_no_round_walks_more_than_was_made_since_the_last() -> None:
+    """However fast a thread makes objects that stay, each full round leaves few to the next."""
+    left: list[int] = []
+
+    def seen(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            left.append(sum(len(gc.get_objects(generation=n)) for n in range(3)))
+
+    with freezing(), ThreadPoolExecutor(1) as threads:
+        gc.freeze()
+        gc.callbacks.append(seen)
+        try:
+            made = threads.submit(lambda: [many_objects() for _ in range(10)]).result()
+        finally:
+            gc.callbacks.remove(seen)
+    assert len(made) == 10
+    assert len(left) > 5
+    assert max(left) < KEPT_MAX + 2 * ROUND
 
 
 def test_nothing_follows_when_it_is_over() -> None:
     """The callback goes with the server."""
     before = list(gc.callbacks)
 
-    async def scene() -> None:
-        with full_rounds():
-            assert len(gc.callbacks) == len(before) + 1
-
-    asyncio.run(scene())
+    with freezing():
+        assert len(gc.callbacks) == len(before) + 1
     assert gc.callbacks == before

@@ -5,21 +5,21 @@ not frozen, and an index that has grown since the start is millions of objects: 
 be held for a second. Without full collections, cycles that were alive during two younger rounds
 stay for ever: those of connections and requests that last.
 
-So a full collection follows every round of the second generation. It walks what has survived such
-rounds since the last one, about 200,000 objects. If most of them are there to stay, they are
-frozen, and no later round walks them again.
+So a full collection follows every round of the second generation, at once, in the thread that has
+made the objects: a loop that came to it later would have to walk whatever that thread has made
+meanwhile. It walks what has survived since the last one, about 200,000 objects. If most of them are
+there to stay, they are frozen, and no later round walks them again.
 """
 
-import asyncio
 import contextlib
 import gc
 from collections.abc import Iterator
 from typing import Any
 
-THRESHOLDS = (50_000, 4, 1_000_000)
-"""Objects, then rounds, until the collector looks by itself; full rounds are begun here instead."""
+THRESHOLDS = (25_000, 4, 0)
+"""Objects until a round, rounds until one of the second generation, these until a full one."""
 
-KEPT_MAX = 100_000
+KEPT_MAX = 50_000
 """Objects that one full round may leave for the next one to walk again."""
 
 
@@ -34,18 +34,18 @@ def without_collector() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
+        gc.collect()  # of nothing; Python puts off full rounds while little is new beside the last
         gc.set_threshold(*THRESHOLDS)
         gc.enable()
 
 
 @contextlib.contextmanager
-def full_rounds() -> Iterator[None]:
-    """Let full rounds follow those of the second generation, between two steps of the loop."""
-    loop = asyncio.get_running_loop()
+def freezing() -> Iterator[None]:
+    """Freeze what full rounds leave, whenever it is much."""
 
     def seen(phase: str, info: dict[str, Any]) -> None:
-        if phase == "stop" and info["generation"] == 1:
-            loop.call_soon_threadsafe(full_round)  # any thread may have made the last object
+        if phase == "stop" and info["generation"] == 2:
+            freeze_many()
 
     gc.callbacks.append(seen)
     try:
@@ -54,9 +54,7 @@ def full_rounds() -> Iterator[None]:
         gc.callbacks.remove(seen)
 
 
-def full_round() -> int:
-    """Free all cycles that nobody can reach, but for frozen ones; return how many objects."""
-    freed = gc.collect()
+def freeze_many() -> None:
+    """Freeze the oldest generation if it has more than `KEPT_MAX` objects."""
     if len(gc.get_objects(generation=2)) > KEPT_MAX:
         gc.freeze()
-    return freed

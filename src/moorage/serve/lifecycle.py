@@ -25,7 +25,7 @@ from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
-from moorage.serve.garbage import full_rounds, without_collector
+from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.held import Held
 from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
 from moorage.serve.listening import Acceptor, Places
@@ -159,7 +159,7 @@ async def _run(settings: Settings) -> int:
             raise StartError(str(error)) from None
         _favour_loop()
         try:
-            with full_rounds():
+            with freezing():
                 await _serve(settings, service, files, doors, stop, tls)
         finally:
             files.withdraw()
