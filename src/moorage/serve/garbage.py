@@ -7,8 +7,11 @@ stay for ever: those of connections and requests that last.
 
 So a full collection follows every round of the second generation, at once, in the thread that has
 made the objects: a loop that came to it later would have to walk whatever that thread has made
-meanwhile. It walks what has survived since the last one, about 200,000 objects. If most of them are
+meanwhile. It walks what has survived since the last one, up to 40,000 objects. If most of them are
 there to stay, they are frozen, and no later round walks them again.
+
+What is frozen and becomes garbage in a cycle stays for ever. So no request and no connection may
+leave a cycle behind: `tests/serve/test_cycles.py` asks everything there is and looks.
 """
 
 import contextlib
@@ -16,10 +19,10 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-THRESHOLDS = (25_000, 4, 0)
+THRESHOLDS = (5_000, 4, 0)
 """Objects until a round, rounds until one of the second generation, these until a full one."""
 
-KEPT_MAX = 50_000
+KEPT_MAX = 10_000
 """Objects that one full round may leave for the next one to walk again."""
 
 

@@ -115,9 +115,9 @@ class GuardedProtocol(HoldingProtocol):
         if running is not None and not running.response_complete:
             running.disconnected = True
             running.message_event.set()
-        # Requests and connection refer to each other: the garbage collector would find them late.
+        # Requests and connection refer to each other: only the garbage collector would free them.
         self.pipeline.clear()
-        self.cycle = None  # type: ignore[assignment] # as before the first request
+        self.cycle = self.scope = None  # type: ignore[assignment] # as before the first request
         self._running = self._fresh = None
 
     def data_received(self, data: bytes) -> None:

@@ -245,7 +245,7 @@ def _decide(
         assert item.use_case is not None
         made, item.answer = item.use_case.decide(facts, now)
     except Error as refusal:
-        item.refusal = refusal
+        item.refusal = refusal.with_traceback(None)  # it would refer to the item
     except SearchAgain:
         item.searches += 1
         item.again = item.searches < SEARCHES_MAX
@@ -273,4 +273,4 @@ def _conclude(item: Item, granting: Granting) -> None:
     try:
         item.answer = item.case.conclude(granting.facts, granting.when)
     except Error as refusal:
-        item.refusal = refusal
+        item.refusal = refusal.with_traceback(None)

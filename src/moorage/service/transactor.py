@@ -160,8 +160,11 @@ class Transactor:
             )
         self._queue.append(item)
         self._wake.set()
-        with self._turns.urgent():
-            return await item.future
+        try:
+            with self._turns.urgent():
+                return await item.future
+        finally:
+            del item  # a refusal refers to this frame: a cycle that only the collector would free
 
     async def _work(self) -> None:
         while True:

@@ -1,5 +1,7 @@
 """Long work on a fleet comes in pieces, each of a bounded number of providers or blocks."""
 
+import gc
+import weakref
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -161,3 +163,19 @@ def test_what_is_left_of_a_fleet_goes_bit_by_bit() -> None:
     to_end(bounded(owned.emptied(), left, 16 * CHUNK_PROVIDERS))
     assert left() == 0
     assert len(fleet) == 0
+
+
+def test_a_fleet_that_is_gone_leaves_nothing_to_the_collector() -> None:
+    """It does not find cycles that were frozen: each check of the index would leave a fleet."""
+    fleet = world.fleet_of(flat(200), block_rows=64)
+    columns = [weakref.ref(one.used) for block in fleet.blocks for one in block.columns.values()]
+    assert columns
+    owned = Belongings(fleet)
+    gc.disable()
+    try:
+        del fleet
+        to_end(owned.emptied())
+        del owned
+        assert [one() for one in columns if one() is not None] == []
+    finally:
+        gc.enable()

@@ -83,7 +83,7 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
     try:
         check_known(fleet, query)
     except Error as refusal:
-        return Offer(refusal=refusal)
+        return Offer(refusal=refusal.with_traceback(None))
     found = yield from preferring(fleet, query, order, wanted, CLAIM_STEPS_MAX)
     if found.candidates:
         return Offer(deque(found.candidates))
@@ -111,7 +111,7 @@ def take(facts: Facts, now: Instant, wish: Wish, offer: Offer) -> tuple[Changes,
     )
     allocations.check_consumers(facts, [request])
     if offer.refusal is not None:
-        raise offer.refusal
+        raise Error(offer.refusal.code, offer.refusal.message)  # every claim gets its own
     while offer.candidates:
         candidate = offer.candidates[0]
         asked = replace(request, allocations=candidate.allocations)

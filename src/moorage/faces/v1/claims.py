@@ -47,15 +47,20 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
     except Error as error:
         if error.code is not Code.NO_CAPACITY:
             raise
-        problem = problems.problem_of(error)
-        problem.explain = explaining_address(wanted)
-        raise problem from None
+        raise _unfit(error, wanted) from None
     return Claim(
         consumer=claimed.consumer,
         generation=claimed.generation,
         allocations={str(uuid): amounts for uuid, amounts in claimed.allocations.items()},
         mappings={suffix: list(uuids) for suffix, uuids in claimed.mappings.items()},
     )
+
+
+def _unfit(error: Error, wanted: ClaimWanted) -> ProblemError:
+    """Return the refusal of what nothing fits, with the address that explains why."""
+    problem = problems.problem_of(error)
+    problem.explain = explaining_address(wanted)
+    return problem
 
 
 ROUTES = (

@@ -64,7 +64,7 @@ class Search:
         self._in_tree: list[Place | None] = []
         self._homes: dict[Block, list[bytes]] = {}
         self._possible = True
-        self._guests = Guests(fleet, self._serving)
+        self._guests = Guests(fleet)
         self._merged = Merged()
         self._shares = bool(fleet.sharing)
         self._demands = demands(query, self.terms, self._kinds)
@@ -92,7 +92,7 @@ class Search:
         """
         began = applied = self._fleet.applied
         self._look_again()
-        for _ in self._guests.invite():
+        for _ in self._guests.invite(self._serving):
             yield
             if self._fleet.applied != applied:
                 applied = self._fleet.applied
@@ -105,7 +105,7 @@ class Search:
         """Look at the fleet anew after it has changed. What was opened before stays as it was."""
         self._merged.altered = self._shares
         self._look_again()
-        for _ in self._guests.invite():
+        for _ in self._guests.invite(self._serving):
             pass
 
     def forget(self, block: Block) -> None:

@@ -79,6 +79,7 @@ class Belongings:
     def __init__(self, fleet: Fleet) -> None:
         self._dicts = fleet.dicts()
         self._lists = [block.records for block in fleet.blocks]
+        self._gauges = fleet.summaries.classes
 
     def held(self) -> list[Sized]:
         """Return the collections; the freed ones are empty."""
@@ -95,3 +96,6 @@ class Belongings:
                 for _ in range(min(len(one), 16 * CHUNK_PROVIDERS)):
                     one.popitem()
                 yield
+        for gauge in self._gauges.values():
+            gauge.forget()
+            yield

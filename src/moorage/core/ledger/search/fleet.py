@@ -26,7 +26,7 @@ from moorage.core.ledger.search.summaries import Summaries
 MANY = 64
 """From so many changed inventories in a block on, its summaries are derived anew from the rows."""
 
-COMPARED = 4
+COMPARED = 1
 """Providers that are compared in one go."""
 
 LOOKED_UP = 256

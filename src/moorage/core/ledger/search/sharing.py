@@ -22,12 +22,10 @@ class Guests:
 
     Args:
         fleet: Whose providers they are.
-        serving: Tells the rows of a block that can serve each term.
     """
 
-    def __init__(self, fleet: Fleet, serving: Callable[[Block], list[Rows]]) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._serving = serving
         self._invited: dict[ProviderId, Guest] = {}
         self._welcome = dict(fleet.sharing)
         self.by_aggregate: dict[AggregateId, list[Guest]] = {}
@@ -35,8 +33,10 @@ class Guests:
     def __bool__(self) -> bool:
         return bool(self.by_aggregate)
 
-    def invite(self) -> Iterator[None]:
+    def invite(self, serving: Callable[[Block], list[Rows]]) -> Iterator[None]:
         """Find the guests as of now, in pieces; later calls examine only those that have changed.
+
+        `serving` returns the rows of a block that can serve each term.
 
         A provider that begins to share during a search, or to be in an aggregate, is left out: its
         own tree may have been searched before, and would give the same candidates.
@@ -50,7 +50,7 @@ class Guests:
             block, row = self._fleet.places[uuid]
             known = self._invited.get(uuid)
             if known is None or known.record is not record:
-                masks = [rows.abroad for rows in self._serving(block)]
+                masks = [rows.abroad for rows in serving(block)]
                 known = Guest(record, [mask is not None and bool(mask[row]) for mask in masks])
                 yield
             invited[uuid] = known

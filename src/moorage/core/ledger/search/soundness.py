@@ -1,6 +1,7 @@
 """Check the summaries against the blocks: every figure is computed again from the rows."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -8,9 +9,17 @@ from moorage.core.ledger.search.block import Block
 from moorage.core.ledger.search.columns import Column, Marks
 from moorage.core.ledger.search.summaries import BUCKETS, Gauge, Register, Summaries, Uses, buckets
 
+NAMES = 64
+"""Traits or aggregates that are looked at in one piece."""
+
+T = TypeVar("T")
+
 
 def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]]:
-    """Yield, block by block, a line for each summary that is not exact or not a bound."""
+    """Yield, piece by piece, a line for each summary that is not exact or not a bound.
+
+    The fleet may change between two pieces.
+    """
     held = sum(len(block.columns) for block in blocks)
     if held != sum(gauge.held for gauge in summaries.classes.values()):
         yield ["summaries: a class is noted for a block that has none of it"]
@@ -22,20 +31,26 @@ def unsound(summaries: Summaries, blocks: Sequence[Block]) -> Iterator[list[str]
             yield ["summaries: a name is noted for a block in which nobody has it"]
     registers: list[Register] = [summaries.rows, *summaries.classes.values()]
     registers += [*summaries.traits.values(), *summaries.aggregates.values()]
-    if not all(each.is_sound() for each in registers):
-        yield ["summaries: the slots of a class or a name are counted wrong"]
+    for some in _portions(registers):
+        wrong = not all(each.is_sound() for each in some)
+        yield ["summaries: the slots of a class or a name are counted wrong"] if wrong else []
     for block in list(blocks):
         for name in list(block.columns):
             if name in block.columns:
                 yield list(_column_wrong(summaries, block, name))
-        yield list(_rows_wrong(summaries, block))
+        if int(np.count_nonzero(block.here)) != summaries.rows.rows[block.number]:
+            yield [f"summaries: block {block.number}: the count of rows in use"]
+        for marks, uses in (
+            (block.traits, summaries.traits),
+            (block.aggregates, summaries.aggregates),
+        ):
+            for names in _portions(list(marks.masks)):
+                yield list(_marks_wrong(marks, names, uses, block.number))
 
 
-def _rows_wrong(summaries: Summaries, block: Block) -> Iterator[str]:
-    if int(np.count_nonzero(block.here)) != summaries.rows.rows[block.number]:
-        yield f"summaries: block {block.number}: the count of rows in use"
-    yield from _marks_wrong(block.traits, summaries.traits, block.number)
-    yield from _marks_wrong(block.aggregates, summaries.aggregates, block.number)
+def _portions(many: list[T]) -> Iterator[list[T]]:
+    for first in range(0, len(many), NAMES):
+        yield many[first : first + NAMES]
 
 
 def _column_wrong(summaries: Summaries, block: Block, name: str) -> Iterator[str]:
@@ -70,8 +85,13 @@ def _first_wrong(gauge: Gauge | None, column: Column, block: int) -> str:
     return ""
 
 
-def _marks_wrong(marks: Marks, known: dict[str, Uses], block: int) -> Iterator[str]:
-    for name, mask in marks.masks.items():
+def _marks_wrong(
+    marks: Marks, names: list[str], known: dict[str, Uses], block: int
+) -> Iterator[str]:
+    for name in names:
+        mask = marks.masks.get(name)
+        if mask is None:
+            continue  # since the list was made
         uses = known.get(name)
         slots = [] if uses is None else np.flatnonzero(uses.blocks == block).tolist()
         count = int(np.count_nonzero(mask))

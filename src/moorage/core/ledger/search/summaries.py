@@ -175,6 +175,10 @@ class Gauge(Register):
         self._columns[slot] = column
         return slot
 
+    def forget(self) -> None:
+        """Let go of all columns, of a fleet that is gone: they and this refer to each other."""
+        self._columns.clear()
+
     def leave(self, slot: int) -> None:
         """Forget a column, which has no inventories any more."""
         self.give_back(slot)
