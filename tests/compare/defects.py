@@ -58,7 +58,8 @@ def _sql(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _newline(exchange: Exchange, difference: Difference) -> bool:
-    names = [*texts(exchange.body), unquote(exchange.ask.path)]
+    parameters = (name for name, _ in exchange.ask.pairs)
+    names = [*texts(exchange.body), unquote(exchange.ask.path), *parameters]
     return (
         difference.aspect in ("status", DETAIL)
         and exchange.ours.status == 400

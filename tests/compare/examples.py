@@ -171,7 +171,10 @@ EXAMPLES: dict[str, list[Ask]] = {
         offers(VCPU=4),
         part("POST", "/inventories", body={"resource_class": "VCPU", "total": 1}),
     ],
-    "Trailing newlines": [plain("PUT", "/traits/CUSTOM_T%0A", template="/traits/{trait}")],
+    "Trailing newlines": [
+        plain("PUT", "/traits/CUSTOM_T%0A", template="/traits/{trait}"),
+        find("resources2%0A=VCPU:1"),
+    ],
     "Consumer types starting with `all`": [
         plain("GET", "/usages?project_id=project&consumer_type=allx")
     ],
