@@ -64,10 +64,11 @@ class Wishes:
 
 @dataclass
 class Client:
-    """One client of its own name, with its own dice."""
+    """One client of its own name, with its own dice, that acts for an owner."""
 
     world: World
     name: str
+    owner: str
     random: Random
     wishes: Wishes
     clumsy: float = 0.05
@@ -105,7 +106,7 @@ class Client:
     def _ask(self) -> do.Ask:
         wishes = self.wishes
         return do.Ask(
-            owner=self.name,
+            owner=self.owner,
             key=f"{self.name}/{self.attempts}",
             needs=wishes.needs,
             priority=wishes.priority,
@@ -169,7 +170,7 @@ class Client:
         self.old.append((seen.lease.id, seen.lease.token))
         ask, sent = self._anew(), self.world.now
         for _ in range(4):
-            again = yield do.Retry(seen.lease.id, self.name, seen.lease.token, ask)
+            again = yield do.Retry(seen.lease.id, self.owner, seen.lease.token, ask)
             if isinstance(again, Seen):
                 self._hears(ask, again, sent)
                 return (yield from self._wait(ask, again))
@@ -179,7 +180,7 @@ class Client:
 
     def _gives_up(self, lease: Lease) -> Steps:
         if self.random.random() < 0.5:
-            yield do.Release(lease.id, self.name, None)
+            yield do.Release(lease.id, self.owner, None)
         else:
             yield self.random.randrange(60 * SECOND)  # and the ticket stays behind
 
@@ -197,7 +198,7 @@ class Client:
                 break
             yield min(max(1, ends - self.world.now), lease.ttl // 3)
             sent = self.world.now
-            answer = yield do.Renew(lease.id, self.name, lease.token)
+            answer = yield do.Renew(lease.id, self.owner, lease.token)
             if isinstance(answer, Seen):
                 until = self._relies(answer, sent)
             elif answer is not LOST or (until is not None and self.world.now >= until):
@@ -207,7 +208,7 @@ class Client:
     def _gives_back(self, lease: Lease) -> Steps:
         token = lease.token if self.random.random() < 0.5 else None
         for _ in range(8):
-            answer = yield do.Release(lease.id, self.name, token)
+            answer = yield do.Release(lease.id, self.owner, token)
             if answer is not LOST and not self._slips():  # else once more, for nothing
                 return True
             yield self.random.randrange(SECOND)
@@ -220,23 +221,23 @@ class Client:
                 return  # it has crashed, and comes back under a new key
             case 1:
                 yield self.random.randrange(3 * (lease.ttl or 10 * SECOND))
-                yield do.Renew(lease.id, self.name, lease.token)
-                yield do.Release(lease.id, self.name, lease.token)
+                yield do.Renew(lease.id, self.owner, lease.token)
+                yield do.Release(lease.id, self.owner, lease.token)
             case 2:
-                yield do.Retry(lease.id, self.name, lease.token, self._anew())
+                yield do.Retry(lease.id, self.owner, lease.token, self._anew())
             case 3:
                 hold = self.random.choice([None, SECOND, 10 * SECOND])
-                yield do.Hold(lease.id, self.name, lease.token, hold)
+                yield do.Hold(lease.id, self.owner, lease.token, hold)
             case 4:
-                yield do.Report(lease.id, self.name, lease.token, "failed")
-                yield do.Report(lease.id, self.name, lease.token, "ok")
-                yield do.Release(lease.id, self.name, Token(0, 0, 0))
+                yield do.Report(lease.id, self.owner, lease.token, "failed")
+                yield do.Report(lease.id, self.owner, lease.token, "ok")
+                yield do.Release(lease.id, self.owner, Token(0, 0, 0))
             case 5:
                 other, token = self.random.choice(self.old)
-                yield do.Release(other, self.name, token)
-                yield do.Release(lease.id, f"not {self.name}", None)
+                yield do.Release(other, self.owner, token)
+                yield do.Release(lease.id, f"not {self.owner}", None)
             case 6:
-                yield do.Renew(lease.id, self.name, Token(9, 9, 9))
+                yield do.Renew(lease.id, self.owner, Token(9, 9, 9))
                 yield self._ask_otherwise()
 
     def _anew(self) -> do.Ask:

@@ -116,9 +116,12 @@ class Simulation:
                 self.auditor.slots_made(slots)
             self.queue.append((do.PoolPut(name, spec, spec.limit is None), lambda _: None))
         self._work()
+        shared = self.random.random() < 0.5  # so that quotas bind
         for n in range(self.random.randrange(2, 8)):
             wishes = scenery.wishes(self.random, self.specs)
-            client = Client(self, f"client-{n}", Random(self.random.random()), wishes)
+            name = f"client-{n}"
+            owner = f"owner-{n % 2}" if shared else name
+            client = Client(self, name, owner, Random(self.random.random()), wishes)
             self.clients.append(client)
             self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
         self.working = len(self.clients)
@@ -336,6 +339,10 @@ class Simulation:
         spec = self.specs[name]
         limit = None if spec.limit is None else self.random.randrange(0, 5)
         quota = self.random.choice([None, spec.quota, 1])
+        pool = self.memory.pools.get(name)
+        if limit is not None and pool is not None and pool.spec.quota is None:
+            # Now and then more room and a quota at once: it counts what was held without one.
+            limit, quota = self.random.choice([(limit, quota), (6, 1)])
         return structs.replace(spec, limit=limit, quota=quota, pacing=scenery.pacing(self.random))
 
     def _put_right(self, names: list[str]) -> Steps:
