@@ -13,7 +13,7 @@ from tests.compare.defects import DEFECTS
 from tests.compare.differences import ABSENT, Difference
 from tests.compare.exchange import Exchange
 from tests.compare.reading import groups, keys_below, odd_uuids, odd_version, texts, words
-from tests.compare.reasons import DETAIL, Deliberate
+from tests.compare.reasons import DETAIL, REFUSED, Deliberate
 from tests.compare.requests import NOTHING
 
 TYPES_SINCE = 38
@@ -58,7 +58,7 @@ def _unknown_names(exchange: Exchange, difference: Difference) -> bool:
 def _unnamed_mappings(exchange: Exchange, difference: Difference) -> bool:
     return (
         exchange.ours.status == 400
-        and difference.aspect in ("status", DETAIL)
+        and difference.aspect in REFUSED
         and bool(
             re.search(r"JSON does not validate: Expected .* at `.*mappings\[", exchange.our_detail)
         )
@@ -78,7 +78,7 @@ def _empty_name(exchange: Exchange, difference: Difference) -> bool:
 def _twice(exchange: Exchange, difference: Difference) -> bool:
     return (
         exchange.ours.status == 400
-        and difference.aspect in ("status", DETAIL, "text")
+        and difference.aspect in REFUSED
         and "is given more than once" in exchange.our_text
         and exchange.ask.body is not NOTHING
     )
@@ -87,7 +87,7 @@ def _twice(exchange: Exchange, difference: Difference) -> bool:
 def _nul(exchange: Exchange, difference: Difference) -> bool:
     return (
         exchange.ours.status == 400
-        and difference.aspect in ("status", DETAIL, "text")
+        and difference.aspect in REFUSED
         and any("\0" in unquote(word) for word in words(exchange))
         and bool(re.search(r"contains( the character)? NUL", exchange.our_text))
     )

@@ -199,6 +199,13 @@ EXAMPLES: dict[str, list[Ask]] = {
 }
 
 
+def reshaper(*more: tuple[str, Any]) -> Ask:
+    """Return a reshape of a provider that does not exist, with these members, too."""
+    one = {"resource_provider_generation": 0, "inventories": {}}
+    members = [("inventories", {CHILD: one}), *more]
+    return plain("POST", "/reshaper", 37, Pairs(members))
+
+
 def in_form(name: str, form: str) -> list[Ask]:
     """Return an example whose last answer is asked for in another form."""
     *before, last = EXAMPLES[name]
@@ -216,6 +223,9 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
         "Microversion spellings",
         [with_header(plain("GET", "/resource_providers"), VERSION, "placement 1")],
     ),
+    # Refused by both, by the original with a code of its own.
+    ("Duplicate keys", [reshaper(("allocations", {}), ("allocations", {}))]),
+    ("NUL characters", [reshaper(("allocations", {"a\0b": {}}))]),
     ("Missing inventories", in_form("Missing inventories", "text/html")),
     ("Missing inventories", in_form("Missing inventories", "text/plain")),
     ("Errors in long bodies", in_form("Errors in long bodies", "text/html")),

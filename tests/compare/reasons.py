@@ -7,6 +7,9 @@ from tests.compare.differences import Difference
 from tests.compare.exchange import Exchange
 
 DETAIL = "body /errors/0/detail"
+CODE = "body /errors/0/code"
+REFUSED = ("status", DETAIL, CODE, "text")
+"""Where a refusal that only Moorage makes shows: the original may refuse for another reason."""
 """The aspect of a refusal's text."""
 
 
