@@ -165,7 +165,7 @@ def _order_of_sets(exchange: Exchange, difference: Difference) -> bool:
     if pattern is None or not re.fullmatch(pattern, difference.aspect):
         return any(
             applies(exchange, difference)
-            for applies in (_one_of_several_uuids, _one_of_several_suffixes)
+            for applies in (_one_of_several_uuids, _one_of_several_suffixes, _one_of_several_traits)
         )
     standard = [name for name in difference.ours if not name.startswith("CUSTOM_")]
     return "mappings" in difference.aspect or standard == sorted(standard)
@@ -233,6 +233,19 @@ def _one_of_several_suffixes(exchange: Exchange, difference: Difference) -> bool
         and theirs.startswith("Real suffixes should be specified in `same_subtree`: ")
         and _listed(theirs) == _listed(ours)
     )
+
+
+UNKNOWN_TRAIT = re.compile(r"(.*\bNo such trait\(s\): )(.+)\.\s*", re.DOTALL)
+
+
+def _one_of_several_traits(exchange: Exchange, difference: Difference) -> bool:
+    """So are the traits of `in:A,B`: any unknown one is named, here the first by name."""
+    theirs = UNKNOWN_TRAIT.fullmatch(exchange.their_detail)
+    ours = UNKNOWN_TRAIT.fullmatch(exchange.our_detail)
+    if difference.aspect != DETAIL or theirs is None or ours is None or theirs[1] != ours[1]:
+        return False
+    lists = (value.removeprefix("in:").split(",") for _, value in exchange.ask.pairs)
+    return any({theirs[2], ours[2]} <= set(names) for names in lists)
 
 
 def _listed(text: str) -> tuple[str, list[list[str]]]:
