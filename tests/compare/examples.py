@@ -236,6 +236,13 @@ VARIANTS: list[tuple[str, list[Ask]]] = [
     ("Trees of groups without resources", [*OTHER_TREE, find(f"{IN_OTHER_TREE}&limit=1")]),
     ("Oversized candidates", [*TREE, find("resources=VCPU:1&resources3=VCPU:1&limit=9")]),
     (
+        "Oversized candidates",
+        [
+            *TREE,
+            with_header(find("resources=VCPU:1&resources3=VCPU:1"), VERSION, "placement latest"),
+        ],
+    ),
+    (
         "Internal server errors",
         [
             provider(),

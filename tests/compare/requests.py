@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from moorage.faces.placement.microversion import LATEST
 from tests.e2e.hostile import Pairs, Raw, written
 from tests.e2e.peer import head
 
@@ -71,6 +72,8 @@ class Ask:
     def minor(self) -> int | None:
         """The microversion 1.N that is asked for; None if it is not a plain one."""
         text = dict(self.headers).get(VERSION, "placement 1.0").removeprefix("placement 1.")
+        if text == "placement latest":
+            return LATEST
         return int(text) if text.isascii() and text.isdigit() else None
 
     @property
