@@ -20,7 +20,7 @@ CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # What `make e2e` runs: targets of their own.
 E2E := osc-placement nova compare generators
 # Runs a command beside a PostgreSQL in a folder.
-CLUSTER := $(BIN)/python -m tests.cluster
+CLUSTER := $(BIN)/python -m tests.support.cluster
 
 # Runs a suite on SQLite, then on PostgreSQL, whatever the first comes to.
 define on-both-engines
@@ -112,10 +112,10 @@ bench: $(VENV)/dev.stamp ## Measure beside the original, half an hour (ARGS="--q
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and those that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n 0 tests/e2e/test_loop.py $(ARGS)
 	MOORAGE_SOAK=1 $(PYTEST) -o faulthandler_timeout=0 -n $(BUSY_WORKERS) tests/simulation \
-		$$(grep -l SOAK tests/compare/test_*.py tests/e2e/test_*.py tests/store/test_*.py | grep -v test_loop) $(ARGS)
+		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/store | grep -v test_loop) $(ARGS)
 
 mutate: $(VENV)/dev.stamp ## Plant a bug per invariant of admission; fail unless the simulator catches all (a minute)
-	$(BIN)/python -m tests.simulation.admission.mutants
+	$(BIN)/python -m tests.simulation.admission.mutation.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and mend what can be mended
 	$(BIN)/ruff format $(SOURCES)

@@ -15,9 +15,10 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Inventory, Tags
 from moorage.core.ledger.model import Provider as Row
-from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from moorage.store import ledger
+from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.store.api import Engine
+from moorage.store.batch import changes_save
+from moorage.store.ledger import save as ledger_save
 from moorage.store.open import open_engine
 
 HOSTS_AT_ONCE = 5_000
@@ -50,9 +51,9 @@ async def _written(engine: Engine, hosts: list[Host]) -> None:
             )
             for name, figures in one.inventories.items():
                 changes.inventories[uuid, name] = _inventory(figures, now)
-    before = ledger.before_of(Facts(STANDARD_CLASSES, STANDARD_TRAITS))
+    before = ledger_save.before_of(Facts(STANDARD_CLASSES, STANDARD_TRAITS))
     async with engine.transaction() as transaction:
-        await transaction.run(ledger.changes_save(before, changes, now))
+        await transaction.run(changes_save(before, changes, now))
         await transaction.commit()
 
 

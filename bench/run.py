@@ -10,7 +10,7 @@ from bench.fleet import Fleet
 from bench.measure import Bench, Check, Measurement, Options
 from bench.original import Original
 from bench.target import Moorage, NotStarted, Storage, Target, Unusable
-from tests.cluster import Cluster, NoPostgres
+from tests.support.cluster import Cluster, NoPostgres
 
 CANDIDATES_MAX = 1_000
 """The original's own bound where groups are combined: without one it does not come to an end."""

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench import admission, fleet, holding, native, prepared, probes, questions
+from bench import admission, fleet, native, prepared, questions
 from bench.fleet import FULL, FULL_TOTAL, MOVED, RACES, identifier
+from bench.loop import holding, probes
 from bench.measure import LEAST, Bench
 from bench.questions import SEVERAL
 from bench.target import Moorage, Unusable

@@ -12,7 +12,7 @@ from typing import Self
 
 from bench import machine
 from bench.fleet import Fleet
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
 """This checkout."""

@@ -27,7 +27,7 @@ from bench.fleet import Fleet
 from bench.scenarios import LOADING_CONNECTIONS, all_done
 from bench.target import ROOT, Moorage, Storage
 from bench.wire import Work, bounded, drive
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 BURST_SECONDS = 0.4
 TINY_SECONDS = 0.02

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.pooled import Cli
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.serve.files import Files
 from tests.cli.command import answer, moorage, private, refusal
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.serve.wire import request, talk
 
 TLS = Path(__file__).parents[1] / "serve"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.cli.environment import KNOWN, misspelt
-from moorage.client.run.orders import REQUIRE_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE
+from moorage.cli.support.environment import KNOWN, misspelt
+from moorage.client.run.parse import REQUIRE_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE
 from moorage.client.run.variables import READ, nearly
 from moorage.config import FIELDS
 from tests.cli.command import moorage, refusal

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from tests.cli.command import moorage, refusal
 from tests.cli.pooled import Cli
-from tests.e2e.carried import eventually
+from tests.e2e.support.carried import eventually
 
 
 def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:

@@ -10,7 +10,7 @@ import pytest
 from moorage.cli.main import cli
 from moorage.client.run.options import COMMANDS
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, private, refusal
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 def found(name: str) -> click.Command:

@@ -11,7 +11,7 @@ from moorage.client.admission import Admission
 from moorage.client.transport import Transport
 from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.cli.command import answer, moorage, refusal
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 HOWTO = Path(__file__).resolve().parents[2] / "docs/howto/choosing-limits.md"
 

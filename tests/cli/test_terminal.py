@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from moorage.cli.output import drawn
+from moorage.cli.support.output import drawn
 from moorage.wire.admission import PoolWanted
 from tests.cli.pooled import Cli, at_terminal, ended, shown, until
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 @pytest.mark.parametrize("end", ["q", "interrupt"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import answer, moorage, private, refusal
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 def test_a_token_that_ends_and_is_replaced(tmp_path: Path) -> None:

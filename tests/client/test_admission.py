@@ -10,10 +10,10 @@ import pytest
 from moorage.client.admission import Admission
 from moorage.client.ledger import Ledger
 from moorage.client.transport import RefusedError, Transport
-from moorage.wire.administration import TokenWanted
+from moorage.wire.admin import TokenWanted
 from moorage.wire.admission import Lease, LeaseWanted, NeedWanted, Pacing, PoolWanted
 from moorage.wire.changes import LeaseValue, OutcomeValue, PoolValue
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 @pytest.fixture(scope="module")

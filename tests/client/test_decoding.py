@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moorage.client.decoding import UndecodableError, change_decode, decode
-from moorage.wire.administration import Tokens
+from moorage.wire.admin import Tokens
 from moorage.wire.admission import Waiting
 from moorage.wire.changes import Change, TagsValue
 

@@ -16,7 +16,7 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     ProviderWanted,
 )
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 
 def test_from_a_description_to_a_claim(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.client.ledger import Ledger
 from moorage.client.transport import RefusedError, Transport
-from moorage.wire.administration import TokenWanted
+from moorage.wire.admin import TokenWanted
 from moorage.wire.ledger import (
     ClaimWanted,
     GroupAsked,
@@ -17,7 +17,7 @@ from moorage.wire.ledger import (
     ProviderWanted,
     Question,
 )
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 COUNT = 1_005
 """More than one page."""

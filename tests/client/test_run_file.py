@@ -46,8 +46,8 @@ def test_it_has_what_it_needs_and_no_more() -> None:
     with zipfile.ZipFile(built()) as archive:
         names = set(archive.namelist())
     package = ROOT / "src/moorage/client/run"
-    inside = {path.name for path in package.iterdir() if path.suffix in (".py", ".sh")}
-    expected = {f"moorage/client/run/{name}" for name in inside}
+    inside = [path for path in package.rglob("*") if path.suffix in (".py", ".sh")]
+    expected = {str(path.relative_to(ROOT / "src")) for path in inside}
     expected |= {"moorage/__init__.py", "moorage/client/__init__.py"}
     expected |= {"moorage/client/transport.py", "__main__.py"}
     assert names == expected

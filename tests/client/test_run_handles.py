@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run.answers import Wish, lease_of
-from moorage.client.run.handles import Entry, EntryKey, Handle, HandleError
-from moorage.client.run.keys import FileKey, GivenKey, OwnKey, write_private
+from moorage.client.run.api_types import Wish, lease_of
+from moorage.client.run.handles.file import Entry, EntryKey, Handle, HandleError
+from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
 from moorage.client.run.locks import lock_path, locked
 from tests.client.single import finished
 from tests.client.test_run_words import told as lease_told

@@ -11,16 +11,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from moorage.client.run import acquiring, keeping
-from moorage.client.run.acquiring import Acquiring, Grant, Patience
-from moorage.client.run.answers import PATIENCE_SECONDS, Wish, lease_of
-from moorage.client.run.calls import Leases
-from moorage.client.run.keeping import HASTY_MAX, Keeper
-from moorage.client.run.keys import OwnKey
-from moorage.client.run.notices import Notices
-from moorage.client.run.signals import Signals
-from moorage.client.run.terms import Term, elapsed
-from moorage.client.run.waiting import await_grant
+from moorage.client.run.api_types import PATIENCE_SECONDS, Wish, lease_of
+from moorage.client.run.clock import elapsed
+from moorage.client.run.lease import acquire, renewer
+from moorage.client.run.lease.acquire import Acquiring, Grant, Patience
+from moorage.client.run.lease.api import Leases
+from moorage.client.run.lease.idempotency_keys import OwnKey
+from moorage.client.run.lease.lease_clock import Term
+from moorage.client.run.lease.renewer import HASTY_MAX, Keeper
+from moorage.client.run.lease.waiting import await_grant
+from moorage.client.run.process.signals import Signals
+from moorage.client.run.progress import Notices
 from moorage.client.transport import Transport
 from tests.client.screen import eventually
 from tests.client.test_run_words import told as lease_told
@@ -183,7 +184,7 @@ def test_a_server_that_refuses_to_wait_is_asked_once() -> None:
 
 def test_a_server_that_answers_at_once_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not know how to wait: it is asked a few times, with pauses, and no more."""
-    monkeypatch.setattr(keeping, "PAUSE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
     with fake("at once") as server:
         began = elapsed()
         with Kept(server, Term(TTL, elapsed())) as keeper:
@@ -208,7 +209,7 @@ def test_without_the_server_knowing_renewals_tell_of_the_end() -> None:
 @pytest.mark.parametrize("patient", [True, False])
 def test_silence_is_no_end_for_the_patient(patient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not renewed in time, it is lost at once, or in doubt until the server answers again."""
-    monkeypatch.setattr(keeping, "PAUSE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
     with fake("refuses") as server:
         server.silent = True
         kept = Kept(server, Term(TTL, elapsed() - TTL + 1), patient)
@@ -266,8 +267,8 @@ def test_a_grant_that_is_stale_is_asked_for_again() -> None:
 
 def test_no_server_makes_us_wait_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is told to come back later does so while its place is kept."""
-    assert acquiring.RETRY_SECONDS_MAX <= PATIENCE_SECONDS
-    monkeypatch.setattr(acquiring, "RETRY_SECONDS_MAX", 0.05)
+    assert acquire.RETRY_SECONDS_MAX <= PATIENCE_SECONDS
+    monkeypatch.setattr(acquire, "RETRY_SECONDS_MAX", 0.05)
     with fake("refuses") as server:
         server.busy = 2
         assert granted(server).lease.id == "l1"

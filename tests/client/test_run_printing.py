@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run.answers import Waiting, Wish
-from moorage.client.run.handles import Entry, Handle
+from moorage.client.run.api_types import Waiting, Wish
+from moorage.client.run.handles.file import Entry, Handle
 from moorage.client.run.main import main
-from moorage.client.run.notices import Notices, standing_of
 from moorage.client.run.printing import printable, printable_json
+from moorage.client.run.progress import Notices, standing_of
 from tests.client.test_run_keeping import fake
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"

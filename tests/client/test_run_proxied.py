@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run import proxied
+from moorage.client.run import lease_proxy
 
 
 class Proxy(HTTPServer):
@@ -61,8 +61,8 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     with Proxy() as serving:
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setattr(proxied, "URL", f"http://127.0.0.1:{serving.server_port}")
-        monkeypatch.setattr(proxied, "PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr(lease_proxy, "URL", f"http://127.0.0.1:{serving.server_port}")
+        monkeypatch.setattr(lease_proxy, "PAUSE_SECONDS", 0.0)
         monkeypatch.setenv("SHARED_DIR", str(tmp_path))
         yield serving
         serving.shutdown()
@@ -71,7 +71,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 def release(*words: str) -> int:
     """Carry out `lease__release`; return its exit code."""
-    return proxied.main([str(os.getpid()), "release", *words])
+    return lease_proxy.main([str(os.getpid()), "release", *words])
 
 
 def test_what_is_released_is_not_sent_again(proxy: Proxy) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.client.run.answers import Lease, StrangeAnswerError, Waiting, Wish, lease_of
+from moorage.client.run.api_types import Lease, StrangeAnswerError, Waiting, Wish, lease_of
+from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import seconds_of, spoken
-from moorage.client.run.notices import Notices, standing_of
-from moorage.client.run.orders import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
-from moorage.client.run.terms import WORD_SECONDS, Term, elapsed, margin_of
+from moorage.client.run.lease.lease_clock import WORD_SECONDS, Term, margin_of
+from moorage.client.run.parse import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
+from moorage.client.run.progress import Notices, standing_of
 from moorage.core import limits
 from moorage.wire import admission as wire
 

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.clients.suite import SUITES, bind, names, run_test
-from tests.e2e.relay import Relay
-from tests.suites import Outcome, complete, counts, processes, report, say, servers
+from tests.e2e.support.relay import Relay
+from tests.support.suites import Outcome, complete, counts, processes, report, say, servers
 
 SPOILT = (b'"VCPU":2', b'"VCPU":3')
 """An amount that the control's answers report, and what they say instead; of one length."""

@@ -16,7 +16,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 
 from tests.clients import stand_in
-from tests.suites import Outcome, Tally
+from tests.support.suites import Outcome, Tally
 
 
 @dataclass(frozen=True)

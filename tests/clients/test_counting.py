@@ -4,7 +4,7 @@ import unittest
 
 import pytest
 
-from tests.suites import Outcome, Tally, complete, counts
+from tests.support.suites import Outcome, Tally, complete, counts
 
 
 class Ends(unittest.TestCase):

@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests import cluster
 from tests.compare.runs import Task, say
 from tests.compare.sides import Absent
 from tests.compare.workers import compared
+from tests.support import cluster
 
 SEEDS = 10**9
 ENGINES = ("sqlite", "postgresql")

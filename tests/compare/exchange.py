@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.compare.candidates import (
+from tests.compare.generate.candidates import (
     REQUESTS,
     candidate_differences,
     limit_of,
     surplus_summaries,
     without_limit,
 )
-from tests.compare.differences import (
+from tests.compare.generate.requests import Ask, Generations, plain, resolved
+from tests.compare.judge.differences import (
     Difference,
     body_differences,
     header_differences,
     meaning,
 )
 from tests.compare.oracle import modelled
-from tests.compare.requests import Ask, Generations, plain, resolved
 from tests.compare.sides import Sides
-from tests.e2e.peer import Answer
+from tests.e2e.support.peer import Answer
 
 CANDIDATES = "/allocation_candidates"
 LIMIT_SINCE = 16

@@ -9,12 +9,12 @@ from typing import Any
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import Inventory, Provider, ProviderRecord, Tags
-from moorage.faces.placement.queries import candidate_query
+from moorage.faces.placement.input.queries import candidate_query
 from moorage.faces.web import Limits
-from tests.compare.candidates import REQUESTS, limit_of
-from tests.compare.requests import Ask, Generations, plain
+from tests.compare.generate.candidates import REQUESTS, limit_of
+from tests.compare.generate.requests import Ask, Generations, plain
 from tests.compare.sides import Side
-from tests.core.search.naive import Plain, Records, naive_candidates
+from tests.core.ledger.search.naive import Plain, Records, naive_candidates
 
 EPOCH = Instant(0)
 

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.compare.defects import LEFT_BEHIND
-from tests.compare.deliberate import deliberate_of
-from tests.compare.differences import Difference
 from tests.compare.exchange import Exchange, removal
-from tests.compare.requests import Ask, Generations
-from tests.compare.sequences import Sequence
+from tests.compare.generate.requests import Ask, Generations
+from tests.compare.generate.sequences import Sequence
+from tests.compare.generate.state import looks
+from tests.compare.judge.defects import LEFT_BEHIND
+from tests.compare.judge.deliberate import deliberate_of
+from tests.compare.judge.differences import Difference
 from tests.compare.sides import Sides
-from tests.compare.state import looks
 
 LOOK_EVERY = 100
 """After so many requests everything is read from both sides."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.compare import sides
-from tests.compare.defects import LEFT_BEHIND
-from tests.compare.deliberate import DELIBERATE
+from tests.compare.generate.requests import Ask
+from tests.compare.generate.sequences import Sequence
+from tests.compare.generate.shrinking import Shrinking
+from tests.compare.judge.defects import LEFT_BEHIND
+from tests.compare.judge.deliberate import DELIBERATE
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import Survey, kind_of, shown_differences
-from tests.compare.requests import Ask
-from tests.compare.sequences import Sequence
-from tests.compare.shrinking import Shrinking
 from tests.compare.sides import Sides
 
 MANY = 20_000

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.compare.differences import MODIFIED
-from tests.compare.requests import Ask, Generations, plain
-from tests.e2e.peer import Answer, Peer, head
-from tests.e2e.server import Server, serve
+from tests.compare.generate.requests import Ask, Generations, plain
+from tests.compare.judge.differences import MODIFIED
+from tests.e2e.support.peer import Answer, Peer, head
+from tests.e2e.support.server import Server, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-conformance/bin/python"

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.compare.examples import (
+from tests.compare.exchange import Exchange
+from tests.compare.generate.examples import (
     CHILD,
     TREE,
     claim,
@@ -22,14 +23,13 @@ from tests.compare.examples import (
     tagged,
     with_header,
 )
-from tests.compare.exchange import Exchange
+from tests.compare.generate.requests import Ask, Generations, plain
 from tests.compare.playing import Outcome, Player
 from tests.compare.report import shown_differences
-from tests.compare.requests import Ask, Generations, plain
 from tests.compare.runs import smallest
 from tests.compare.sides import Side, Sides
-from tests.e2e.fuzzer import AGGREGATES
-from tests.e2e.peer import Answer
+from tests.e2e.support.fuzzer import AGGREGATES
+from tests.e2e.support.peer import Answer
 
 Addresses = tuple[str, dict[str, str]]
 Change = Callable[[Answer], Answer]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.guard import ended
+from tests.support.guard import ended
 
 END_SECONDS = 30.0
 STARTED = re.compile(r"\(process (\d+)\)")

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.compare.defects import LEFT_BEHIND
-from tests.compare.deliberate import DELIBERATE
-from tests.compare.examples import EXAMPLES, VARIANTS
+from tests.compare.generate.examples import EXAMPLES, VARIANTS
+from tests.compare.generate.requests import Ask, plain
+from tests.compare.judge.defects import LEFT_BEHIND
+from tests.compare.judge.deliberate import DELIBERATE
 from tests.compare.playing import Player
-from tests.compare.requests import Ask, plain
 from tests.compare.sides import Sides
 
 Addresses = tuple[str, dict[str, str]]

@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 
-from tests.compare.requests import Generations
-from tests.compare.sequences import Sequence
-from tests.e2e.fuzzer import CLASSES, CONSUMERS, PROVIDERS
+from tests.compare.generate.requests import Generations
+from tests.compare.generate.sequences import Sequence
+from tests.e2e.support.fuzzer import CLASSES, CONSUMERS, PROVIDERS
 
 REQUESTS = 300
 KNOWN = Generations(

@@ -7,9 +7,9 @@ MOORAGE_SOAK there is a new seed, 50,000 requests and both engines.
 import os
 from pathlib import Path
 
-from tests import cluster
 from tests.compare.runs import ENOUGH, Task, play
-from tests.e2e.chance import seeded
+from tests.e2e.support.chance import seeded
+from tests.support import cluster
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 REQUESTS = 50_000 if SOAK else ENOUGH

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.conformance.suite import FILES, bind, run_file
-from tests.suites import Outcome, complete, counts, processes, report, say, servers
+from tests.support.suites import Outcome, complete, counts, processes, report, say, servers
 
 EXPECTED_FILES = 79
 EXPECTED_TESTS = 1316

@@ -17,7 +17,7 @@ from placement.tests.functional import fixtures
 
 from tests.conformance.fixtures import fixtures_for
 from tests.conformance.remote import Remote
-from tests.suites import Outcome, Tally
+from tests.support.suites import Outcome, Tally
 
 FILES = Path(next(iter(fixtures.__path__))).parent / "gabbits"
 

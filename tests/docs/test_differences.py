@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from tests.compare.defects import DEFECTS, LEFT_BEHIND
-from tests.compare.deliberate import CHOICES
+from tests.compare.judge.defects import DEFECTS, LEFT_BEHIND
+from tests.compare.judge.deliberate import CHOICES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/placement.md"
 

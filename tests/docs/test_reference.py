@@ -8,11 +8,11 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from moorage.cli.environment import ALSO
 from moorage.cli.main import cli
+from moorage.cli.support.environment import ALSO
 from moorage.client.run.variables import GIVEN, LEASE_PREFIX
 from moorage.config import FIELDS, Settings
-from moorage.core.admission.line import CODES
+from moorage.core.admission.forecast.why import CODES
 from moorage.core.errors import Code
 from moorage.faces.auth.token import ROLES
 from moorage.faces.placement.policy import Profile

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import holding, probes
 from bench.fleet import Fleet
 from bench.held import Watched
-from tests import cluster
+from bench.loop import holding, probes
+from tests.support import cluster
 
 SOAK = "MOORAGE_SOAK" in os.environ
 HOSTS = probes.LARGE

@@ -17,8 +17,12 @@ PLANTED = {
     "faces": ("faces/testing.py", "import moorage.faces.placement"),
     "client-alone": ("client/__init__.py", "import msgspec"),
     "faces-see-no-store": ("faces/web.py", "import moorage.store.api"),
-    "run-alone": ("client/run/terms.py", "import moorage.wire"),
+    "run-alone": ("client/run/lease/lease_clock.py", "import moorage.wire"),
     "wire-alone": ("wire/problems.py", "import msgspec"),
+    "core-rooms": ("core/ledger/model.py", "import moorage.core.admission.model"),
+    "store-rooms": ("store/ledger/rows.py", "import moorage.store.admission.rows"),
+    "service-rooms": ("service/feed/bell.py", "import moorage.service.admission"),
+    "cli-faces": ("cli/support/svg.py", "import moorage.faces.web"),
     "acyclic": ("core/clock.py", "import moorage.core.ledger.model"),
 }
 

@@ -9,7 +9,7 @@ ONE_PLACE = "output.py"
 
 
 def echoes(source: str) -> list[int]:
-    """Return the lines that print past `cli/output.py`."""
+    """Return the lines that print past `cli/support/output.py`."""
     return sorted(
         node.lineno
         for node in ast.walk(ast.parse(source))
@@ -21,11 +21,13 @@ def echoes(source: str) -> list[int]:
 
 
 def test_commands_print_through_one_module() -> None:
-    """No command calls `click.echo`: `cli/output.py` makes every text printable before it does."""
+    """No command calls `click.echo`: `support/output.py` makes every text printable first."""
     found = {
-        path.name: lines for path in sorted(CLI.glob("*.py")) if (lines := echoes(path.read_text()))
+        path.name: lines
+        for path in sorted(CLI.rglob("*.py"))
+        if (lines := echoes(path.read_text()))
     }
-    assert [*found] == [ONE_PLACE], f"use moorage.cli.output.say: {found}"
+    assert [*found] == [ONE_PLACE], f"use moorage.cli.support.output.say: {found}"
 
 
 def test_the_check_sees_a_call() -> None:

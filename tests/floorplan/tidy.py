@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+FOLDER_FILES_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -174,17 +175,28 @@ def naps(source: Source) -> Iterator[str]:
             yield source.complaint(node.lineno, "sleeps")
 
 
-NAMED_MODULE = re.compile(r"`([a-z_]+(?:\.py|/))`")
+NAMED_MODULE = re.compile(r"`([a-z0-9_]+(?:\.py|/))`")
+
+
+UNNAMED = {"__init__.py", "__main__.py", "__pycache__/"}
+"""What a door sign need not name."""
 
 
 def door_sign(source: Source, neighbours: set[str]) -> Iterator[str]:
-    """Complain unless a package says what is inside, naming modules that are there.
+    """Complain unless a package's docstring names everything inside, and nothing else.
 
     `neighbours` are the files (`x.py`) and folders (`x/`) beside the package's `__init__.py`.
     """
     sign = ast.get_docstring(source.tree) or ""
     named = set(NAMED_MODULE.findall(sign))
-    if not named & neighbours and neighbours - {"__init__.py"}:
-        yield source.complaint(1, "the door sign names no module of this package")
+    for name in sorted(neighbours - named - UNNAMED):
+        yield source.complaint(1, f"the door sign does not name {name}")
     for name in sorted(named - neighbours):
         yield source.complaint(1, f"the door sign names {name}, which is not here")
+
+
+def crowded(folders: dict[str, int]) -> Iterator[str]:
+    """Complain of folders with too many files; `folders` has the number of files of each."""
+    for folder, files in sorted(folders.items()):
+        if files > FOLDER_FILES_MAX:
+            yield f"{folder}: {files} files, at most {FOLDER_FILES_MAX}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/reference/openapi.json"

@@ -5,7 +5,7 @@ import asyncio
 from moorage.core.errors import Code, Error
 from moorage.serve.boskos import BoskosMetrics
 from moorage.serve.metrics import RESTS
-from moorage.store.admission import SlotCount
+from moorage.store.admission.reads import SlotCount
 
 TOOK = 2.0
 

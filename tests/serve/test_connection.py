@@ -8,10 +8,10 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
-from moorage.serve.held import Held
-from moorage.serve.hosts import Hosts
-from moorage.serve.protocol import Bounds, protocol_for
-from moorage.serve.proxies import Proxies
+from moorage.serve.http.hosts import Hosts
+from moorage.serve.http.memory_budget import Held
+from moorage.serve.http.protocol import Bounds, protocol_for
+from moorage.serve.http.proxies import Proxies
 
 BOUNDS = Bounds(8_192, 20, 5.0, 5.0)
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import holding, probes
 from bench.fleet import Fleet
+from bench.loop import holding, probes
 from bench.target import READY
 from bench.wire import ask
 from tests.serve import cycles, wire

@@ -8,7 +8,7 @@ from msgspec import convert
 from moorage.config import Settings
 from moorage.config.addresses import Address
 from moorage.serve.exposure import warnings
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 
 ANYWHERE, HERE = Address("0.0.0.0", 8778), Address("127.0.0.1", 8778)
 BOSKOS = Address("::", 8080)

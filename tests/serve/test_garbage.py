@@ -6,7 +6,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.serve.wire import LATEST, Answer, answers, connect, read_to_end, request, talk
 
 CASES = 2_000

@@ -11,10 +11,10 @@ import uvicorn
 from uvicorn.server import ServerState
 from uvloop import new_event_loop
 
-from moorage.serve.held import Held, Room, Unread
-from moorage.serve.hosts import Hosts
-from moorage.serve.protocol import WAITING_BODY_MAX, Bounds, protocol_for
-from moorage.serve.proxies import Proxies
+from moorage.serve.http.hosts import Hosts
+from moorage.serve.http.memory_budget import Held, Room, Unread
+from moorage.serve.http.protocol import WAITING_BODY_MAX, Bounds, protocol_for
+from moorage.serve.http.proxies import Proxies
 
 KIB, MIB = 1 << 10, 1 << 20
 BOUNDS = Bounds(64 * KIB, 100, 10.0, 10.0)

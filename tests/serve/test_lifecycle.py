@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import refusal
-from tests.e2e.server import MOORAGE, Server, serve
+from tests.e2e.support.server import MOORAGE, Server, serve
 from tests.serve.wire import answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parent

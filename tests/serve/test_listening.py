@@ -13,10 +13,10 @@ import pytest
 from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
-from moorage.serve.listening import NoPlaceError, Places
-from moorage.serve.proxies import HOPS_MAX, Proxies
-from tests.e2e.carried import eventually
-from tests.e2e.server import Server, serve
+from moorage.serve.http.listening import NoPlaceError, Places
+from moorage.serve.http.proxies import HOPS_MAX, Proxies
+from tests.e2e.support.carried import eventually
+from tests.e2e.support.server import Server, serve
 from tests.serve.wire import answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parent

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from moorage.serve.protocol import WAITING_BODY_MAX, WAITING_MAX
-from tests.e2e.carried import eventually
-from tests.e2e.leasing import NOAUTH, POOL, asked, called, pool_made, wish
-from tests.e2e.peer import head
-from tests.e2e.server import Server, serve
+from moorage.serve.http.protocol import WAITING_BODY_MAX, WAITING_MAX
+from tests.e2e.support.carried import eventually
+from tests.e2e.support.leasing import NOAUTH, POOL, asked, called, pool_made, wish
+from tests.e2e.support.peer import head
+from tests.e2e.support.server import Server, serve
 from tests.serve.wire import connect, request, talk
 
 JSON = b"Content-Type: application/json\r\n"

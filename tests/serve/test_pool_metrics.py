@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from moorage.core.admission.leases import Proof
-from moorage.core.admission.model import SECOND
+from moorage.core.clock import SECOND
 from moorage.serve.pool_metrics import PoolMetrics
 from tests.service.pools import ask, by_hand, later, spec
 from tests.service.running import TESTER, Running

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.server import Server, serve
+from tests.e2e.support.server import Server, serve
 from tests.faces.boskos.ground import SECOND_DOOR as SECOND_URL
 from tests.serve.probes import PROBES, SECOND_DOOR, SQL, Probe, lease, told
 from tests.serve.wire import Answer, answers, connect, read_to_end, request, talk

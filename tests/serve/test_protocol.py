@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.carried import eventually
-from tests.e2e.server import serve
+from tests.e2e.support.carried import eventually
+from tests.e2e.support.server import serve
 from tests.serve.wire import (
     ADMIN,
     HOST,

@@ -8,7 +8,7 @@ import socket
 import ssl
 from pathlib import Path
 
-from tests.e2e.server import MOORAGE, Server, serve
+from tests.e2e.support.server import MOORAGE, Server, serve
 from tests.serve.wire import request, talk
 
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.e2e.carried import eventually
-from tests.e2e.server import Server, serve
+from tests.e2e.support.carried import eventually
+from tests.e2e.support.server import Server, serve
 from tests.serve.wire import request, talk
 
 PROVIDERS = 5_000

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission.model import SECOND, Need, PoolSpec
+from moorage.core.admission.model import Need, PoolSpec
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.service.admission import Admission, AskWanted
+from moorage.service.admission.service import Admission, AskWanted
+from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.views import LeaseView
 from moorage.store.open import open_engine
 from tests.service.running import (
     CLASSES,

@@ -12,9 +12,9 @@ from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.service import ledger as do
+from moorage.service.access.audit import Actor
 from moorage.service.app import Service
-from moorage.service.audit import Actor
+from moorage.service.ledger import use_cases as do
 from moorage.store.api import Engine, Plan, Statement, Transaction
 from moorage.store.open import open_engine
 
@@ -171,7 +171,7 @@ class Running:
 
     def used(self, uuid: ProviderId, name: str = "VCPU") -> int:
         """Return what the index says is used."""
-        record = self.service.index.fleet.record(uuid)
+        record = self.service.index.catalog.record(uuid)
         assert record is not None
         return record.inventories[name].used
 

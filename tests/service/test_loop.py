@@ -18,16 +18,17 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Described, Inventory
-from moorage.core.ledger.search import Fleet
-from moorage.core.ledger.search.chunks import CHUNK_PROVIDERS, IMAGES_AT_ONCE
-from moorage.service import copies
-from moorage.service import ledger as do
-from moorage.service.batch import LARGE
-from moorage.service.copies import Copy
-from moorage.store import ledger as ledger_store
+from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.catalog.large_changes import IMAGES_AT_ONCE, PART_PROVIDERS
+from moorage.service.batch.batch import LARGE
+from moorage.service.feed import catalog_copies
+from moorage.service.feed.catalog_copies import Copy
+from moorage.service.ledger import use_cases as do
+from moorage.store import changelog
 from moorage.store.api import HEAVY, Plan, Query
-from moorage.store.log import ROWS_MAX
-from tests.pieces import bounded
+from moorage.store.changelog import ROWS_MAX
+from moorage.store.ledger import changes as ledger_changes
+from tests.service.batch.test_shared import Pair, play
 from tests.service.running import (
     Running,
     WatchedTransaction,
@@ -35,15 +36,15 @@ from tests.service.running import (
     provider_id,
     running,
 )
-from tests.service.test_shared import Pair, play
+from tests.support.pieces import bounded
 
 T = TypeVar("T")
 
 MANY = LARGE + 200
 
 
-class Counted(Fleet):
-    """A fleet that counts the providers it is changed by."""
+class Counted(Catalog):
+    """A catalog that counts the providers it is changed by."""
 
     def __init__(self) -> None:
         super().__init__(frozenset({"VCPU", "DISK_GB"}), frozenset())
@@ -141,7 +142,7 @@ def watched(one: Running) -> list[str]:
 
 
 def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path) -> None:
-    """Between two parts of a batch nobody is given the fleet."""
+    """Between two parts of a batch nobody is given the catalog."""
 
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
@@ -152,8 +153,8 @@ def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path)
             while not released.done():
                 torn = torn or not index._whole.is_set()
                 if index._whole.is_set():
-                    fleet = await index.current()
-                    seen.add(sum(fleet.record(uuid).inventories["VCPU"].used for uuid in uuids))  # type: ignore[union-attr]  # they are there
+                    catalog = await index.current()
+                    seen.add(sum(catalog.record(uuid).inventories["VCPU"].used for uuid in uuids))  # type: ignore[union-attr]  # they are there
                 await asyncio.sleep(0)
             assert torn, "it was applied in parts"
             assert seen <= {0, MANY}
@@ -167,24 +168,24 @@ def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
             uuids = await many(one)
-            fleet = Counted()
-            copy, strict = Copy(fleet), Strict(lambda: fleet.touched, IMAGES_AT_ONCE)
+            catalog = Counted()
+            copy, strict = Copy(catalog), Strict(lambda: catalog.touched, IMAGES_AT_ONCE)
             await copy.read(one.engine)
-            assert len(fleet) == MANY
-            assert fleet.filled_in and threading.get_ident() not in fleet.filled_in
+            assert len(catalog) == MANY
+            assert catalog.filled_in and threading.get_ident() not in catalog.filled_in
             await one.submit(do.AllocationsDelete(consumer_id(1)))
             await copy.follow(one.engine, strict, lambda: one.service.index.revision)
-            assert strict.pieces > MANY // CHUNK_PROVIDERS
-            assert fleet.differences(one.service.index.fleet) == []
+            assert strict.pieces > MANY // PART_PROVIDERS
+            assert catalog.differences(one.service.index.catalog) == []
             with pytest.raises(AssertionError):
-                await Strict(lambda: fleet.touched, 9).driven(planted(fleet, uuids))
+                await Strict(lambda: catalog.touched, 9).driven(planted(catalog, uuids))
 
     asyncio.run(scene())
 
 
-def planted(fleet: Fleet, uuids: list[ProviderId]) -> Generator[None, None, None]:
+def planted(catalog: Catalog, uuids: list[ProviderId]) -> Generator[None, None, None]:
     """A piece that is too long."""
-    fleet.apply(Changes(inventories={(uuid, "VCPU"): Inventory(4) for uuid in uuids}))
+    catalog.apply(Changes(inventories={(uuid, "VCPU"): Inventory(4) for uuid in uuids}))
     yield
 
 
@@ -198,7 +199,7 @@ def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> N
             windows = []
             place: Any = (0, 0)
             while place is not None:
-                load = ledger_store.changes_load(*place, kinds=ledger_store.FLEET_KINDS)
+                load = changelog.changes_load(*place, kinds=ledger_changes.CATALOG_KINDS)
                 tail = await one.engine.look(load)
                 rows = sum(
                     len(each.changes.providers) + len(each.changes.inventories)
@@ -210,7 +211,7 @@ def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> N
                 place = tail.place
             assert len(windows) > 2 * MANY // ROWS_MAX
             revisions, sizes = [], []
-            async for tail in copies.tails(one.engine, 0):
+            async for tail in catalog_copies.tails(one.engine, 0):
                 revisions += [batch.revision for batch in tail.batches]
                 sizes += [len(batch.changes.inventories) for batch in tail.batches]
             assert revisions == list(range(1, one.service.index.revision + 1))
@@ -226,7 +227,7 @@ def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
         async with running(tmp_path / "ledger") as one:
             uuids = [await one.provider(n, VCPU=1_000) for n in range(40)]
             wrong = Changes(inventories={(uuids[7], "VCPU"): Inventory(8, used=7)})
-            one.service.index.fleet.apply(wrong)
+            one.service.index.catalog.apply(wrong)
             checking = asyncio.ensure_future(one.service.upkeep.check())
             n = 100
             while not checking.done():
@@ -251,9 +252,9 @@ def test_another_epoch_of_the_same_history_needs_no_reload() -> None:
         with psycopg.connect(pair.url) as server:
             server.execute("UPDATE clock SET epoch = epoch + 1")
         second = await pair.provider(VCPU=1)
-        for service, fleet in zip(pair.services, kept, strict=True):
+        for service, catalog in zip(pair.services, kept, strict=True):
             now = await service.index.current()
-            assert now is fleet
+            assert now is catalog
             assert now.record(first) is not None and now.record(second) is not None
             assert service.index.epoch == 2
 
@@ -271,9 +272,9 @@ def test_another_history_of_the_same_length_is_read_anew() -> None:
             server.execute(f"UPDATE change SET at = at + 1 WHERE revision = {newest}".encode())
             server.execute("UPDATE provider SET name = 'another'")
             server.execute("UPDATE clock SET epoch = epoch + 1")
-        for service, fleet in zip(pair.services, kept, strict=True):
+        for service, catalog in zip(pair.services, kept, strict=True):
             now = await service.index.current()
-            assert now is not fleet
+            assert now is not catalog
             record = now.record(uuid)
             assert record is not None and record.provider.name == "another"
 

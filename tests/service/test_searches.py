@@ -13,25 +13,25 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
-from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.service import searches as module
-from moorage.service.index import Index
+from moorage.service.fair_turns import Turns
+from moorage.service.feed.index import Index
 from moorage.service.searches import ClientGoneError, Searches
-from moorage.service.turns import Turns
 from moorage.store.open import open_engine
-from tests.core.search.builder import Builder, group
+from tests.core.ledger.search.builder import Builder, group
 from tests.service.searching import Endless, never, next_round
 
 
-def fleet_of(hosts: int, ports: int) -> Fleet:
+def fleet_of(hosts: int, ports: int) -> Catalog:
     """Return hosts with one-unit ports."""
     builder = Builder()
     for host in range(hosts):
         builder.add(f"host{host}")
         for port in range(ports):
             builder.add(f"host{host}p{port}", f"host{host}", NIC=1)
-    return builder.fleet
+    return builder.catalog
 
 
 def isolated(groups: int, limit: int | None = None) -> CandidateQuery:
@@ -49,9 +49,9 @@ def ask() -> Iterator[Ask]:
     with asyncio.Runner() as runner:
 
         def asked(
-            searches: Searches, fleet: Fleet, query: CandidateQuery, words: bytes = b"q"
+            searches: Searches, catalog: Catalog, query: CandidateQuery, words: bytes = b"q"
         ) -> CandidateAnswer:
-            return runner.run(searches.driven(searches.candidates(fleet, query, words), never))
+            return runner.run(searches.driven(searches.candidates(catalog, query, words), never))
 
         yield asked
 
@@ -68,31 +68,31 @@ def hosts_of(answer: CandidateAnswer) -> set[str]:
 
 def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
     """Ten answers of four hosts each offer all forty; another question goes its own way."""
-    searches, fleet = Searches(Turns()), fleet_of(40, 3)
+    searches, catalog = Searches(Turns()), fleet_of(40, 3)
     seen: set[str] = set()
     for number in range(10):
-        seen |= hosts_of(ask(searches, fleet, isolated(2, limit=4)))
-        ask(searches, fleet, isolated(1, limit=number + 1), b"another")
+        seen |= hosts_of(ask(searches, catalog, isolated(2, limit=4)))
+        ask(searches, catalog, isolated(1, limit=number + 1), b"another")
     assert len(seen) == 40
 
 
 def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
     """Two processes that were started with other numbers begin at other hosts."""
-    fleet = fleet_of(40, 3)
+    catalog = fleet_of(40, 3)
     turns = Turns()
     first: set[str] = set()
     for number in range(40):
         searches = Searches(turns, chance=always(number))
-        first |= hosts_of(ask(searches, fleet, isolated(2, limit=1)))
+        first |= hosts_of(ask(searches, catalog, isolated(2, limit=1)))
     assert len(first) == 40
 
 
 def test_questions_remembered_are_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many different questions only the last ones go on where they ended."""
     monkeypatch.setattr(module, "STARTS_MAX", 3)
-    searches, fleet = Searches(Turns()), fleet_of(4, 1)
+    searches, catalog = Searches(Turns()), fleet_of(4, 1)
     for number in range(10):
-        ask(searches, fleet, isolated(1, limit=1), b"%d" % number)
+        ask(searches, catalog, isolated(1, limit=1), b"%d" % number)
     assert len(searches._starts) == 3
 
 
@@ -101,7 +101,7 @@ def test_a_search_that_finds_nothing_in_its_steps_is_refused(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is counted and logged, once for many, and the next one begins where it ended."""
-    fleet = fleet_of(40, 3)
+    catalog = fleet_of(40, 3)
     begun: list[int] = []
 
     def chance(bits: int) -> int:
@@ -111,7 +111,7 @@ def test_a_search_that_finds_nothing_in_its_steps_is_refused(
     searches = Searches(Turns(), steps_max=1, chance=chance)
     for _ in range(5):
         with pytest.raises(Error) as refusal:
-            ask(searches, fleet, isolated(2))
+            ask(searches, catalog, isolated(2))
         assert refusal.value.code is Code.SEARCH_INCOMPLETE
     assert searches.counters.given_up == 5
     lines = [each.getMessage() for each in caplog.records if each.name == "moorage.searches"]
@@ -123,20 +123,20 @@ def test_an_answer_that_lacks_something_is_counted(
     ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever was found in the steps is answered; a cap is told, a limit is not."""
-    fleet = fleet_of(40, 3)
+    catalog = fleet_of(40, 3)
     turns = Turns()
     cut = Searches(turns, steps_max=500)
-    assert 0 < len(ask(cut, fleet, isolated(2)).candidates) < 240
+    assert 0 < len(ask(cut, catalog, isolated(2)).candidates) < 240
     assert (cut.counters.cut, cut.counters.given_up, cut.counters.capped) == (1, 0, 0)
     capped = Searches(turns, candidates_max=100)
-    assert len(ask(capped, fleet, isolated(2)).candidates) == 100
-    assert len(ask(capped, fleet, isolated(2, limit=100)).candidates) == 100
-    assert len(ask(capped, fleet, isolated(1)).candidates) == 100
-    assert len(ask(capped, fleet, isolated(1, limit=7)).candidates) == 7
+    assert len(ask(capped, catalog, isolated(2)).candidates) == 100
+    assert len(ask(capped, catalog, isolated(2, limit=100)).candidates) == 100
+    assert len(ask(capped, catalog, isolated(1)).candidates) == 100
+    assert len(ask(capped, catalog, isolated(1, limit=7)).candidates) == 7
     assert (capped.counters.cut, capped.counters.capped) == (0, 2)
     assert sum("candidates_max" in each.getMessage() for each in caplog.records) == 1
     whole = Searches(turns, candidates_max=120)
-    assert len(ask(whole, fleet, isolated(1)).candidates) == 120
+    assert len(ask(whole, catalog, isolated(1)).candidates) == 120
     assert whole.counters.capped == 0, "there was nothing more"
 
 
@@ -157,8 +157,8 @@ def test_a_search_stops_when_its_client_goes_away() -> None:
         with pytest.raises(ClientGoneError):
             await task
         assert endless.closed and endless.steps > 1 and searches.waiting == 0
-        fleet = fleet_of(30, 6)
-        answer = await searches.driven(searches.candidates(fleet, isolated(3), b"q"), never)
+        catalog = fleet_of(30, 6)
+        answer = await searches.driven(searches.candidates(catalog, isolated(3), b"q"), never)
         assert len(answer.candidates) == 30 * 120
 
     asyncio.run(run())
@@ -200,7 +200,7 @@ def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
     async def run() -> None:
         async with reshaped(tmp_path) as (index, turns, batch):
             searches = Searches(turns, whole=index.whole)
-            work = [searches.candidates(index.fleet, isolated(1), b"%d" % n) for n in range(8)]
+            work = [searches.candidates(index.catalog, isolated(1), b"%d" % n) for n in range(8)]
             driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
             await next_round()
             await index.apply(1, 2, Instant(0), batch)
@@ -213,10 +213,10 @@ def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
 def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) -> None:
     """Nor do listings and explanations; whoever only takes turns, as a control, does."""
 
-    def counting(fleet: Fleet) -> Steps[set[int]]:
+    def counting(catalog: Catalog) -> Steps[set[int]]:
         seen: set[int] = set()
         for _ in range(200):
-            records = [fleet.record(uuid) for uuid in fleet.places]
+            records = [catalog.record(uuid) for uuid in catalog.places]
             seen.add(sum("NIC" in each.inventories for each in records if each is not None))
             yield
         return seen
@@ -224,7 +224,7 @@ def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) ->
     async def run() -> None:
         async with reshaped(tmp_path) as (index, turns, batch):
             driver = turns.driven if careless else Searches(turns, whole=index.whole).reading
-            reader = asyncio.create_task(driver(counting(index.fleet)))
+            reader = asyncio.create_task(driver(counting(index.catalog)))
             await next_round()
             await index.apply(1, 2, Instant(0), batch)
             assert (await reader == {HOSTS}) is not careless
@@ -241,8 +241,8 @@ def test_long_searches_take_turns() -> None:
         tasks = [asyncio.create_task(searches.driven(e.work(), never)) for e in endless]
         while searches.waiting < len(tasks):
             await next_round()
-        fleet = fleet_of(30, 6)
-        work = searches.candidates(fleet, isolated(3), b"q")
+        catalog = fleet_of(30, 6)
+        work = searches.candidates(catalog, isolated(3), b"q")
         answer = await asyncio.wait_for(searches.driven(work, never), 30)
         assert len(answer.candidates) == 30 * 120
         steps = [each.steps for each in endless]
@@ -268,9 +268,9 @@ def test_few_long_searches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         while searches.waiting < 3:
             await next_round()
         stopped = [each.steps for each in endless]
-        fleet = fleet_of(3, 2)
+        catalog = fleet_of(3, 2)
         assert (
-            await searches.driven(searches.candidates(fleet, isolated(1), b"q"), never)
+            await searches.driven(searches.candidates(catalog, isolated(1), b"q"), never)
         ).candidates
         with pytest.raises(Error) as refusal:
             await searches.driven(Endless().work(), never)
@@ -298,8 +298,8 @@ def test_the_loop_is_never_held() -> None:
                 await next_round()
 
         other = asyncio.create_task(others())
-        fleet = fleet_of(1, 24)
-        answer = await searches.driven(searches.candidates(fleet, isolated(4), b"q"), never)
+        catalog = fleet_of(1, 24)
+        answer = await searches.driven(searches.candidates(catalog, isolated(4), b"q"), never)
         done = True
         await other
         assert len(answer.candidates) == 100_000

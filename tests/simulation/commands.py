@@ -13,7 +13,7 @@ from moorage.core.ids import AggregateId, ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.limits import MAX_INT
-from moorage.service import ledger as do
+from moorage.service.ledger import use_cases as do
 from tests.simulation.model import Model
 
 CLASSES = frozenset({"VCPU", "DISK_GB"})

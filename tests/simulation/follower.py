@@ -4,22 +4,22 @@ from msgspec.structs import replace
 
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Consumer
-from moorage.core.ledger.search import Fleet
-from moorage.store import ledger as ledger_store
+from moorage.core.ledger.search import Catalog
+from moorage.store import changelog
 from moorage.store.api import Engine
 
 
 class Follower:
-    """A fleet and all consumers, kept by nothing but change rows."""
+    """A catalog and all consumers, kept by nothing but change rows."""
 
     def __init__(self, standard_classes: frozenset[str], standard_traits: frozenset[str]) -> None:
-        self.fleet = Fleet(standard_classes, standard_traits)
+        self.catalog = Catalog(standard_classes, standard_traits)
         self.consumers: dict[str, Consumer] = {}
         self.revision = 0
 
     async def catch_up(self, engine: Engine) -> None:
         """Read what happened since; revisions must follow one another without a gap."""
-        tail = await engine.read(ledger_store.changes_load(self.revision))
+        tail = await engine.read(changelog.changes_load(self.revision))
         seen = [revision for revision, *_ in tail.batches]
         assert seen == list(range(self.revision + 1, tail.revision + 1))
         for _, changes, _ in tail.batches:
@@ -29,7 +29,7 @@ class Follower:
             self._follow(tail.batches[-1][1])  # after-images are absolute: twice is as once
 
     def _follow(self, changes: Changes) -> None:
-        self.fleet.apply(changes)
+        self.catalog.apply(changes)
         for old, new in changes.renamed_classes.items():
             for uuid, consumer in self.consumers.items():
                 held = {

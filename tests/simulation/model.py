@@ -14,7 +14,7 @@ from typing import Any
 from moorage.core.errors import Code
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.service import ledger as do
+from moorage.service.ledger import use_cases as do
 
 
 class Refusal(Exception):

@@ -19,17 +19,17 @@ from hypothesis.strategies import DataObject
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec, InventoryState
-from moorage.core.ledger.model import Inventory, Provider, Vocable
-from moorage.core.ledger.tags import TagState
-from moorage.service import ledger as do
+from moorage.core.ledger.model import CustomName, Inventory, Provider
+from moorage.core.ledger.traits_aggregates import TagState
 from moorage.service.app import Service
+from moorage.service.ledger import use_cases as do
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests import cluster
 from tests.service.running import HandClock, fatal
 from tests.simulation.commands import CLASSES, CONSUMERS, FOCUSES, PROVIDERS, TRAITS, Source
 from tests.simulation.follower import Follower
 from tests.simulation.model import Model
+from tests.support import cluster
 
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 GROUP_MAX = 12
@@ -61,9 +61,9 @@ def plain(answer: Any) -> Any:
                 "traits": answer.tags.traits,
                 "aggregates": answer.tags.aggregates,
             }
-        case Vocable():
+        case CustomName():
             return answer.name
-        case (Vocable(), bool()):
+        case (CustomName(), bool()):
             return (answer[0].name, answer[1])
     return answer
 
@@ -161,17 +161,17 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.loop.run_until_complete(self.service.upkeep.check()) == []
         self.loop.run_until_complete(self.follower.catch_up(self.service.engine))
         assert self.follower.revision == self.service.index.revision
-        assert self.follower.fleet.differences(self.service.index.fleet) == []
+        assert self.follower.catalog.differences(self.service.index.catalog) == []
         self._index_is_the_model()
         self.loop.run_until_complete(self._consumers_are_the_model())
 
     def _index_is_the_model(self) -> None:
-        fleet = self.service.index.fleet
-        assert set(fleet.uuids()) == set(self.model.machines)
-        assert set(fleet.classes) == self.model.classes
-        assert set(fleet.traits) == self.model.traits
+        catalog = self.service.index.catalog
+        assert set(catalog.uuids()) == set(self.model.machines)
+        assert set(catalog.classes) == self.model.classes
+        assert set(catalog.traits) == self.model.traits
         for uuid, machine in self.model.machines.items():
-            record = fleet.record(ProviderId(uuid))
+            record = catalog.record(ProviderId(uuid))
             assert record is not None
             assert plain(record.provider) == (
                 machine.name,

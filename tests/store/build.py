@@ -9,13 +9,16 @@ import apsw
 
 from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger import allocations, inventory, providers, tags, vocabulary
+from moorage.core.ledger import allocations, inventory, providers, traits_aggregates, vocabulary
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import NO_TAGS, Described
-from moorage.store import ledger
+from moorage.store import changelog
 from moorage.store.api import Engine, Plan
+from moorage.store.batch import changes_save
+from moorage.store.ledger import load as ledger_load
+from moorage.store.ledger import save as ledger_save
 
 CLASSES = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 TRAITS = frozenset({"HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"})
@@ -36,7 +39,7 @@ def everything_load() -> Plan[tuple[int, int, Changes]]:
             if held is not NO_TAGS:
                 changes.tags[provider.uuid] = held
 
-    snapshot = yield from ledger.snapshot_read(taken)
+    snapshot = yield from changelog.snapshot_read(taken)
     changes.classes.update(snapshot.classes)
     changes.traits.update(snapshot.traits)
     return snapshot.epoch, snapshot.revision, changes
@@ -68,13 +71,13 @@ class Batch:
 async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
     """Load, decide, save and commit a batch; return its revision."""
     async with engine.transaction() as transaction:
-        facts = await transaction.run(ledger.facts_load(batch.keys, CLASSES, TRAITS))
-        before, merged = ledger.before_of(facts), Changes()
+        facts = await transaction.run(ledger_load.facts_load(batch.keys, CLASSES, TRAITS))
+        before, merged = ledger_save.before_of(facts), Changes()
         for decide in batch.decisions:
             changes = decide(facts, now)
             facts.apply(changes)
             merged.update(changes)
-        _, revision = await transaction.run(ledger.changes_save(before, merged, now))
+        _, revision = await transaction.run(changes_save(before, merged, now))
         await transaction.commit()
     return revision
 
@@ -82,7 +85,7 @@ async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
 async def facts_of(engine: Engine, **keys: set[str]) -> Facts:
     """Load facts outside of any batch."""
     async with engine.transaction() as transaction:
-        return await transaction.run(ledger.facts_load(Keys(**keys), CLASSES, TRAITS))  # type: ignore[arg-type]  # plain strings stand for ids
+        return await transaction.run(ledger_load.facts_load(Keys(**keys), CLASSES, TRAITS))  # type: ignore[arg-type]  # plain strings stand for ids
 
 
 def provider_new(n: int, parent: int | None = None, **totals: int) -> Batch:
@@ -127,9 +130,13 @@ def tagged(n: int, traits: set[str], aggregates: set[AggregateId] = frozenset())
 
     def give(facts: Facts, now: Instant) -> Changes:
         generation = facts.providers[uuid].generation
-        changes = tags.replace_traits(facts, now, uuid, generation, frozenset(traits))[0]
+        changes = traits_aggregates.replace_traits(facts, now, uuid, generation, frozenset(traits))[
+            0
+        ]
         facts.apply(changes)
-        changes.update(tags.replace_aggregates(facts, now, uuid, frozenset(aggregates), None)[0])
+        changes.update(
+            traits_aggregates.replace_aggregates(facts, now, uuid, frozenset(aggregates), None)[0]
+        )
         return changes
 
     customs = vocabulary.customs(traits)

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests import cluster
+from tests.support import cluster
 
 
 @pytest.fixture

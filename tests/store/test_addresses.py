@@ -13,7 +13,7 @@ from moorage.store.addresses import (
 )
 from moorage.store.api import Unusable
 from moorage.store.open import open_engine
-from moorage.store.postgres_link import conninfo_of, name_of
+from moorage.store.postgres.connection import conninfo_of, name_of
 
 SECRETS = {
     "postgresql://me:S3cret@host/name": "postgresql://me:(hidden)@host/name",

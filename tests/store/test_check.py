@@ -11,8 +11,8 @@ import pytest
 from moorage.store import check
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests import cluster
 from tests.store.build import CLASSES, TRAITS, held, provider_new, run, stream, tagged, together
+from tests.support import cluster
 
 A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
 C = "00000007-cccc-4ccc-8ccc-cccccccccccc"

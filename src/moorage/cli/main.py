@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from moorage import __version__
-from moorage.cli.environment import misspelt
-from moorage.cli.options import json_option
-from moorage.cli.output import USAGE, Failure, error_json, say, show_json
+from moorage.cli.support.environment import misspelt
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import USAGE, Failure, error_json, say, show_json
 from moorage.client.run.options import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
@@ -21,30 +21,29 @@ JSON_ASKED = "moorage.json_asked"
 
 
 HOMES = {
-    "apply": ("applying", "apply"),
-    "audit": ("following", "audit"),
-    "config": ("settings", "group"),
-    "db": ("database", "group"),
-    "explain": ("explaining", "explain"),
-    "lease": ("leases", "group"),
-    "pool": ("pools", "group"),
-    "serve": ("serving", "serve"),
-    "simulate": ("simulating", "simulate"),
-    "token": ("tokens", "group"),
-    "top": ("top", "top"),
-    "watch": ("following", "watch"),
+    "apply": "apply",
+    "audit": "audit",
+    "config": "group",
+    "db": "group",
+    "explain": "explain",
+    "lease": "group",
+    "pool": "group",
+    "serve": "serve",
+    "simulate": "simulate",
+    "token": "group",
+    "top": "top",
+    "watch": "watch",
 }
-"""The module of each command that is not in the table of `client/run/options.py`, and its name."""
+"""Commands beside those of `client/run/options.py`, and the name of each in its module."""
 
 
 def _imported(name: str) -> click.Command:
     """Import the module of a command; return the command."""
     if name not in HOMES:
-        from moorage.cli.running import command
+        from moorage.cli.commands.run import command
 
         return command(name)
-    module, attribute = HOMES[name]
-    found: click.Command = getattr(import_module(f"moorage.cli.{module}"), attribute)
+    found: click.Command = getattr(import_module(f"moorage.cli.commands.{name}"), HOMES[name])
     return found
 
 

@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 from moorage.client.decoding import decode
 from moorage.client.transport import Transport
 from moorage.client.watch import Watch
-from moorage.wire.administration import Token, TokenMade, Tokens, TokenWanted
+from moorage.wire.admin import Token, TokenMade, Tokens, TokenWanted
 from moorage.wire.audit import AuditEntry, AuditPage
-from moorage.wire.fleet import ProviderPage, ProviderShown
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -19,6 +18,7 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     Question,
 )
+from moorage.wire.providers import ProviderPage, ProviderShown
 
 PAGE_MAX = 1_000
 """Entries that are asked for at once."""

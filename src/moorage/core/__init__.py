@@ -1,7 +1,8 @@
 """The rules. Pure: no I/O, no clock, no randomness, no logging. Facts in, changes out.
 
-`ids.py` and `clock.py` hold the typed words every room shares, `errors.py` the one Error and its
-codes, `limits.py` every bound, `texts.py` which characters names may have, `wildcards.py` what
-`PREFIX/*` in a list stands for. `ledger/` answers where something fits, `admission/` who may start
-now. May import: the standard library, msgspec, numpy, and the words of the native API.
+`ledger/` decides where something fits, `admission/` what may start now. Shared modules: `ids.py`
+and `clock.py` define types, `service_time.py` the service's own time, `errors.py` the one Error
+and its codes, `limits.py` every bound. `texts.py` defines which characters names may have,
+`wildcards.py` what `PREFIX/*` in a list matches; `durations.py` parses Go's durations,
+`counting.py` formats counts in messages. May import: the standard library, msgspec, numpy, `wire`.
 """

@@ -1,18 +1,23 @@
-"""Points in time, as the core sees them: handed in, never read."""
+"""Points in time. The core receives them as arguments and never reads a clock."""
 
 from typing import NewType, Protocol
 
 Instant = NewType("Instant", int)
 """Microseconds since 1970-01-01T00:00:00Z."""
 
+SECOND = 1_000_000
+"""Microseconds."""
+
+DAY = 86_400 * SECOND
+
 
 class Clock(Protocol):
-    """Whatever can tell the time: the machine's clock, or a test's hand-driven one."""
+    """A source of time: the machine's clock, or a manual one in tests."""
 
     def now(self) -> Instant:
         """Return the current wall-clock time."""
         ...
 
     def monotonic(self) -> int:
-        """Return microseconds that only ever pass, from an arbitrary start: no jumps."""
+        """Return microseconds since an arbitrary start, without jumps."""
         ...

@@ -2,7 +2,7 @@
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things: `1 unit`, `2 units`. The plural of the noun is regular."""
+    """Return a count with its noun: `1 unit`, `2 units`. The noun's plural must be regular."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

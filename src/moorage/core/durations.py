@@ -1,6 +1,6 @@
 """Durations in the text form of Go (`1h30m`, `1.5s`), which files and clients of Boskos use.
 
-Source: the documentation of `time.ParseDuration`; the texts of its refusals are Go's own.
+Source: the documentation of `time.ParseDuration`; the error messages are Go's own.
 """
 
 import re
@@ -17,26 +17,26 @@ NANOSECONDS = {
 }
 
 END = 1 << 63
-"""Nanoseconds just beyond the longest duration; in the longest negative one."""
+"""Nanoseconds: one more than the longest duration, and the size of the longest negative one."""
 
 _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?")
 _UNIT = re.compile(r"[^0-9.]*")
 LENGTH_MAX = 1_000
-"""Characters in a duration: far more than any has. Each part of a longer one would take a look."""
+"""Characters in a duration: far more than real ones have. It bounds the time to parse one."""
 
 _DIGITS_MAX = 19
-"""More digits make a number larger than `END`."""
+"""A number with more digits is larger than `END`."""
 
 
 class DurationError(ValueError):
-    """A text is no duration; the message is what Go says."""
+    """A text is not a duration; the message is Go's."""
 
 
 def parse(text: str) -> int:
-    """Return a duration in nanoseconds; what is below one is cut off.
+    """Return a duration in nanoseconds, truncated.
 
     Raises:
-        DurationError: it is none.
+        DurationError: the text is not a duration.
     """
     negative = text.startswith("-")
     rest = text[1:] if text[:1] in ("-", "+") else text
@@ -56,14 +56,14 @@ def parse(text: str) -> int:
 def _part(text: str, rest: str) -> tuple[int, str]:
     """Take the first number with its unit; return its nanoseconds and what follows it."""
     found = _NUMBER.match(rest)
-    assert found is not None  # it matches nothing, too
+    assert found is not None  # the pattern also matches the empty string
     digits, fraction = (found[1] or "").lstrip("0"), found[2] or ""
     whole = int(digits or 0) if len(digits) <= _DIGITS_MAX else END + 1
     if not (found[1] or fraction) or whole > END:
         raise _invalid(text)
     rest = rest[found.end() :]
     unit = _UNIT.match(rest)
-    assert unit is not None  # as above
+    assert unit is not None  # likewise
     if not unit[0]:
         raise DurationError(f"time: missing unit in duration {_quoted(text)}")
     if unit[0] not in NANOSECONDS:
@@ -75,7 +75,7 @@ def _part(text: str, rest: str) -> tuple[int, str]:
 
 
 def _of_fraction(digits: str, size: int) -> int:
-    """Return that much of a unit, of as many digits as Go looks at, rounded as a double is."""
+    """Return a fraction of a unit, from the digits that Go reads, rounded like a double."""
     number, scale = 0, 1.0
     for digit in digits[:_DIGITS_MAX]:
         if number > (END - 1) // 10:
@@ -89,7 +89,7 @@ def _invalid(text: str) -> DurationError:
 
 
 def _quoted(text: str) -> str:
-    """Quote as Go's package `time` does: control bytes and all beyond ASCII in hexadecimal."""
+    """Quote as Go's package `time` does: control and non-ASCII bytes in hexadecimal."""
     shown = []
     for character in text:
         if character in '"\\':

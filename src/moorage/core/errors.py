@@ -1,7 +1,7 @@
 """The one error of the core, and every code it can carry.
 
-A face owns one table from code to status and never invents an outcome of its own. Messages are
-written in the words of the Placement API reference, because its clients look into them.
+Each face has one table from code to status and adds no outcomes of its own. Messages use the words
+of the Placement API reference, because its clients search them.
 """
 
 from enum import StrEnum
@@ -27,7 +27,7 @@ class Code(StrEnum):
     TRAIT_UNKNOWN = "trait_unknown"
     INVENTORY_UNKNOWN = "inventory_unknown"
     POOL_UNKNOWN = "pool_unknown"
-    # Somebody else was first, or the caller's view is old.
+    # Another request was first, or the caller's view is stale.
     PROVIDER_GENERATION = "provider_generation"
     CONSUMER_GENERATION = "consumer_generation"
     DUPLICATE_PROVIDER = "duplicate_provider"
@@ -40,7 +40,7 @@ class Code(StrEnum):
     LEASE_ENDED = "lease_ended"
     OUTCOME_TOLD = "outcome_told"
     SLOT_STATE = "slot_state"
-    # It is somebody else's.
+    # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     # It is still in use.
     INVENTORY_IN_USE = "inventory_in_use"
@@ -55,16 +55,16 @@ class Code(StrEnum):
     UNITS_VIOLATED = "units_violated"
     NO_CAPACITY = "no_capacity"
     UNITS_ABOVE_LIMIT = "units_above_limit"
-    # The pool does not let this caller ask for it.
+    # The pool does not permit this request from this caller.
     ASKER_REFUSED = "asker_refused"
     PRIORITY_ABOVE_MAX = "priority_above_max"
     HOLD_ABOVE_MAX = "hold_above_max"
-    # Too many wait already.
+    # The line is full.
     QUEUE_FULL = "queue_full"
     OWNER_QUEUE_FULL = "owner_queue_full"
-    # Something else of the same tree was refused.
+    # Another part of the same tree was refused.
     TREE_REFUSED = "tree_refused"
-    # What the caller wants to follow is not kept any more.
+    # The changes that the caller wants to follow have been removed.
     CHANGES_GONE = "changes_gone"
     # The request itself is wrong.
     INVALID = "invalid"
@@ -73,7 +73,7 @@ class Code(StrEnum):
     REPARENT_REFUSED = "reparent_refused"
     TREE_LOOP = "tree_loop"
     LIMIT_EXCEEDED = "limit_exceeded"
-    # There may be an answer, but the search for it was given up.
+    # There may be an answer, but the search reached its bound.
     SEARCH_INCOMPLETE = "search_incomplete"
     # The service cannot answer now.
     OVERLOADED = "overloaded"
@@ -81,9 +81,9 @@ class Code(StrEnum):
 
 
 class Error(Exception):
-    """A request that was refused: nothing of it was applied.
+    """A refused request: no part of it was applied.
 
-    `code` is for programs, `message` for people: it says what is wrong and what to change.
+    `code` is for programs. `message` is for people: what is wrong and what to change.
     """
 
     def __init__(self, code: Code, message: str) -> None:

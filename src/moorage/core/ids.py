@@ -13,11 +13,11 @@ AggregateId = NewType("AggregateId", str)
 """An aggregate's UUID: 36 characters, lower case, with dashes."""
 
 LeaseId = NewType("LeaseId", str)
-"""A lease's UUID, and that of the ticket it comes from: 36 characters, lower case, with dashes."""
+"""The UUID of a lease and of the ticket it comes from: 36 characters, lower case, with dashes."""
 
 _NORMAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def is_normal(text: str) -> bool:
-    """Is it a UUID in the one form that all identifiers have here?"""
+    """Is this a UUID in the one form that all identifiers have here?"""
     return _NORMAL.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Every bound of the rules, in one place. Bounds of the process (queues, bodies) are settings."""
+"""Every bound of the rules. Bounds of the process (queues, bodies) are settings."""
 
 MAX_INT = 2_147_483_647
 """Largest amount, total or unit size: the signed 32-bit integer of the Placement API."""
@@ -12,29 +12,29 @@ PAGE_MAX = 1_000
 NAME_LENGTH_MAX = 200
 """Characters in a provider's name."""
 
-VOCABLE_LENGTH_MAX = 255
+IDENTIFIER_LENGTH_MAX = 255
 """Characters in the name of a resource class, trait, consumer type, project or user."""
 
 TREE_SIZE_MAX = 10_000
 """Providers in one tree that a re-parenting may move at once."""
 
 AGGREGATES_MAX = 1_000
-"""Aggregates of one provider: a search looks at all of those of a sharing provider at once."""
+"""Aggregates of one provider: a search reads all those of a sharing provider at once."""
 
 CANDIDATES_MAX = 100_000
-"""Candidates in one answer, unless the setting `candidates_max` says otherwise."""
+"""Candidates in one answer; the setting `candidates_max` overrides it."""
 
 CANDIDATE_STEPS_MAX = 3_000_000
-"""Steps that one candidate search may take before it stops with what it has: a few seconds."""
+"""Steps after which a candidate search stops and returns what it has found: a few seconds."""
 
 UNSENT_BYTES_MAX = 256 << 20
-"""Bytes of memory that long answers of a process may take together until they have been sent."""
+"""Bytes of memory that a process may use for all long answers that are not sent yet."""
 
 ANCHOR_STEPS_MAX = 10_000
-"""Steps between two candidates of one anchor, beyond the straight way, before a search goes on."""
+"""Steps between two candidates of one anchor, beyond a direct path, before it is given up."""
 
 CLAIM_STEPS_MAX = 200_000
-"""As `CANDIDATE_STEPS_MAX`, for a claim: while it is searched for, every other change waits."""
+"""As `CANDIDATE_STEPS_MAX`, for a claim: all other changes wait during its search."""
 
 BULK_PROVIDERS_MAX = 5_000
 """Providers in one bulk request."""
@@ -46,13 +46,13 @@ QUERY_TERMS_MAX = 1_000
 """Classes, traits or aggregates named in one query."""
 
 NEEDS_MAX = 16
-"""Pools that one lease may need units of."""
+"""Pools from which one lease may need units."""
 
 KEY_LENGTH_MAX = 255
 """Characters in a lease's idempotency key, a label's value or a slot's name."""
 
 ASKED_BYTES_MAX = 2_300
-"""Bytes of UTF-8 that the owner and the key of a lease have together: an index holds both."""
+"""Bytes of UTF-8 of a lease's owner and key together: one index contains both."""
 
 POOL_NAME_LENGTH_MAX = 255
 """Characters in a pool's name."""
@@ -70,25 +70,25 @@ LEASES_KEPT_HOURS = 24
 """How long an ended lease and its key are remembered."""
 
 TTL_SECONDS_MIN = 1
-"""Shortest time that a lease may last without being renewed: renewals must get through."""
+"""Shortest TTL: renewals must have time to arrive."""
 
 PATIENCE_SECONDS_MAX = 3_600
-"""Longest time that a ticket may wait without being asked for."""
+"""Longest time that a ticket may wait between two polls."""
 
 DURATION_SECONDS_MAX = 31_622_400
 """Longest duration of admission: 366 days."""
 
 PRIORITY_MAX = 1_000_000
-"""Highest priority of a ticket; the lowest is as far below 0."""
+"""Highest priority of a ticket; the lowest is its negative."""
 
 QUEUE_MAX_MAX = 1_000_000
-"""Highest bound of a waiting line that a pool may have."""
+"""Highest value of a pool's `queue_max`."""
 
 DUE_MAX = 512
-"""Leases and tickets that one batch ends by itself, and pools that it wakes: the next goes on."""
+"""Leases and tickets that one batch expires, and pools that it wakes; the next batch continues."""
 
 RESTS_MAX = 64
-"""Times at which freed units of one pool come out of their rest; beyond, neighbours are merged."""
+"""Cooldown end times stored for one pool; beyond this number, neighbouring times are merged."""
 
 USER_DATA_LENGTH_MAX = 1_048_576
 """Characters in the user data of one slot, keys and values together."""
@@ -97,7 +97,7 @@ SCOPE_NAMES_MAX = 64
 """Names in the scope of one token."""
 
 ASKERS_MAX = 64
-"""Entries in the list of who may ask for units of a pool."""
+"""Entries in a pool's `askers`."""
 
 PROXY_UNITS_MAX = 1_000
 """Units that one request to the lease proxy may acquire: each of them has a name."""

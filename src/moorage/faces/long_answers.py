@@ -1,8 +1,8 @@
 """Answers too long to be kept as bytes: each is written while the client reads it.
 
 What an answer is written from (a candidate is a tuple) takes a tenth of its bytes or less. The
-memory of all clients together is bounded by `service/unsent.py`, the time of one by the rate at
-which it must read.
+memory of all clients together is bounded by `service/unsent_memory.py`, the time of one by the
+rate at which it must read.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from time import perf_counter
 
 from moorage.core.ledger.search.steps import Steps
 from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Message, Receive, Scope, Send, gone
-from moorage.service.turns import TURN_SECONDS
-from moorage.service.unsent import Unsent
+from moorage.service.fair_turns import TURN_SECONDS
+from moorage.service.unsent_memory import Unsent
 
 WHOLE_BYTES_MAX = 1 << 20
 """Bytes of an answer up to which it is written as a whole, and says how long it is."""

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 from msgspec import Struct
 
-from moorage.service.roles import Scope as RoleScope
+from moorage.service.access.roles import Scope as RoleScope
 
 LENGTH_DIGITS_MAX = 18
 """Digits of a content-length that are looked at: far above any limit."""

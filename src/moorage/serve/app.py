@@ -7,9 +7,9 @@ from http import HTTPStatus
 
 from moorage.faces.addresses import client_of
 from moorage.faces.web import ABORT, CALLER, WAITED, Message, Receive, Scope, Send
+from moorage.serve.http.protocol import LENGTH_UNREADABLE
 from moorage.serve.logs import Access, AccessLog, time_text
 from moorage.serve.metrics import Requests
-from moorage.serve.protocol import LENGTH_UNREADABLE
 
 Face = Callable[[Scope, Receive, Send], Awaitable[None]]
 

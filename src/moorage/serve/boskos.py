@@ -19,10 +19,10 @@ from moorage.serve.app import Application
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Requests, cumulated, rest
 from moorage.service.app import Service
-from moorage.service.boskos import Boskos
-from moorage.service.boskos_config import ConfigFileError
-from moorage.service.lease_proxy import LeaseProxy
-from moorage.service.looks import Look
+from moorage.service.compat.boskos import Boskos
+from moorage.service.compat.boskos_config import ConfigFileError
+from moorage.service.compat.lease_proxy import LeaseProxy
+from moorage.service.feed.single_flight import Look
 
 FACE = "boskos"
 LEASE_PROXY = "lease"

@@ -26,17 +26,17 @@ from moorage.serve.boskos import BoskosDoor
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.garbage import freezing, without_collector
-from moorage.serve.held import Held
-from moorage.serve.hosts import WILDCARD_ADDRESSES, Hosts
-from moorage.serve.listening import Acceptor, Places
-from moorage.serve.protocol import Bounds, GuardedProtocol, protocol_for
-from moorage.serve.proxies import Proxies
+from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
+from moorage.serve.http.listening import Acceptor, Places
+from moorage.serve.http.memory_budget import Held
+from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
+from moorage.serve.http.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
+from moorage.service.access.audit import Actor
+from moorage.service.access.roles import Role
 from moorage.service.app import Service
-from moorage.service.audit import Actor
 from moorage.service.chores import Keeping
 from moorage.service.clock import SystemClock
-from moorage.service.roles import Role
 from moorage.store.api import StoreError
 from moorage.store.ownership import UntrustedError
 

@@ -183,7 +183,7 @@ class Metrics(Collector):
                 "The time of the last restore or failover, in seconds; 1: none.",
                 index.epoch,
             ),
-            ("moorage_providers", "Providers in the index.", len(index.fleet)),
+            ("moorage_providers", "Providers in the index.", len(index.catalog)),
         ):
             yield GaugeMetricFamily(name, help_text, value=value)
 

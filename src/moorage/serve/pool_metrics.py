@@ -6,7 +6,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from moorage.core.admission.model import Pool
-from moorage.service.admission import Admission
+from moorage.service.admission.service import Admission
 
 _GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
     ("moorage_pool_limit", "Units the pool may grant.", lambda pool: pool.spec.limit),

@@ -1,13 +1,16 @@
-"""One function or class = one use case; the batch is the transaction.
+"""The use cases: what a face may ask for, and the batch that carries it out.
 
-`ledger.py` holds the use cases that change the ledger, `claims.py` the one that chooses, `bulk.py`
-those about many providers at once, `reads.py` those that only look. `transactor.py` batches,
-commits and retries; `index.py` keeps the candidate index. `access.py` is about tokens, `roles.py`
-about what they permit, `audit.py` about who did what, which `audit_log.py` also writes to the log;
-`looks.py` are looks at a shared database that requests have in common, `turns.py` lets long work
-take turns. `upkeep.py` is about checks and backups, `chores.py` what runs by itself. `watch.py`
-answers those who follow the changes, woken by the bell of `wakeups.py`. Of admission `admission.py`
-is the door: cases are in `pooling.py`, `leasing.py` and `boskos_cases.py`, grants in `granting.py`,
-and `sweeper.py` and `claimants.py` are what it does by itself. `app.py` joins them all. May import:
-`store`, `core`, `wire`.
+* `app.py` joins everything to one object, `Service`.
+* Rooms: `ledger/`, `admission/`, `compat/` (Boskos and the lease proxy), `access/` (tokens, roles,
+  audit rows).
+* `batch/` carries out requests in transactions; `feed/` follows what was committed.
+* `native/` turns values into those of the native API, and back.
+* `searches.py` runs candidate searches, `fair_turns.py` shares the event loop between them and
+  short work, `unsent_memory.py` bounds the memory of long responses.
+* `chores.py` runs periodically, `operations.py` checks and backs up the database.
+* `pages.py` is about lists in pages, `errors.py` translates errors of the store, `audit_log.py`
+  writes audit rows to the log. `ids.py` and `clock.py` are the machine's randomness and time,
+  `os_vocabulary.py` the standard resource classes and traits.
+
+May import: `store`, `core`, `wire`.
 """

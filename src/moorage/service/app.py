@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 from moorage.core.clock import Clock
 from moorage.core.limits import CANDIDATES_MAX
-from moorage.service.access import Access
-from moorage.service.admission import Admission
-from moorage.service.audit import Audit
-from moorage.service.batch import Batches
+from moorage.service.access.audit import Audit
+from moorage.service.access.tokens import Access
+from moorage.service.admission.service import Admission
+from moorage.service.batch.batch import Batches
+from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import KEEP_BY_DEFAULT, Chores, Keeping
-from moorage.service.chronometer import Chronometer
-from moorage.service.index import Index
-from moorage.service.reads import Reads
+from moorage.service.fair_turns import Turns
+from moorage.service.feed.index import Index
+from moorage.service.feed.watch import Watch
+from moorage.service.ledger.queries import Reads
+from moorage.service.operations import Upkeep
+from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
-from moorage.service.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from moorage.service.transactor import Transactor
-from moorage.service.turns import Turns
-from moorage.service.unsent import Unsent
-from moorage.service.upkeep import Upkeep
-from moorage.service.watch import Watch
+from moorage.service.unsent_memory import Unsent
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 

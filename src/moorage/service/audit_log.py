@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import json
 
-from moorage.store.audit import AuditRow
+from moorage.store.access.audit import AuditRow
 
 log = logging.getLogger("moorage.audit")
 

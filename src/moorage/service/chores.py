@@ -9,13 +9,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from moorage.core.admission.model import DAY
-from moorage.core.clock import Clock, Instant
-from moorage.service.admission import Admission
-from moorage.service.transactor import Transactor
-from moorage.store import ledger as ledger_store
+from moorage.core.clock import DAY, Clock, Instant
+from moorage.service.admission.service import Admission
+from moorage.service.batch.transactor import Transactor
+from moorage.store import changelog_compaction
+from moorage.store.access.audit import audit_forget
 from moorage.store.api import Engine, Plan
-from moorage.store.audit import audit_forget
 from moorage.store.receipts import FIRST, receipts_forget
 
 CHANGES_KEPT_SECONDS = 15 * 60
@@ -70,7 +69,7 @@ class Chores:
             admission.forget,
             admission.look_unheard,
         ]
-        self._keep = ledger_store.Keep(keeping.changes_min, keeping.changes_max)
+        self._keep = changelog_compaction.Keep(keeping.changes_min, keeping.changes_max)
         self._audit_days = keeping.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
@@ -94,11 +93,11 @@ class Chores:
         """Forget change rows that nobody needs any more; return the revision forgotten up to."""
         since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * 1_000_000)
         mark = await self._engine.read_aside(
-            ledger_store.compaction_mark_load(since, self._keep), slow=True
+            changelog_compaction.compaction_mark_load(since, self._keep), slow=True
         )
 
         def step() -> Plan[int]:
-            return ledger_store.compact(mark)
+            return changelog_compaction.compact(mark)
 
         reached = await self._transactor.run_alone(step)
         while reached < mark:

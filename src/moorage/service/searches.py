@@ -16,11 +16,11 @@ from typing import TypeVar
 
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Start
-from moorage.core.ledger.search import Fleet, searched
+from moorage.core.ledger.search import Catalog, searched
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATE_STEPS_MAX, CANDIDATES_MAX
-from moorage.service.turns import Turns, advanced
+from moorage.service.fair_turns import Turns, advanced
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ Gone = Callable[[], Awaitable[None]]
 """Returns when the client has gone away."""
 
 Whole = Callable[[], Awaitable[bool]]
-"""Waits while the fleet holds one part of a batch and not yet another; says whether it had to."""
+"""Waits while the catalog holds one part of a batch and not yet another; says whether it had to."""
 
 
 class ClientGoneError(Exception):
@@ -56,7 +56,7 @@ class ClientGoneError(Exception):
 
 
 async def always_whole() -> bool:
-    """Be a fleet that nobody changes in parts."""
+    """Be a catalog that nobody changes in parts."""
     return False
 
 
@@ -80,7 +80,7 @@ class Searches:
         candidates_max: Candidates that an answer has at most; the setting of this name.
         steps_max: Steps that one search may take.
         chance: Returns a random number of a number of bits: where the first search begins.
-        whole: Waits until the fleet is not in the middle of a batch; returns whether it had to.
+        whole: Waits until the catalog is not in the middle of a batch; returns whether it had to.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class Searches:
         self.counters = Counters()
 
     def candidates(
-        self, fleet: Fleet, query: CandidateQuery, asked: bytes
+        self, catalog: Catalog, query: CandidateQuery, asked: bytes
     ) -> Steps[CandidateAnswer]:
         """Search; the next search for the same query begins where this one ends.
 
         Args:
-            fleet: The providers as they are now.
+            catalog: The providers as they are now.
             query: What is asked for.
             asked: The query as the client wrote it.
 
@@ -123,7 +123,7 @@ class Searches:
         if start is None:
             start = Start(self._chance(32), 0, self._chance(32))
         budget = Budget(self.steps_max)
-        answer = yield from searched(fleet, query, start, self._candidates_max, budget)
+        answer = yield from searched(catalog, query, start, self._candidates_max, budget)
         self._starts[question] = answer.then
         if len(self._starts) > STARTS_MAX:
             self._starts.popitem(last=False)
@@ -164,7 +164,7 @@ class Searches:
         log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
 
     async def reading(self, work: Steps[T]) -> T:
-        """Run work that reads the fleet, piece by piece: listings and explanations.
+        """Run work that reads the catalog, piece by piece: listings and explanations.
 
         As in a search, no piece sees half of a batch.
         """
@@ -192,7 +192,7 @@ class Searches:
             work.close()
 
     async def _turn(self, taken: Callable[[], Awaitable[None]]) -> None:
-        """Wait for a turn in which the fleet is as before a batch or as after it."""
+        """Wait for a turn in which the catalog is as before a batch or as after it."""
         await taken()
         while await self._whole():
             await taken()

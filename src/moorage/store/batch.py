@@ -7,10 +7,14 @@ from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts as AdmissionFacts
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
-from moorage.store import admission, log, save
+from moorage.store import changelog
+from moorage.store.access.audit import AuditRow
+from moorage.store.admission import changes as admission_changes
+from moorage.store.admission import save as admission_save
 from moorage.store.api import Plan, Query, Statement, Write
-from moorage.store.audit import AuditRow
-from moorage.store.save import Before
+from moorage.store.ledger import changes as ledger_changes
+from moorage.store.ledger import save as ledger_save
+from moorage.store.ledger.save import Before
 
 
 def batch_save(
@@ -28,18 +32,39 @@ def batch_save(
     """
     rows: list[Statement] = [Write("audit_insert", audit)] if audit else []
     if facts is None:
-        only = yield from save.changes_save(before, changes, now)
+        only = yield from changes_save(before, changes, now)
         if rows:
             yield rows
         return only
     if not (changes or granted.told):
-        yield [*rows, *admission.writes(facts, granted)]
+        yield [*rows, *admission_save.writes(facts, granted)]
         return None
     # As late as possible: from here to the commit everybody else who commits waits.
-    *_, raised = yield [*rows, *save.writes(before, changes), Query("clock_raise", (now,))]
+    *_, raised = yield [*rows, *ledger_save.writes(before, changes), Query("clock_raise", (now,))]
     revision, epoch = map(int, raised[0][:2])
     granted.stamp(epoch, revision)
     facts.apply(granted)
-    told = chain(log.change_rows(changes), admission.change_rows(granted))
-    yield [*admission.writes(facts, granted), save.changes_insert(told, now)]
+    told = chain(ledger_changes.change_rows(changes), admission_changes.change_rows(granted))
+    yield [*admission_save.writes(facts, granted), changelog.changes_insert(told, now)]
+    return epoch, revision
+
+
+def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[tuple[int, int]]:
+    """Write the merged changes of a batch; return its (epoch, revision).
+
+    Without any change nothing is written and the current ones are returned.
+    Providers and consumers are guarded by the generation that was loaded. Rows are written in one
+    order, by key. A renamed class must be alone in its batch: every stored inventory and
+    allocation of the class is renamed, known to the facts or not.
+    """
+    if not changes:
+        ((epoch, revision, _),) = (yield [Query("clock_load")])[0]
+        return epoch, revision
+    *_, raised, _ = yield [
+        *ledger_save.writes(before, changes),
+        # As late as possible: from here to the commit everybody else who commits waits.
+        Query("clock_raise", (now,)),
+        changelog.changes_insert(ledger_changes.change_rows(changes), now),
+    ]
+    revision, epoch = raised[0][:2]
     return epoch, revision

@@ -5,9 +5,9 @@ Run it aside: it reads everything. Each difference is one line for people.
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
-from moorage.store import admission_check
+from moorage.store.admission import check
 from moorage.store.api import Plan, Query
-from moorage.store.rows import provider_from_row
+from moorage.store.ledger.rows import provider_from_row
 
 
 def differences_load(
@@ -34,7 +34,7 @@ def content_plans(
         _adrift(),
         _words(standard_classes, standard_traits),
         _trees(),
-        admission_check.differences_load(),
+        check.differences_load(),
     ]
 
 

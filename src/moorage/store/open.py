@@ -2,14 +2,15 @@
 
 import os
 
-from moorage.store import sqlite_copy, sqlite_file, sqlite_history
 from moorage.store.addresses import is_postgres, password_hidden
 from moorage.store.api import Engine, Unusable
-from moorage.store.mark import Mark
-from moorage.store.migrate import migrate as apply_migrations
-from moorage.store.migrate import pending
-from moorage.store.sqlite import CHECKPOINT_PAGES, SqliteEngine
-from moorage.store.sqlite_file import LOG_PAGES_MAX
+from moorage.store.high_water_mark import Mark
+from moorage.store.sqlite import copy as sqlite_copy
+from moorage.store.sqlite import file, history
+from moorage.store.sqlite.engine import CHECKPOINT_PAGES, SqliteEngine
+from moorage.store.sqlite.file import LOG_PAGES_MAX
+from moorage.store.sqlite.migrate import migrate as apply_migrations
+from moorage.store.sqlite.migrate import pending
 
 _SQLITE = "sqlite:///"
 
@@ -39,7 +40,7 @@ def open_engine(
     if is_postgres(url):
         return _open_postgres(url, migrate, epoch_file)
     path = sqlite_path(url)
-    lock = sqlite_file.Lock(path)
+    lock = file.Lock(path)
     try:
         newer = _prepare(path, lock, migrate, vfs, synchronous)
     except BaseException:
@@ -71,8 +72,9 @@ def restore(url: str, backup: str) -> str | None:
 
 def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
-        from moorage.store import postgres_migrate, postgres_probe
-        from moorage.store.postgres import PostgresEngine
+        from moorage.store.postgres import migrate as postgres_migrate
+        from moorage.store.postgres import probe
+        from moorage.store.postgres.engine import PostgresEngine
     except ImportError as error:
         raise Unusable("PostgreSQL needs `pip install 'moorage[postgres]'`") from error
     try:
@@ -83,7 +85,7 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
         postgres_migrate.migrate(url)
     else:
         postgres_migrate.check_current(url)
-    postgres_probe.check(url)
+    probe.check(url)
     return engine
 
 
@@ -110,20 +112,20 @@ def sqlite_path(url: str) -> str:
     return os.path.realpath(path)
 
 
-def _prepare(path: str, lock: sqlite_file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
+def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
     """Make or check the file; return whether a newer release has written to it."""
     if not _has_content(path):
         _check_new(path, lock.mark(), migrate)
-    sqlite_file.create(path)
-    connection = sqlite_file.connect(path, writes=True, vfs=vfs, synchronous=sync)
+    file.create(path)
+    connection = file.connect(path, writes=True, vfs=vfs, synchronous=sync)
     try:
         if migrate:
             apply_migrations(connection, path)
-            sqlite_file.sync_directory(path)
+            file.sync_directory(path)
         elif pending(connection, path):
             raise Unusable(f"the schema of {path} is older; run `moorage db migrate`")
-        newer = sqlite_history.format_checked(connection, path)
-        lock.reached(sqlite_history.checked(connection, path, lock.mark()))
+        newer = history.format_checked(connection, path)
+        lock.reached(history.checked(connection, path, lock.mark()))
         return newer
     finally:
         connection.close(True)

@@ -12,9 +12,9 @@ from msgspec import inspect, json
 
 from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ledger.model import Inventory
-from moorage.store.admission_rows import slot_key
+from moorage.store.admission.changes import slot_key
 from moorage.store.api import Done, Plan, Query, Row, Statement, Write, advanced
-from moorage.store.rows import key_set
+from moorage.store.encoding import key_set
 
 T = TypeVar("T")
 

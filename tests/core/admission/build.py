@@ -3,26 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from moorage.core.admission import ending, leases, pools
+from moorage.core.admission import expiry, leases, pools
 from moorage.core.admission.admit import LineShort, admit, order
-from moorage.core.admission.asking import Ask, Proof
 from moorage.core.admission.facts import Changes, Facts, Line
-from moorage.core.admission.model import (
-    FREE,
-    LEASED,
-    SECOND,
-    Lease,
-    Moment,
-    Need,
-    Pool,
-    PoolSpec,
-    Slot,
-    Timeline,
-    due_of,
-)
-from moorage.core.clock import Instant
+from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
+from moorage.core.admission.requests import Ask, Proof
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment, Timeline
 
 START = 1_000_000 * SECOND
 
@@ -156,7 +145,7 @@ class World:
         timeline = self.facts.timeline
         dues = {key: due_of(lease, timeline) for key, lease in self.facts.leases.items()}
         self.facts.due = [key for key, due in dues.items() if due is not None and due <= self.now]
-        return self.do(ending.sweep(self.facts, self.moment, self.wall, self.facts.due))
+        return self.do(expiry.sweep(self.facts, self.moment, self.wall, self.facts.due))
 
     def due(self) -> int | None:
         """Return when time itself will change something."""

@@ -5,7 +5,8 @@ Everything is found by looking at everything. One batch is one command, as in `b
 
 from dataclasses import dataclass, field
 
-from moorage.core.admission.model import SECOND, Pacing
+from moorage.core.admission.model import Pacing
+from moorage.core.clock import SECOND
 
 MARGIN = 10 * SECOND
 

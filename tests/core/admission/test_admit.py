@@ -2,7 +2,8 @@
 
 import pytest
 
-from moorage.core.admission.model import SECOND, Need, Pacing
+from moorage.core.admission.model import Need, Pacing
+from moorage.core.clock import SECOND
 from tests.core.admission.build import START, World
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from moorage.core.admission import leases
-from moorage.core.admission.asking import Proof
 from moorage.core.admission.bounds import EXEMPT
-from moorage.core.admission.model import SECOND, Need
+from moorage.core.admission.model import Need
+from moorage.core.admission.requests import Proof
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from tests.core.admission.build import Refused, World, wish
 

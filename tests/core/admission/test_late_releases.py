@@ -2,10 +2,10 @@
 
 import pytest
 
-from moorage.core.admission import holding, proxied
-from moorage.core.admission.asking import NEVER, Proof
+from moorage.core.admission.compat import lease_proxy, slots_by_name
 from moorage.core.admission.late_releases import LATE, LATE_MAX, OWNER
-from moorage.core.admission.model import SECOND
+from moorage.core.admission.requests import NEVER, Proof
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import Refused, World, wish
@@ -27,12 +27,12 @@ def acquire(world: World, key: str) -> None:
     """Acquire through the proxy, and be told the name."""
     world.ask(key, owner=OWNER)
     assert world.states()[key] == "g"
-    world.do((proxied.confirm(world.facts, world.moment, LeaseId(key)), None))
+    world.do((lease_proxy.confirm(world.facts, world.moment, LeaseId(key)), None))
 
 
 def release(world: World, name: str = "s") -> None:
     """Release by name, as scripts do."""
-    world.do((proxied.give_back(world.facts, world.moment, world.wall, name), None))
+    world.do((lease_proxy.give_back(world.facts, world.moment, world.wall, name), None))
 
 
 def test_a_late_release_leaves_the_next_holder_its_lease(world: World) -> None:
@@ -185,7 +185,7 @@ def test_a_late_release_after_somebody_else_gave_the_slot_back(world: World, way
     """The caller of the proxy does not learn of it: its own release is still to come."""
     acquire(world, "first")
     if way == "Boskos":
-        made = holding.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
+        made = slots_by_name.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
         world.do((made, None))
     else:
         world.release("first")
@@ -222,7 +222,7 @@ def test_slots_cannot_be_given_back_by_number(world: World) -> None:
     world.slots("p", "t")
     lease = "6e0f3c52-0000-4000-8000-000000000001"
     world.ask(lease, {"p": 2}, owner=OWNER)
-    world.do((proxied.confirm(world.facts, world.moment, LeaseId(lease)), None))
+    world.do((lease_proxy.confirm(world.facts, world.moment, LeaseId(lease)), None))
     for number in range(2):
         with Refused(Code.SLOT_NOT_FOUND):
             release(world, f"{lease}.{number}")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.core.admission import leases
-from moorage.core.admission.asking import NEVER, Proof
-from moorage.core.admission.model import SECOND, Need, Pacing
-from moorage.core.clock import Instant
+from moorage.core.admission.model import Need, Pacing
+from moorage.core.admission.requests import NEVER, Proof
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import START, Refused, World, wish

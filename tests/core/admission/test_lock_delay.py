@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission import holding
-from moorage.core.admission.model import SECOND, UNRETURNED, Rest
+from moorage.core.admission.compat import slots_by_name
+from moorage.core.admission.model import UNRETURNED, Rest
 from moorage.core.admission.units import rested
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.limits import RESTS_MAX
 from tests.core.admission.build import Refused, World, spec, wish
@@ -94,7 +94,7 @@ def test_a_reaper_revokes() -> None:
         world.slots("p", "s")
         world.ask("a", owner="boskos:x", ttl=None)
         world.wait(10)
-        changes, taken = holding.reset(
+        changes, taken = slots_by_name.reset(
             world.facts, world.moment, world.wall, "p", "leased", 1, dest
         )
         assert taken == {"s": "x"}

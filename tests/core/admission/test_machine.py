@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import structs
 
-from moorage.core.admission.asking import NEVER, Proof
-from moorage.core.admission.model import SECOND, Lease, Pacing, Token
+from moorage.core.admission.model import Lease, Pacing, Token
+from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.admission.units import limit_of
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from tests.core.admission.build import START, World, wish
 from tests.core.admission.model import Model, Pool, Ticket

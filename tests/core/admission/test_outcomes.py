@@ -4,9 +4,10 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission import leases
-from moorage.core.admission.asking import Proof
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import SECOND, Cause, Result
+from moorage.core.admission.model import Cause, Result
+from moorage.core.admission.requests import Proof
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import Refused, World, wish

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from moorage.core.admission.asking import NEVER
-from moorage.core.admission.model import SECOND, Pacing, pacing_default
+from moorage.core.admission.model import Pacing, pacing_default
 from moorage.core.admission.pacing import AHEAD_MAX, jitter, paid, permitted
-from moorage.core.clock import Instant
+from moorage.core.admission.requests import NEVER
+from moorage.core.clock import SECOND, Instant
 from tests.core.admission.build import START, World
 
 HOLD = 20 * 60 * SECOND

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.core.admission import pools
-from moorage.core.admission.model import SECOND, Pacing, Rest
+from moorage.core.admission.model import Pacing, Rest
 from moorage.core.admission.units import rested
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.limits import RESTS_MAX
 from tests.core.admission.build import START, Refused, World, spec

@@ -3,10 +3,9 @@
 import pytest
 from msgspec import structs
 
-from moorage.core.admission import holding
-from moorage.core.admission.asking import NEVER
-from moorage.core.admission.model import SECOND
-from moorage.core.clock import Instant
+from moorage.core.admission.compat import slots_by_name
+from moorage.core.admission.requests import NEVER
+from moorage.core.clock import SECOND, Instant
 from tests.core.admission.build import World
 
 HOUR = 3_600 * SECOND
@@ -27,13 +26,13 @@ def world() -> World:
 def stale(world: World, jump: int = 0) -> list[str]:
     """Return what a reaper would take, if the wall clock has jumped so far (microseconds)."""
     wall = Instant(world.wall + jump)
-    _, taken = holding.reset(world.facts, world.moment, wall, "p", "leased", EXPIRE, "dirty")
+    _, taken = slots_by_name.reset(world.facts, world.moment, wall, "p", "leased", EXPIRE, "dirty")
     return list(taken)
 
 
 def heartbeat(world: World) -> None:
     """Let the client say that it is alive."""
-    made = holding.update(world.facts, world.moment, world.wall, "s", "x", "leased", {})
+    made = slots_by_name.update(world.facts, world.moment, world.wall, "s", "x", "leased", {})
     world.do((made, None))
 
 

@@ -7,7 +7,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags, Vocable
+from moorage.core.ledger.model import Allocations, Consumer, CustomName, Inventory, Provider, Tags
 
 THEN = Instant(1_000_000)
 NOW = Instant(2_000_000)
@@ -105,12 +105,12 @@ def add_tags(
 
 def add_class(known: Facts, name: str) -> None:
     """Make a custom resource class known."""
-    known.apply(Changes(classes={name: Vocable(name, THEN, THEN)}))
+    known.apply(Changes(classes={name: CustomName(name, THEN, THEN)}))
 
 
 def add_trait(known: Facts, name: str) -> None:
     """Make a custom trait known."""
-    known.apply(Changes(traits={name: Vocable(name, THEN, THEN)}))
+    known.apply(Changes(traits={name: CustomName(name, THEN, THEN)}))
 
 
 def request(

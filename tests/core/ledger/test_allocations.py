@@ -27,7 +27,7 @@ from tests.core.ledger.build import (
 )
 
 
-def fleet() -> Facts:
+def catalog() -> Facts:
     """Return facts with two providers of 8 VCPU and 100 GB each."""
     known = facts()
     for uuid in (P1, P2):
@@ -53,7 +53,7 @@ def usage(known: Facts) -> dict[str, int]:
 
 def test_a_first_claim() -> None:
     """The consumer starts at generation 1; sums rise; every provider's generation rises once."""
-    known = fleet()
+    known = catalog()
     wish = {P1: {"VCPU": 3, "DISK_GB": 10}, P2: {"VCPU": 1}}
     changes = allocations.replace_for(known, NOW, [request(C1, wish)])
     assert changes.consumers == {C1: Consumer(C1, 1, "project", "user", "INSTANCE", wish, NOW, NOW)}
@@ -64,7 +64,7 @@ def test_a_first_claim() -> None:
 
 def test_a_refusal_changes_nothing() -> None:
     """A decision that is refused leaves the facts as they were, the new consumer unmade."""
-    known, fresh = fleet(), fleet()
+    known, fresh = catalog(), catalog()
     with Refused(Code.CAPACITY_EXCEEDED):
         claim(known, request(C1, {P1: {"VCPU": 1}, P2: {"VCPU": 9}}))
     assert known == fresh
@@ -72,7 +72,7 @@ def test_a_refusal_changes_nothing() -> None:
 
 def test_a_claim_replaces_everything_the_consumer_held() -> None:
     """What is not named any more is given back; a provider only left keeps its generation."""
-    known = fleet()
+    known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8, "DISK_GB": 5}})
     claim(known, request(C1, {P2: {"VCPU": 8}}, generation=1))
     assert usage(known) == {"P2.VCPU": 8}
@@ -83,7 +83,7 @@ def test_a_claim_replaces_everything_the_consumer_held() -> None:
 
 def test_an_empty_claim_removes_the_consumer() -> None:
     """Nothing held: the consumer is gone, those it left are touched, and null is expected again."""
-    known = fleet()
+    known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8}})
     claim(known, request(C1, {}, generation=1))
     assert C1 not in known.consumers
@@ -95,7 +95,7 @@ def test_an_empty_claim_removes_the_consumer() -> None:
 
 def test_an_empty_claim_of_nobody_changes_nothing() -> None:
     """A consumer that holds nothing and asks for nothing is not made."""
-    known, fresh = fleet(), fleet()
+    known, fresh = catalog(), catalog()
     claim(known, request(C1, {}))
     assert known == fresh
 
@@ -112,7 +112,7 @@ def test_an_empty_claim_of_nobody_changes_nothing() -> None:
 )
 def test_consumer_generations(stored: int | None, sent: int | None, text: str) -> None:
     """A view of the consumer that is not the current one is refused, and says which is."""
-    known = fleet()
+    known = catalog()
     if stored is not None:
         add_consumer(known, C1, {P1: {"VCPU": 1}}, generation=stored)
     with Refused(Code.CONSUMER_GENERATION) as refusal:
@@ -122,7 +122,7 @@ def test_consumer_generations(stored: int | None, sent: int | None, text: str) -
 
 def test_any_generation_is_not_checked() -> None:
     """Before 1.28 callers do not say which generation they have seen; it rises all the same."""
-    known = fleet()
+    known = catalog()
     for expected in (1, 2):
         claim(known, ConsumerRequest(C1, {P1: {"VCPU": 1}}, "p", "u", generation=ANY))
         assert known.consumers[C1].generation == expected
@@ -130,7 +130,7 @@ def test_any_generation_is_not_checked() -> None:
 
 def test_project_user_and_type_follow_the_request() -> None:
     """A changed owner is stored; KEEP leaves the type, None takes it away."""
-    known = fleet()
+    known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 1}}, consumer_type="INSTANCE")
     claim(known, ConsumerRequest(C1, {P1: {"VCPU": 1}}, "p2", "u2", KEEP))
     held = known.consumers[C1]
@@ -143,7 +143,7 @@ def test_project_user_and_type_follow_the_request() -> None:
 
 def test_unknown_provider_and_class_leave_no_consumer() -> None:
     """The corrected request may say null again."""
-    known, fresh = fleet(), fleet()
+    known, fresh = catalog(), catalog()
     with Refused(Code.PROVIDER_UNKNOWN) as refusal:
         claim(known, request(C1, {P1: {"VCPU": 1}, P3: {"VCPU": 1}}))
     assert f"Allocation for resource provider '{P3}' that does not exist." in refusal.message
@@ -157,7 +157,7 @@ def test_unknown_provider_and_class_leave_no_consumer() -> None:
 
 def test_a_known_class_that_is_not_offered() -> None:
     """Standard or custom, what the provider does not offer cannot be had from it."""
-    known = fleet()
+    known = catalog()
     add_class(known, "CUSTOM_GPU")
     for name in ("MEMORY_MB", "CUSTOM_GPU"):
         with Refused(Code.INVENTORY_MISSING) as refusal:
@@ -201,7 +201,7 @@ def test_a_huge_ratio_has_room_for_everybody() -> None:
 
 def test_consumers_of_one_request_count_together() -> None:
     """Two that fit alone do not fit together: neither gets anything."""
-    known, fresh = fleet(), fleet()
+    known, fresh = catalog(), catalog()
     pair = [request(C1, {P1: {"VCPU": 5}}), request(C2, {P1: {"VCPU": 5}})]
     with Refused(Code.CAPACITY_EXCEEDED):
         claim(known, *pair)
@@ -213,7 +213,7 @@ def test_consumers_of_one_request_count_together() -> None:
 
 def test_one_consumer_may_take_what_another_gives_back() -> None:
     """A swap in one request needs no free room: a migration hands over."""
-    known = fleet()
+    known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8}})
     claim(known, request(C1, {}, 1), request(C2, {P1: {"VCPU": 8}}))
     assert usage(known) == {"P1.VCPU": 8}
@@ -278,7 +278,7 @@ def test_units_count_also_where_nothing_rises() -> None:
 
 def test_errors_in_their_order() -> None:
     """Consumer generation, unknown things, then what there is no room for."""
-    known = fleet()
+    known = catalog()
     add_provider(known, P3)
     wishes = [
         ({P1: {"VCPU": 99}, P2: {"MEMORY_MB": 1}}, Code.CAPACITY_EXCEEDED),
@@ -307,7 +307,7 @@ def test_the_first_amount_that_cannot_be_had_is_told(
     wish: dict[ProviderId, dict[str, int]], code: Code
 ) -> None:
     """As in the original: providers that offer nothing wanted first, then in the claim's order."""
-    known = fleet()
+    known = catalog()
     add_class(known, "NOTHING")
     add_provider(known, P3)
     with Refused(code):
@@ -316,7 +316,7 @@ def test_the_first_amount_that_cannot_be_had_is_told(
 
 def test_delete_gives_everything_back_and_touches_no_provider() -> None:
     """The consumer goes, the sums fall, the generations stay."""
-    known = fleet()
+    known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 2}, P2: {"DISK_GB": 7}})
     add_consumer(known, C2, {P1: {"VCPU": 1}})
     known.apply(allocations.delete_for(known, NOW, C1))
@@ -328,5 +328,5 @@ def test_delete_gives_everything_back_and_touches_no_provider() -> None:
 def test_delete_of_nothing_is_refused() -> None:
     """A consumer that holds nothing is not there."""
     with Refused(Code.ALLOCATIONS_NOT_FOUND) as refusal:
-        allocations.delete_for(fleet(), NOW, C1)
+        allocations.delete_for(catalog(), NOW, C1)
     assert f"No allocations for consumer '{C1}'" in refusal.message

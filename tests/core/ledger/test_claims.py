@@ -16,7 +16,7 @@ from moorage.core.ledger.requests import (
     Preference,
     TraitFilter,
 )
-from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import to_end
 from tests.core.ledger.build import (
     C1,
@@ -89,7 +89,7 @@ def test_what_is_gone_is_passed_over() -> None:
 
 
 def test_nothing_left_asks_for_another_search() -> None:
-    """When all candidates are gone nobody is refused: the fleet must be looked at again."""
+    """When all candidates are gone nobody is refused: the catalog must be looked at again."""
     with pytest.raises(SearchAgain):
         take(stock(), NOW, wish(1), offer(P2))
 
@@ -116,8 +116,8 @@ def test_a_consumer_that_exists_is_refused() -> None:
 
 
 def test_searches_that_find_nothing_refuse() -> None:
-    """An empty fleet has no capacity; unknown words are told first."""
-    fleet = Fleet(CLASSES, TRAITS)
+    """An empty catalog has no capacity; unknown words are told first."""
+    catalog = Catalog(CLASSES, TRAITS)
     for query, code in (
         (QUERY, Code.NO_CAPACITY),
         (CandidateQuery((Group("", {"CUSTOM_X": 1}),)), Code.CLASS_UNKNOWN),
@@ -126,6 +126,6 @@ def test_searches_that_find_nothing_refuse() -> None:
             Code.TRAIT_UNKNOWN,
         ),
     ):
-        found = to_end(offer_for(fleet, query, Order(), 10))
+        found = to_end(offer_for(catalog, query, Order(), 10))
         with Refused(code):
             take(facts(), NOW, Wish(C1, "p", "u", None, query), found)

@@ -1,7 +1,7 @@
 """Keys and changes of a batch: unions, last image wins."""
 
 from moorage.core.ledger.facts import Changes, Keys
-from moorage.core.ledger.model import Inventory, Vocable
+from moorage.core.ledger.model import CustomName, Inventory
 from tests.core.ledger.build import C1, NOW, P1, P2, add_provider, facts
 
 
@@ -18,7 +18,7 @@ def test_the_last_image_of_a_batch_counts() -> None:
     """A later decision's image replaces the earlier one's; no changes are falsy."""
     first = Changes(
         inventories={(P1, "VCPU"): Inventory(1)},
-        classes={"CUSTOM_A": Vocable("CUSTOM_A", NOW, NOW)},
+        classes={"CUSTOM_A": CustomName("CUSTOM_A", NOW, NOW)},
     )
     first.update(Changes(inventories={(P1, "VCPU"): None}))
     assert first.inventories == {(P1, "VCPU"): None}

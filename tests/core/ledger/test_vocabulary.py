@@ -3,10 +3,10 @@
 import pytest
 
 from moorage.core.errors import Code
-from moorage.core.ledger import inventory, tags, vocabulary
+from moorage.core.ledger import inventory, traits_aggregates, vocabulary
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.model import Inventory, Vocable
+from moorage.core.ledger.model import CustomName, Inventory
 from tests.core.ledger.build import (
     NOW,
     P1,
@@ -28,7 +28,9 @@ def test_custom_names(name: str) -> None:
     assert vocabulary.is_custom(name)
     changes, made = vocabulary.class_create(facts(), NOW, name)
     assert (
-        changes == Changes(classes={name: made}) == Changes(classes={name: Vocable(name, NOW, NOW)})
+        changes
+        == Changes(classes={name: made})
+        == Changes(classes={name: CustomName(name, NOW, NOW)})
     )
     changes, (made, new) = vocabulary.trait_ensure(facts(), NOW, name)
     assert new
@@ -77,7 +79,7 @@ def test_class_rename_keeps_when_it_was_made() -> None:
     known = facts()
     add_class(known, "CUSTOM_A")
     changes, renamed = vocabulary.class_rename(known, NOW, "CUSTOM_A", "CUSTOM_B")
-    assert renamed == Vocable("CUSTOM_B", THEN, NOW)
+    assert renamed == CustomName("CUSTOM_B", THEN, NOW)
     assert changes == Changes(
         classes={"CUSTOM_A": None, "CUSTOM_B": renamed}, renamed_classes={"CUSTOM_A": "CUSTOM_B"}
     )
@@ -143,7 +145,7 @@ def test_trait_ensure_is_idempotent() -> None:
     known = facts()
     add_trait(known, "CUSTOM_T")
     changes, (found, new) = vocabulary.trait_ensure(known, NOW, "CUSTOM_T")
-    assert (changes, found, new) == (Changes(), Vocable("CUSTOM_T", THEN, THEN), False)
+    assert (changes, found, new) == (Changes(), CustomName("CUSTOM_T", THEN, THEN), False)
 
 
 def test_trait_delete_refusals() -> None:
@@ -151,7 +153,7 @@ def test_trait_delete_refusals() -> None:
     known = facts()
     add_trait(known, "CUSTOM_T")
     add_provider(known, P1)
-    known.apply(tags.replace_traits(known, NOW, P1, 0, frozenset({"CUSTOM_T"}))[0])
+    known.apply(traits_aggregates.replace_traits(known, NOW, P1, 0, frozenset({"CUSTOM_T"}))[0])
     with Refused(Code.STANDARD_TRAIT) as refusal:
         vocabulary.trait_delete(known, "STORAGE_DISK_SSD")
     assert "Cannot delete standard trait STORAGE_DISK_SSD." in refusal.message
@@ -161,5 +163,5 @@ def test_trait_delete_refusals() -> None:
     with Refused(Code.TRAIT_IN_USE) as refusal:
         vocabulary.trait_delete(known, "CUSTOM_T")
     assert "The trait CUSTOM_T is in use by a resource provider." in refusal.message
-    known.apply(tags.delete_traits(known, NOW, P1))
+    known.apply(traits_aggregates.delete_traits(known, NOW, P1))
     assert vocabulary.trait_delete(known, "CUSTOM_T") == Changes(traits={"CUSTOM_T": None})

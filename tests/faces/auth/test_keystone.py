@@ -10,8 +10,8 @@ from moorage.core.errors import Code, Error
 from moorage.faces.auth.keystone import ASKING_MAX, KeystoneAccess, KeystoneAuthenticator
 from moorage.faces.v1.roles import role_of
 from moorage.faces.web import Caller
-from moorage.service.roles import Role
-from tests.e2e.server import serve
+from moorage.service.access.roles import Role
+from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, running
 from tests.serve.wire import talk
 from tests.service.running import HandClock

@@ -11,11 +11,11 @@ from moorage.faces.auth.headers import token_of
 from moorage.faces.auth.token import ROLES, TokenAuthenticator
 from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
-from moorage.service.access import SECRET_PREFIX, USED_EVERY, Access
+from moorage.service.access.audit import Actor
+from moorage.service.access.roles import Role, Scope, ScopedRole
+from moorage.service.access.tokens import SECRET_PREFIX, USED_EVERY, Access
 from moorage.service.app import Service
-from moorage.service.audit import Actor
 from moorage.service.clock import SystemClock
-from moorage.service.roles import Role, Scope, ScopedRole
 from tests.service.running import HandClock
 
 TESTER = Actor("tester", None, "test")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from tests.e2e.server import Server, serve
+from tests.e2e.support.server import Server, serve
 
 SECOND_DOOR = re.compile(r"moorage: (http://\S+) is for clients of Boskos")
 SECONDS_MAX = 20.0

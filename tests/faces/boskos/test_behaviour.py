@@ -11,7 +11,7 @@ import pytest
 
 from moorage.config import load
 from moorage.config.errors import ConfigError
-from tests.e2e.server import NotStarted
+from tests.e2e.support.server import NotStarted
 from tests.faces.boskos.ground import Ground, ground, refused
 
 WAIT_SECONDS = 15.0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import cluster
 from tests.faces.boskos.ground import Ground, ground
+from tests.support import cluster
 
 WAIT_SECONDS = 15.0
 

@@ -14,7 +14,7 @@ import pytest
 from moorage.config import load
 from moorage.config.errors import ConfigError
 from moorage.serve.boskos import STRANGE_LENGTH_MAX, STRANGE_MAX, passwords_read
-from tests.e2e.server import NotStarted
+from tests.e2e.support.server import NotStarted
 from tests.faces.boskos.ground import Answer, Ground, empty, ground, refused
 
 WRONG = refused(403, "HTTP Basic credentials are missing or wrong.")

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.faces.golang import decoding
 from moorage.faces.golang.scanning import GoJsonError, check_whole, value_end
-from tests.e2e import hostile
+from tests.e2e.support import hostile
 
 CASES = 4_000
 SEED = 20261122

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 
 @pytest.fixture

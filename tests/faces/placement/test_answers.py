@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faces.placement.client import BEGINNING, BEGINNING_TEXT, Client
+from tests.faces.placement.support.client import BEGINNING, BEGINNING_TEXT, Client
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 CHILD = "4e6e6d4c-1111-4000-8000-000000000002"

@@ -7,7 +7,7 @@ import pytest
 
 from moorage.core.limits import MAX_INT
 from moorage.faces.web import Limits
-from tests.faces.placement.client import JSON, Client, Reply
+from tests.faces.placement.support.client import JSON, Client, Reply
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 CONSUMER = "4e6e6d4c-2222-4000-8000-000000000001"

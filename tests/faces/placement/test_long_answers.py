@@ -13,8 +13,8 @@ from moorage.core.errors import Code, Error
 from moorage.faces import long_answers as module
 from moorage.faces.long_answers import WHOLE_BYTES_MAX, LongAnswer, long_send
 from moorage.faces.web import ABORT, Message, Scope
-from moorage.service.unsent import Unsent
-from tests.faces.placement.client import Client
+from moorage.service.unsent_memory import Unsent
+from tests.faces.placement.support.client import Client
 
 CHILDREN = 24
 QUESTION = "/allocation_candidates?group_policy=isolate&" + "&".join(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.faces import web
-from moorage.faces.placement import bodies, schemas
+from moorage.faces.placement.input import bodies, schemas
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.web import (
     LONG_BYTES,
@@ -20,7 +20,7 @@ from moorage.faces.web import (
     decoded,
     json_decode,
 )
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 HOST = "aaaaaaaa-0000-4000-8000-000000000001"
 COUNT = 12_000

@@ -4,7 +4,7 @@ import pytest
 
 from moorage.faces.placement.microversion import LATEST, negotiate
 from moorage.faces.placement.problems import ProblemError
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 NOBODY = "4e6e6d4c-1111-4000-8000-00000000dead"

@@ -7,18 +7,18 @@ import msgspec
 import pytest
 
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick
-from moorage.core.ledger.search import Fleet, candidates
-from moorage.faces.placement.allocation_requests import requests_writer
+from moorage.core.ledger.search import Catalog, candidates
+from moorage.faces.placement.handlers.allocation_requests import requests_writer
 from moorage.faces.placement.request import PIECE_ITEMS, pieces_of
-from tests.core.search import world
-from tests.core.search.builder import Builder, group
+from tests.core.ledger.search import world
+from tests.core.ledger.search.builder import Builder, group
 
 FLEETS = 150
 
 
-def written(fleet: Fleet, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
+def written(catalog: Catalog, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
     """Return the members of `allocation_requests`, and how many pieces they were written in."""
-    pieces = list(pieces_of(b"[", picks, requests_writer(fleet, query, version), b"]"))
+    pieces = list(pieces_of(b"[", picks, requests_writer(catalog, query, version), b"]"))
     return msgspec.json.decode(b"".join(pieces)), len(pieces) - 2
 
 
@@ -39,16 +39,16 @@ def shown(answer: CandidateAnswer, version: int) -> list[Any]:
 
 @pytest.mark.parametrize("version", [10, 12, 36])
 def test_what_is_written_is_what_was_found(version: int) -> None:
-    """Of any fleet and question, amounts and mappings of each candidate are those of the search."""
+    """For any catalog and query, amounts and mappings of a candidate are those of the search."""
     shared = 0
     for number in range(FLEETS):
         random = Random(f"pieces/{number}")
         records = world.some_fleet(random, random.randint(1, 9))
-        fleet = world.fleet_of(records)
+        catalog = world.fleet_of(records)
         for question in range(5):
             query = world.some_query(random, len(records))
-            answer = candidates(fleet, query)
-            found, _ = written(fleet, query, version, list(answer.picks))
+            answer = candidates(catalog, query)
+            found, _ = written(catalog, query, version, list(answer.picks))
             if version < 12:
                 found = [
                     {
@@ -68,7 +68,7 @@ def test_a_long_answer_rests_between_its_pieces() -> None:
     builder = Builder()
     for number in range(3 * PIECE_ITEMS + 1):
         builder.add(f"h{number}", VCPU=2, DISK_GB=2)
-    picks = list(candidates(builder.fleet, query).picks)
-    found, pieces = written(builder.fleet, query, 36, picks)
+    picks = list(candidates(builder.catalog, query).picks)
+    found, pieces = written(builder.catalog, query, 36, picks)
     assert pieces == 4 and len(picks) == len(found) == 3 * PIECE_ITEMS + 1
     assert {each["mappings"]["_a"][0] for each in found} == {f"h{n}" for n in range(len(picks))}

@@ -5,7 +5,7 @@ import pytest
 from moorage.faces.placement.policy import RESHAPE, USAGES, Profile, allows
 from moorage.faces.placement.routes import routes
 from moorage.faces.web import Caller
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 ADMIN = Caller("u", "p", frozenset({"admin", "member", "reader"}))
 SERVICE = Caller("u", "p", frozenset({"service"}))

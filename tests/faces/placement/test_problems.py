@@ -18,7 +18,7 @@ from moorage.faces.placement.problems import (
     body_text,
     problem_of,
 )
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 
 def test_every_code_has_one_outcome() -> None:

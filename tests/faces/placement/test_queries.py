@@ -7,19 +7,19 @@ import pytest
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, TraitFilter
 from moorage.core.limits import MAX_INT
-from moorage.faces.placement.problems import (
-    QUERY_BAD_VALUE,
-    QUERY_DUPLICATE_KEY,
-    QUERY_MISSING_VALUE,
-    ProblemError,
-)
-from moorage.faces.placement.queries import (
+from moorage.faces.placement.input.queries import (
     TraitQuery,
     UsageQuery,
     candidate_query,
     provider_query,
     trait_query,
     usage_query,
+)
+from moorage.faces.placement.problems import (
+    QUERY_BAD_VALUE,
+    QUERY_DUPLICATE_KEY,
+    QUERY_MISSING_VALUE,
+    ProblemError,
 )
 from moorage.faces.web import Limits
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from moorage.service.standard import STANDARD_CLASSES_LISTED
-from tests import cluster
-from tests.faces.placement.client import Client, Reply
+from moorage.service.os_vocabulary import STANDARD_CLASSES_LISTED
+from tests.faces.placement.support.client import Client, Reply
+from tests.support import cluster
 
 CUSTOM = ("CUSTOM_Z", "CUSTOM_M", "CUSTOM_A")
 STANDARD = ("VCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from moorage.core.limits import MAX_INT
-from moorage.faces.placement import schemas
-from moorage.faces.placement.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
-from moorage.faces.placement.explain import LENGTH_MAX, explanation
-from moorage.faces.placement.json_schemas import QUOTED
+from moorage.faces.placement.input import schemas
+from moorage.faces.placement.input.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
+from moorage.faces.placement.input.json_schemas import QUOTED
+from moorage.faces.placement.input.schema_errors import LENGTH_MAX, explanation
 from moorage.faces.placement.problems import ProblemError
-from tests.faces.placement.spoiling import VALUES, spoilt
+from tests.faces.placement.support.spoiling import VALUES, spoilt
 
 SECONDS_MAX = 0.5
 """Far above what an explanation takes."""

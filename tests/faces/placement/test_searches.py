@@ -5,7 +5,7 @@ import json
 import pytest
 
 from moorage.faces.long_answers import WHOLE_BYTES_MAX
-from tests.faces.placement.client import Client
+from tests.faces.placement.support.client import Client
 
 HOSTS = 30
 PORTS = 6

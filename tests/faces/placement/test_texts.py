@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.faces.placement.client import Client
-from tests.faces.placement.refusals import RECORDED, ROLES, SETUP, Ask, asks, recorded
+from tests.faces.placement.support.client import Client
+from tests.faces.placement.support.refusals import RECORDED, ROLES, SETUP, Ask, asks, recorded
 
 NOBODY = "4e6e6d4c-1111-4000-8000-000000000009"
 SENTENCE = f"No resource provider with uuid {NOBODY} found"

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from moorage.faces.placement import schemas
-from moorage.faces.placement.bodies import body_decode
+from moorage.faces.placement.input import schemas
+from moorage.faces.placement.input.bodies import body_decode
+from moorage.faces.placement.input.uuids import LENGTH_MAX, UUID_PATTERN, uuid_normal
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.uuids import LENGTH_MAX, UUID_PATTERN, uuid_normal
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 PLAIN = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.faces.v1.leasing import make
 from tests.faces.v1.native import Native
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from moorage.core.errors import Code
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.serve.wire import Answer, talk
 
 

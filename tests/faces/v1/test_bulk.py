@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.faces.v1.providers import PROVIDER_BYTES_MAX
+from moorage.faces.v1.ledger.providers import PROVIDER_BYTES_MAX
 from tests.faces.v1.native import Native, Told
 
 LATEST = {"OpenStack_API_Version": "placement latest"}
@@ -114,7 +114,7 @@ def test_what_cannot_be_is_refused_by_itself(
         (b'{"providers": {}}', "refused"),
         (b'{"providers": [5]}', "refused"),
         (b'{"providers": [{}]}', "refused"),
-        (b'{"providers": [{"uuid": "x"}]}', "refused"),
+        (b'{"providers": [{"uuid": "x"}]}', "invalid"),
         (b'{"providers": [{"uuid": 5}]}', "refused"),
         (b'{"providers": [], "more": 1}', "refused"),
         (b'{"providers": [], "create_vocabulary": 1}', "refused"),
@@ -131,7 +131,7 @@ def test_what_cannot_be_is_refused_by_itself(
         ),
         (
             json.dumps({"providers": [{"uuid": NOBODY, "aggregates": ["x"]}]}).encode(),
-            "refused",
+            "invalid",
         ),
         (b'{"providers": [' + b"{}," * 5_000 + b"{}]}", "limit_exceeded"),
     ],

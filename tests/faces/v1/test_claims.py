@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native, Told
 
 AGGREGATE = str(uuid.UUID(int=77))
@@ -158,15 +158,15 @@ VCPU = {"resources": {"VCPU": 1}}
         ({"groups": [{"resources": {"VCPU": 0}}], **WHO}, 400, "invalid"),
         ({"groups": [{"resources": {"VCPU": "1"}}], **WHO}, 400, "refused"),
         ({"groups": [{**VCPU, "more": 1}], **WHO}, 400, "refused"),
-        ({"groups": [{**VCPU, "in_tree": "x"}], **WHO}, 400, "refused"),
-        ({"groups": [{**VCPU, "member_of": ["x"]}], **WHO}, 400, "refused"),
+        ({"groups": [{**VCPU, "in_tree": "x"}], **WHO}, 400, "invalid"),
+        ({"groups": [{**VCPU, "member_of": ["x"]}], **WHO}, 400, "invalid"),
         ({"groups": [{**VCPU, "required": [[]]}], **WHO}, 400, "invalid"),
         ({"groups": [{**VCPU, "member_of": [[]]}], **WHO}, 400, "invalid"),
         ({"groups": [{"resources": {"CUSTOM_X": 1}}], **WHO}, 422, "class_unknown"),
         ({"groups": [{**VCPU, "required": ["CUSTOM_X"]}], **WHO}, 422, "trait_unknown"),
         ({"groups": [VCPU], **WHO, "choose": "best"}, 400, "refused"),
         ({"groups": [VCPU], **WHO, "group_policy": "x"}, 400, "refused"),
-        ({"groups": [VCPU], **WHO, "consumer": "x"}, 400, "refused"),
+        ({"groups": [VCPU], **WHO, "consumer": "x"}, 400, "invalid"),
         ({"groups": [VCPU], **WHO, "consumer_type": "a b"}, 400, "refused"),
         ({"groups": [VCPU], **WHO, "project_id": ""}, 400, "refused"),
         ({"groups": [VCPU], **WHO, "user_id": "x" * 256}, 400, "refused"),

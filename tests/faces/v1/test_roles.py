@@ -11,9 +11,9 @@ from moorage.faces.v1 import roles
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import VARIABLE, Route
 from moorage.faces.web import Caller
-from moorage.service.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
+from moorage.service.access.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
 from moorage.wire.enums import LadderRole
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, Keystone, running
 from tests.faces.v1.native import Native
 

@@ -15,7 +15,7 @@ import pytest
 
 from moorage.client.decoding import change_decode
 from moorage.wire.changes import VALUES, Change
-from tests.e2e.server import serve
+from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
 EVENTS = "text/event-stream"

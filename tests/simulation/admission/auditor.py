@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Moment, Pool, PoolSpec, Slot
+from moorage.core.admission.model import Lease, Pool, PoolSpec, Slot
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
 from tests.simulation.admission import standing
 from tests.simulation.admission.books import Books, LeaseBook, PoolBook, claim, units_in

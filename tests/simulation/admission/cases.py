@@ -13,12 +13,13 @@ from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, PoolSpec, Slot
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.service import leasing, pooling
-from moorage.service import ledger as do_ledger
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor
+from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.app import Service
-from moorage.service.audit import Actor
-from moorage.service.cases import AdmissionCase, When
-from moorage.service.granting import Holding, request_from, text_of
+from moorage.service.batch.granting import Holding, request_from, text_of
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.ledger import use_cases as do_ledger
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
 
@@ -58,25 +59,25 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Adm
     """Return what the service is given for a call."""
     match call:
         case do.Ask():
-            return leasing.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
+            return lease_cases.LeaseAsk(LeaseId(""), ask=_ask(call, new_id()))
         case do.Poll(lease):
-            return leasing.LeasePoll(lease)
+            return lease_cases.LeasePoll(lease)
         case do.Renew(lease, owner, token):
-            return leasing.LeaseRenew(lease, Proof(owner, token))
+            return lease_cases.LeaseRenew(lease, Proof(owner, token))
         case do.Release(lease, owner, token):
-            return leasing.LeaseRelease(lease, Proof(owner, token))
+            return lease_cases.LeaseRelease(lease, Proof(owner, token))
         case do.Revoke(lease):
-            return leasing.LeaseRevoke(lease, "", by=leasing.Stead(OPERATOR))
+            return lease_cases.LeaseRevoke(lease, "", by=lease_cases.Stead(OPERATOR))
         case do.Hold(lease, owner, token, hold):
-            return leasing.LeaseHold(lease, Proof(owner, token), hold)
+            return lease_cases.LeaseHold(lease, Proof(owner, token), hold)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
             fresh = new_id()
-            return leasing.LeaseRetry(
+            return lease_cases.LeaseRetry(
                 LeaseId(""), lease, ask.owner, proof, fresh, ask.key, OPERATOR
             )
         case do.Report(lease, owner, token, result):
-            return leasing.LeaseOutcome(lease, Proof(owner, token), result, "")
+            return lease_cases.LeaseOutcome(lease, Proof(owner, token), result, "")
     return _pool_case(call, memory)
 
 
@@ -85,11 +86,11 @@ def _pool_case(call: do.Call, memory: Memory) -> AdmissionCase[Any]:
         case do.PoolPut(name, spec, True) if name not in memory.pools:
             return SlottedPut(name, spec, list(memory.slots[name].values()))
         case do.PoolPut(name, spec):
-            return pooling.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)
+            return pool_cases.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)
         case do.PoolPause(name, paused):
-            return pooling.PoolPause(name=name, by=OPERATOR, paused=paused)
+            return pool_cases.PoolPause(name=name, by=OPERATOR, paused=paused)
         case do.PoolDelete(name):
-            return pooling.PoolDelete(name=name, by=OPERATOR)
+            return pool_cases.PoolDelete(name=name, by=OPERATOR)
     raise AssertionError(call)
 
 

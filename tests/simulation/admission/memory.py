@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
-from moorage.core.admission.model import Lease, Pool, Slot, Timeline, due_of
+from moorage.core.admission.model import Lease, Pool, Slot, due_of
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Timeline
 
 DUE_MAX = 100
 

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.core.admission import ending, leases, pools, timeline
+from moorage.core import service_time
+from moorage.core.admission import expiry, leases, pools
 from moorage.core.admission.admit import LineShort, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Lease, Moment
+from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.memory import Memory
@@ -68,7 +70,7 @@ class Server:
         if self.last is not None:
             passed = monotonic - self.monotonic
             expected = Instant(self.last + passed - self.memory.timeline.skew)
-        line, moment = timeline.advance(self.memory.timeline, Instant(wall), expected)
+        line, moment = service_time.advance(self.memory.timeline, Instant(wall), expected)
         self.last, self.monotonic = moment.at, monotonic
         keys = Keys()
         for call in calls:
@@ -148,7 +150,7 @@ class Server:
             case do.PoolDelete(name):
                 return pools.delete(facts, moment, name)
             case do.Sweep():
-                return ending.sweep(facts, moment, wall, facts.due)
+                return expiry.sweep(facts, moment, wall, facts.due)
         raise AssertionError(call)
 
     def _ask(self, ask: do.Ask, moment: Moment) -> Ask:

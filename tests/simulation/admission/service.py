@@ -15,15 +15,15 @@ import apsw
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Moment, Timeline
-from moorage.core.admission.timeline import moment_of
+from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.service_time import Moment, Timeline, When, moment_of
+from moorage.service.admission.lease_cases import Known
+from moorage.service.admission.lease_cases import Sweep as SweepCase
 from moorage.service.app import Service
-from moorage.service.cases import When
-from moorage.service.leasing import Known
-from moorage.service.leasing import Sweep as SweepCase
-from moorage.store import admission_rows as rows
+from moorage.store.admission import rows
+from moorage.store.admission.changes import value_from_change
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
 from tests.simulation.admission import calls as do
@@ -33,7 +33,7 @@ from tests.simulation.admission.clients import SECOND
 from tests.simulation.admission.memory import Memory
 from tests.simulation.admission.server import Refused, Seen
 from tests.simulation.admission.simulation import START, Simulation
-from tests.store.faults import Faulty
+from tests.store.sqlite.faulty_disk import Faulty
 
 UNKNOWN = object()
 """Nobody was told what became of a call."""
@@ -285,7 +285,7 @@ class ServiceSimulation(Simulation):
         told = _asked(self.path, "SELECT kind, key, body FROM change ORDER BY revision, n")
         for kind, key, body in told:
             if kind in ("pool", "lease", "slot"):
-                state[kind, key] = None if body is None else rows.value_from_change(kind, body)
+                state[kind, key] = None if body is None else value_from_change(kind, body)
         expected: dict[tuple[str, str], Any] = {("pool", n): p for n, p in found.pools.items()}
         for name, slots in found.slots.items():
             expected |= {("slot", f"{name}/{key}"): slot for key, slot in slots.items()}

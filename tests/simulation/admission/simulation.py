@@ -21,7 +21,7 @@ from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
-from tests.simulation.admission import scenery
+from tests.simulation.admission import scenarios
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.clients import LOST, SECOND, Client, Steps
@@ -53,13 +53,13 @@ class Simulation:
         self.events: list[tuple[int, int, Callable[[], None]]] = []
         self.numbers = count()
         self.log: deque[tuple[Any, ...]] = deque(maxlen=60)
-        self.auditor = Auditor(capacity=scenery.CAPACITY)
-        self.memory = Memory(page=self.random.choice([1, 2, 5]), capacity=scenery.CAPACITY)
+        self.auditor = Auditor(capacity=scenarios.CAPACITY)
+        self.memory = Memory(page=self.random.choice([1, 2, 5]), capacity=scenarios.CAPACITY)
         self.servers: list[Any] = []
         self.queue: list[tuple[do.Call, Callable[[Any], None]]] = []
         self.batch_at: int | None = None
         self.sweep_at: int | None = None
-        self.specs = dict(scenery.specs(self.random))
+        self.specs = dict(scenarios.specs(self.random))
         self.clients: list[Client] = []
         self.working = 0
         self.jump_unseen = False
@@ -111,14 +111,14 @@ class Simulation:
         self._start_server()
         for name, spec in self.specs.items():
             if spec.limit is None:
-                slots = scenery.slots(self.random, name)
+                slots = scenarios.slots(self.random, name)
                 self.memory.slots[name] = {slot.name: slot for slot in slots}
                 self.auditor.slots_made(slots)
             self.queue.append((do.PoolPut(name, spec, spec.limit is None), lambda _: None))
         self._work()
         shared = self.random.random() < 0.5  # so that quotas bind
         for n in range(self.random.randrange(2, 8)):
-            wishes = scenery.wishes(self.random, self.specs)
+            wishes = scenarios.wishes(self.random, self.specs)
             name = f"client-{n}"
             owner = f"owner-{n % 2}" if shared else name
             client = Client(self, name, owner, Random(self.random.random()), wishes)
@@ -343,7 +343,7 @@ class Simulation:
         if limit is not None and pool is not None and pool.spec.quota is None:
             # Now and then more room and a quota at once: it counts what was held without one.
             limit, quota = self.random.choice([(limit, quota), (6, 1)])
-        return structs.replace(spec, limit=limit, quota=quota, pacing=scenery.pacing(self.random))
+        return structs.replace(spec, limit=limit, quota=quota, pacing=scenarios.pacing(self.random))
 
     def _put_right(self, names: list[str]) -> Steps:
         for name in names:

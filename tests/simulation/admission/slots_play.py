@@ -9,28 +9,21 @@ from random import Random
 from typing import Any
 
 from moorage.core.admission.admit import admit
-from moorage.core.admission.asking import Ask, Proof
-from moorage.core.admission.boskos import Wish
+from moorage.core.admission.compat.boskos import Wish
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.model import (
-    FREE,
-    LEASED,
-    Moment,
-    Need,
-    PoolSpec,
-    Slot,
-    Timeline,
-    due_of,
-)
+from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
 from moorage.core.admission.pools import new_pool
+from moorage.core.admission.requests import Ask, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
-from moorage.service import boskos_cases, leasing
-from moorage.service.audit import Actor
-from moorage.service.cases import AdmissionCase, When
-from moorage.service.lease_proxy import Confirm, GiveBack
+from moorage.core.service_time import Moment, Timeline, When
+from moorage.service.access.audit import Actor
+from moorage.service.admission import lease_cases
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.compat import boskos_cases
+from moorage.service.compat.lease_proxy import Confirm, GiveBack
 from tests.simulation.admission import slots as naive
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.slots import BOSKOS, NATIVE, PROXY, SECOND
@@ -159,7 +152,7 @@ class SlotsPlay:
         self.now = self.model.now = now
         dues = {key: due_of(lease) for key, lease in self.facts.leases.items()}
         self.facts.due = [key for key, due in dues.items() if due is not None and due <= now]
-        self._do(leasing.Sweep(Instant(now)))
+        self._do(lease_cases.Sweep(Instant(now)))
         self.log.pop()
         self.model.sweep()
         self.model.admit()
@@ -304,7 +297,7 @@ class SlotsPlay:
             needs=(Need(ticket.pool, ticket.units),),
             patience=ticket.patience,
         )
-        return self._do(leasing.LeaseAsk(LeaseId(""), ask=ask))
+        return self._do(lease_cases.LeaseAsk(LeaseId(""), ask=ask))
 
     def _native(self) -> None:
         pool = self.dice.choice(POOLS)
@@ -337,28 +330,28 @@ class SlotsPlay:
     def _polls(self) -> None:
         lease = self._some("waiting", kind=NATIVE) or self._some("waiting", kind=PROXY)
         if lease is not None:
-            self._do(leasing.LeasePoll(LeaseId(lease.id)))
+            self._do(lease_cases.LeasePoll(LeaseId(lease.id)))
             self.model.hear(lease)
             self.model.admit()
 
     def _renews(self) -> None:
         lease = self._some("granted", kind=NATIVE)
         if lease is not None:
-            self._do(leasing.LeaseRenew(LeaseId(lease.id), Proof(lease.owner)))
+            self._do(lease_cases.LeaseRenew(LeaseId(lease.id), Proof(lease.owner)))
             self.model.hear(lease)
             self.model.admit()
 
     def _gives_back(self) -> None:
         lease = self._some("waiting", "granted", kind=NATIVE)
         if lease is not None:
-            self._do(leasing.LeaseRelease(LeaseId(lease.id), Proof(lease.owner)))
+            self._do(lease_cases.LeaseRelease(LeaseId(lease.id), Proof(lease.owner)))
             self.model.end(lease, "withdrawn" if lease.state == "waiting" else "released")
             self.model.admit()
 
     def _revokes(self) -> None:
         lease = self._some("granted")
         if lease is not None:
-            self._do(leasing.LeaseRevoke(LeaseId(lease.id), "", by=leasing.Stead(OPERATOR)))
+            self._do(lease_cases.LeaseRevoke(LeaseId(lease.id), "", by=lease_cases.Stead(OPERATOR)))
             self.model.end(lease, "revoked")
             self.model.admit()
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moorage import __version__
-from moorage.client.run.handling import handle_command
-from moorage.client.run.notices import Notices
+from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import COMMANDS, Option
-from moorage.client.run.orders import UsageError, order_of
-from moorage.client.run.running import FAILED, run
+from moorage.client.run.parse import UsageError, order_of
+from moorage.client.run.progress import Notices
+from moorage.client.run.run import FAILED, run
 from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
 

@@ -14,7 +14,7 @@ SIGNALS_MARK = "@SIGNALS@"
 
 def client_text() -> str:
     """Return the functions for lease proxies; they need bash and python3, and no other file."""
-    python = shlex.quote(_file("proxied.py"))
+    python = shlex.quote(_file("lease_proxy.py"))
     return _file("client.sh").replace(PYTHON_MARK, python)
 
 

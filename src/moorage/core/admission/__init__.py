@@ -1,11 +1,18 @@
-"""May it start now: pools, leases, the waiting line, and the one function that grants.
+"""What may start now: pools, leases, the waiting line, and the one function that grants.
 
-Pure, like all of the core: facts in, changes out. Start with `model.py` (the values), then
-`admit.py` (who is next, with `rules.py`, `units.py`, `pacing.py`), `leases.py` (what a holder may
-do), `ending.py` (what ends by itself), `pools.py`, `bounds.py` (what a pool lets its users ask
-for), and `line.py` with `queueing.py` and `eta.py` (why it waits, behind whom, and for how long).
-`boskos.py`, `boskos_strict.py` and `at_once.py` acquire as Boskos does, `proxied.py` and
-`late_releases.py` are about the lease proxy. `roster.py` and `growing.py` say which slots there
-are, `draft.py` is where stored sums move, `timeline.py` what time it is. May import `wire` and the
-rest of the core's root; not the other rooms.
+Pure, like all of the core: facts in, changes out.
+
+* Values: `model.py`; `facts.py` is what a decision may read and change, `draft.py` collects changes
+  and is the only place where stored sums move.
+* Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
+  over, `units.py` counts free units, `pacing.py` spaces grants, `immediate.py` defines requests
+  that never wait.
+* Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `expiry.py`
+  what expires, `late_releases.py` releases that come after the end.
+* Pools: `pools.py` changes them, `bounds.py` limits requests to them. `slots.py` is about named
+  units, `slot_config.py` about which slots exist, `slot_growth.py` makes new ones.
+* `forecast/` explains why a ticket waits and for how long; `compat/` has the rules of Boskos and
+  the lease proxy.
+
+May import: `wire` and the root of `core`; not the other rooms.
 """

@@ -1,18 +1,17 @@
-"""Who may start now: the one function that grants.
+"""The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, arrival); arrival counts over all pools. A ticket
-that fits everywhere is granted. Otherwise its needs are set aside in each of its pools, as far as
-there is anything free, and later tickets see only the rest. A ticket that is passed over
-(`rules.py`: above the present limit, paused, quota used up, a silent poller; and what does not fit
-into the ledger) sets nothing aside. The scan ends when nothing is free. So no later ticket takes
-what a gang waits for, and no two of them hold parts of what the other needs.
+**The rule.** Tickets are scanned by (priority, arrival); arrival numbers are global. A ticket that
+fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
+they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
+above the present limit, paused, quota used up, silent poller; or it does not fit into the ledger)
+sets nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang
+waits for, and no two gangs each occupy part of what the other needs.
 
-**Why pages of the lines of single pools are enough.** Each page is the beginning of its line, and
-tickets of this batch are added from the facts. Merged by (priority, arrival), a ticket's turn comes
-when everybody before it in each of its pools that have anything free has had its own: a pool whose
-page ends earlier stops the scan there (`LineShort`). Pools with nothing free need no page. Nothing
-is granted in them, and of nothing nothing can be set aside: a gang that also needs a pool which has
-something free stands in that one's page, too.
+**Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
+this batch come from the facts. The pages are merged by (priority, arrival), so a ticket is tried
+after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
+the scan of that pool stops (`LineShort`). A pool without free units needs no page: it has nothing
+to grant or to set aside. A gang that also needs a pool with free units is in that pool's page.
 """
 
 from collections import Counter
@@ -21,36 +20,37 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.at_once import AtOnce
+from moorage.core.admission.bars import PULL_SILENCE, bar_of, is_silent, silence_ends
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Lease, Moment, Need, Pool, Slot
-from moorage.core.admission.rules import PULL_SILENCE, bar_of, is_silent, silence_ends
+from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment
 
 PAGE = 16
-"""Tickets that are asked for at first, of a line of which none are loaded."""
+"""Tickets to load first of a line of which none are loaded."""
 
 TryClaim = Callable[[Lease], str | None]
-"""Takes what a ticket wants to hold in the ledger; or says why it does not fit.
+"""Claims a ticket's allocations in the ledger; returns why they do not fit, or None.
 
-Raises ClaimLaterError: it cannot tell in this batch; nobody behind that ticket is granted, either.
+Raises ClaimLaterError: not in this batch; tickets behind it are not granted either.
 """
 
 Order = tuple[int, int]
 
 
 class ClaimLaterError(Exception):
-    """Enough was tried for one batch."""
+    """The batch may make no more attempts to claim."""
 
 
 class LineShort(Exception):
-    """Lines ended before what is free in their pools did. Whatever was claimed must be undone.
+    """The loaded part of a line ended before the free units of its pool. Claims must be undone.
 
-    `wanted`: how many tickets to load of each line, counted from its beginning.
+    `wanted`: how many tickets to load of each line, counted from its start.
     """
 
     def __init__(self, wanted: dict[str, int]) -> None:
@@ -67,17 +67,17 @@ def admit(
     silence: int | None = PULL_SILENCE,
     at_once: Sequence[AtOnce] = (),
 ) -> Changes:
-    """Grant whoever may start, in every pool that was loaded, and say when to look again.
+    """Grant every ticket that may start, in all loaded pools, and set when to look again.
 
     Args:
         facts: after all decisions of the batch.
         moment: now.
-        wall: the wall clock's time, for what is told of slots.
+        wall: wall-clock time, stored in slots.
         try_claim: for tickets with `allocations`; None: there are none.
-        polled: pull tickets that are asked for in this batch; no others are granted.
-        silence: microseconds after which a pull ticket that nobody asks for sets nothing aside;
-            None: it does as long as it waits.
-        at_once: who takes what is left when everybody in the lines has had a turn.
+        polled: pull tickets that were polled in this batch; no other pull tickets are granted.
+        silence: microseconds without a poll after which a pull ticket sets nothing aside; None:
+            it sets units aside as long as it waits.
+        at_once: requests that get what is left after the lines.
 
     Raises LineShort.
     """
@@ -92,12 +92,12 @@ def admit(
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's place in every line: the higher priority first, then who came first."""
+    """Return a ticket's sort key in every line: higher priority first, then earlier arrival."""
     return (-ticket.priority, ticket.arrival)
 
 
 class _Scan:
-    """One pass. `left`: what is free and not set aside, by pool and state, of all with a line."""
+    """One pass. `left`: units that are free and not set aside, by pool and state."""
 
     def __init__(
         self,
@@ -114,19 +114,19 @@ class _Scan:
         self.silence = silence
         self.left: dict[str, dict[str, int]] = {}
         self.opened: set[str] = set()
-        """Pools in which somebody may be granted yet."""
+        """Pools in which a ticket may still be granted."""
         self.owners: dict[tuple[str, str], int] = {}
         """Units granted in this scan, by pool and owner."""
         self.idle: dict[tuple[str, str], list[Slot]] = {}
-        """Slots that nobody holds, by pool and state, the next to be granted last."""
+        """Free slots by pool and state, the next to be granted last."""
         self.forced: dict[tuple[str, str], int] = {}
         """Slots that forced tickets have taken in this scan, by pool and state."""
         self.silent_at: dict[str, Instant] = {}
-        """Service time at which a pull ticket will be passed over that has units set aside."""
+        """By pool, the service time from which a pull ticket with units set aside is silent."""
         self.short: dict[str, int] = {}
 
     def force(self) -> None:
-        """Grant what is forced: it occupies whatever limit, pacing, rest, quota and pause say."""
+        """Grant forced tickets, regardless of limit, pacing, cooldown, quota and pause."""
         pools = self.facts.pools
         forced = [t for t in self.facts.leases.values() if t.forced and t.state == "waiting"]
         for ticket in sorted(forced, key=order):
@@ -135,7 +135,7 @@ class _Scan:
                 self._grant(ticket)
 
     def open(self, asked: Collection[str]) -> None:
-        """Find out what is free, where somebody waits or asks for it."""
+        """Count free units in pools that have a line or an `AtOnce` request."""
         at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
@@ -172,7 +172,7 @@ class _Scan:
             raise LineShort(self.short)
 
     def serve(self, wish: AtOnce) -> None:
-        """Grant all tickets of a wish if so much is left and its owner may have it, else none."""
+        """Grant all tickets of a request if enough is left and its owner may have it, else none."""
         needs = [ticket.needs[0] for ticket in wish.tickets]
         if not all(self._may_have(wish, name) for name in {need.pool for need in needs}):
             return
@@ -192,7 +192,7 @@ class _Scan:
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
     def wake(self) -> None:
-        """Note for every pool when time alone may let somebody start."""
+        """Set for every pool when time alone may allow a grant."""
         changed = self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
@@ -203,9 +203,9 @@ class _Scan:
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
-        """Return the tickets to scan, and where the known part of each open line ends.
+        """Return the tickets to scan, and where the loaded part of each open line ends.
 
-        The ends are sorted, the first last; a line of which all is known has none.
+        The ends are sorted in reverse; a line that is fully loaded has none.
         """
         known = dict.fromkeys(self.opened, 0)
         tickets = []
@@ -230,7 +230,7 @@ class _Scan:
         return tickets, ends
 
     def _run_short(self, name: str) -> None:
-        """Note that a line is known too little of, if that matters."""
+        """Request more of a line, if its pool is still open."""
         if name not in self.opened:
             return
         self.opened.discard(name)
@@ -240,12 +240,12 @@ class _Scan:
         self.short[name] = max(PAGE, 4 * loaded, loaded + min(units, self.draft.pool(name).waiting))
 
     def _judge(self, ticket: Lease) -> None:
-        """Grant a ticket whose turn it is, set its units aside, or pass it over."""
+        """Grant the next ticket, set its units aside, or pass it over."""
         if not ticket.forced and self._is_passed_over(ticket):
             return
         lacks = any(self._lacks(ticket, n.pool, n.state, n.units) for n in ticket.needs)
         unasked = ticket.pull and ticket.id not in self.polled
-        # Once a line is short all of this is done again: then nothing more need be claimed.
+        # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
             self._set_aside(ticket)
             return
@@ -269,9 +269,9 @@ class _Scan:
         return is_silent(ticket, self.moment, self.silence)
 
     def _may_have(self, wish: AtOnce, name: str) -> bool:
-        """Is so much of a pool left as a wish takes of it, as far as its number goes?"""
+        """Does a pool have enough units left for a request, and may its owner have them?"""
         known = self.facts.pools.get(name)
-        # It may have gone after it was asked, in the same batch, and come back without slots.
+        # The pool may have been deleted, or replaced by one without slots, in the same batch.
         if known is None or known.spec.limit is not None:
             return False
         pool, left = self.draft.pool(name), self.left.get(name, {})
@@ -285,7 +285,7 @@ class _Scan:
         return pacing.permitted(pool, self.moment.at, units) >= units
 
     def _pick(self, need: Need, name: str) -> Slot | None:
-        """Return the slot of this name if it may be granted; None: it may not."""
+        """Return the slot of this name, or None if it may not be granted."""
         slots = self._slots(need.pool, need.state)
         fit = (slot for slot in slots if slot.name == name)
         return next((slot for slot in fit if slot.rests_until <= self.moment.at), None)
@@ -296,7 +296,7 @@ class _Scan:
         return self.left[pool].get(state, 0) < units
 
     def _is_there(self, ticket: Lease, name: str, state: str) -> bool:
-        """Are there slots for a forced ticket? Units without names always are."""
+        """Are there enough slots for a forced ticket? Units without names always suffice."""
         if self.draft.pool(name).spec.limit is not None:
             return True
         wanted = sum(n.units for n in ticket.needs if (n.pool, n.state) == (name, state))
@@ -310,7 +310,7 @@ class _Scan:
         return self.try_claim(ticket)
 
     def _stop(self, ticket: Lease) -> None:
-        """End the scan of a ticket's pools: whoever comes behind it is tried in a later batch."""
+        """End the scan of a ticket's pools; later tickets are tried in another batch."""
         for need in ticket.needs:
             self.left[need.pool] = {}
             self.opened.discard(need.pool)
@@ -353,7 +353,7 @@ class _Scan:
             self.forced[at] = self.forced.get(at, 0) + need.units
 
     def _close(self, name: str) -> None:
-        """Let a pool be open no more if nothing of it is left, or its pacing says so."""
+        """Close a pool if nothing in it is left, or its pacing forbids a grant now."""
         if name not in self.opened:
             return
         pool = self.draft.pool(name)
@@ -364,13 +364,13 @@ class _Scan:
             self.opened.discard(name)
 
     def _is_left(self, pool: Pool) -> bool:
-        """Is anything left that somebody waits for?"""
+        """Is anything left in a state that a ticket waits for?"""
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
         return any(left.get(state, 0) > 0 for state in states)
 
     def _slots(self, name: str, state: str) -> list[Slot]:
-        """Return the slots of a state that nobody holds, the next to be granted last."""
+        """Return the free slots in a state, the next to be granted last."""
         found = self.idle.get((name, state))
         if found is None:
             slots = self.facts.slots.get(name, {}).values()

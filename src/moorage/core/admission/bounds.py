@@ -1,31 +1,33 @@
-"""What a pool lets its users ask for. Operators are not bound: they could change the pool.
+"""Bounds of a pool on its users' requests. Operators are exempt: they could change the pool.
 
-Beside this, `ttl_max` binds everybody: what is unheard for too long is nobody's.
+`ttl_max`, which is checked elsewhere, binds operators too: an abandoned lease must end.
 """
 
 from collections.abc import Iterable
 from typing import get_args
 
 from moorage.core.admission import pacing
-from moorage.core.admission.asking import NEVER, Ask, Proof
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import SECOND, Lease, Moment, Pool, PoolSpec
+from moorage.core.admission.model import Lease, Pool, PoolSpec
+from moorage.core.admission.requests import NEVER, Ask, Proof
 from moorage.core.admission.units import free_units, units_by_pool
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.core.limits import ASKERS_MAX, PRIORITY_MAX, VOCABLE_LENGTH_MAX
+from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX
+from moorage.core.service_time import Moment
 from moorage.core.wildcards import BELOW, is_entry
 from moorage.wire.enums import LadderRole
 
 EXEMPT: LadderRole = "operator"
-"""Whoever has the rights of this role is not bound."""
+"""Callers with the rights of this role are exempt."""
 
 ROLE = "role:"
-"""How an entry of `askers` begins that stands for a role and all above it."""
+"""The prefix of an `askers` entry that matches a role and all above it."""
 
 
 def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
-    """Raise ASKER_REFUSED, PRIORITY_ABOVE_MAX, HOLD_ABOVE_MAX unless the pools permit a wish."""
+    """Raise ASKER_REFUSED, PRIORITY_ABOVE_MAX, HOLD_ABOVE_MAX unless the pools permit a request."""
     if EXEMPT in ask.roles:
         return
     for pool in pools:
@@ -50,9 +52,9 @@ def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
 def check_hold(
     pools: Iterable[Pool], moment: Moment, lease: Lease, proof: Proof, hold: int | None
 ) -> None:
-    """Raise HOLD_ABOVE_MAX if a lease may not be held for so long from now; None: for ever.
+    """Raise HOLD_ABOVE_MAX if a lease may not last this long from now; None: for ever.
 
-    The time for which it has been held already counts.
+    The time since its grant counts.
     """
     if proof.owner is None:
         return
@@ -64,15 +66,15 @@ def check_hold(
 
 
 def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
-    """Raise QUEUE_FULL or OWNER_QUEUE_FULL if as many wait as may.
+    """Raise QUEUE_FULL or OWNER_QUEUE_FULL if no more tickets may wait.
 
-    Those do not count who need not wait any more: there is a unit for them.
+    Tickets for which units are free do not count.
 
     Args:
         draft: of the decision, with `Facts.waits` of the owner if it could be too many.
-        pool: as it is by now.
-        ask: the wish.
-        before: what is given back for it; None: nothing.
+        pool: as changed so far.
+        ask: the request.
+        before: the lease or ticket that it replaces; None: none.
     """
     spec, own = pool.spec, (pool.name, ask.owner)
     waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
@@ -102,7 +104,7 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
 
 
 def check_spec(spec: PoolSpec) -> None:
-    """Raise INVALID if a pool's bounds cannot be so."""
+    """Raise INVALID if a pool's bounds are not valid."""
     if spec.priority_max is not None and abs(spec.priority_max) > PRIORITY_MAX:
         raise Error(Code.INVALID, f"priority_max must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
     if spec.hold_max is not None and (spec.hold is None or spec.hold > spec.hold_max):
@@ -130,7 +132,7 @@ def _check_askers(askers: tuple[str, ...]) -> None:
                 f"askers: there is no role {role}; the roles are {', '.join(get_args(LadderRole))}",
             )
         # An owner is a project, a slash and a name.
-        if not is_entry(one, 2 * VOCABLE_LENGTH_MAX + 1):
+        if not is_entry(one, 2 * IDENTIFIER_LENGTH_MAX + 1):
             raise Error(
                 Code.INVALID,
                 f"askers: {one!r} is no owner, PROJECT{BELOW} or {ROLE}ROLE",
@@ -146,23 +148,23 @@ def _stands_for(asker: str, ask: Ask) -> bool:
         return asker.removeprefix(ROLE) in ask.roles
     if not asker.endswith(BELOW):
         return asker == ask.owner
-    # The name of a project may have slashes, that of a user has none.
+    # The name of a project may contain slashes, that of a user may not.
     project, slash, _ = ask.owner.rpartition("/")
     return bool(slash) and project == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:
-    """Does an entry stand for a role? What has a slash names a project, whatever that is called."""
+    """Does an entry name a role? One with a slash names a project or an owner."""
     return asker.startswith(ROLE) and "/" not in asker
 
 
 def _starting(draft: Draft, pool: Pool) -> int:
-    """Return how many units there are for those who wait."""
+    """Return how many units could be granted to waiting tickets now."""
     if pool.paused:
         return 0
     at = draft.moment.at
     found = free_units(Facts(slots={pool.name: draft.slots(pool.name)}), pool, at)
-    if pool.spec.limit is None:  # slots in a state that nobody waits for start nobody
+    if pool.spec.limit is None:  # slots in other states serve no ticket
         found = {state: min(found.get(state, 0), units) for state, units in pool.awaited.items()}
     free = sum(max(0, units) for units in found.values())
     return min(free, pacing.permitted(pool, at, free))

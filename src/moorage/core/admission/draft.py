@@ -1,19 +1,20 @@
-"""Changes while they are being made: a decision of several steps sees its own earlier ones."""
+"""Changes in progress: a decision of several steps sees its own earlier changes."""
 
 from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Cause, Lease, Moment, Pool, Slot, Timeline, Token
+from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot, Token
 from moorage.core.admission.slots import End, give_back, named, occupied
 from moorage.core.admission.units import is_gang, rested, units_by_pool
 from moorage.core.clock import Instant
+from moorage.core.service_time import Moment, Timeline
 
 
 class Draft:
-    """What one decision has changed so far, and what it sees: `changes` over `facts`.
+    """The changes of one decision so far, and its view: `changes` over `facts`.
 
-    The stored sums (`Pool.occupied`, `waiting`, `gangs`) move with the leases here, nowhere else.
+    Only this class updates the stored sums (`Pool.occupied`, `waiting`, `gangs`) with the leases.
     """
 
     def __init__(self, facts: Facts, moment: Moment, wall: Instant) -> None:
@@ -24,12 +25,12 @@ class Draft:
         self._grants = facts.grants
 
     def pool(self, name: str) -> Pool:
-        """Return a pool as it is by now. Raises KeyError if it was not loaded."""
+        """Return a pool as changed so far. Raises KeyError if it was not loaded."""
         changed = self.changes.pools.get(name)
         return self.facts.pools[name] if changed is None else changed
 
     def slots(self, pool: str) -> dict[str, Slot]:
-        """Return the slots of a pool as they are by now, by name."""
+        """Return the slots of a pool as changed so far, by name."""
         slots = dict(self.facts.slots.get(pool, {}))
         for (of, name), slot in self.changes.slots.items():
             if of == pool and slot is not None:
@@ -38,20 +39,20 @@ class Draft:
 
     @property
     def timeline(self) -> Timeline:
-        """The timeline as it is by now."""
+        """The timeline as changed so far."""
         return self.changes.timeline or self.facts.timeline
 
     def arrive(self) -> int:
-        """Return the arrival number of one more ticket."""
+        """Return the arrival number for a new ticket."""
         self.changes.timeline = structs.replace(self.timeline, arrivals=self.timeline.arrivals + 1)
         return self.changes.timeline.arrivals
 
     def put(self, lease: Lease) -> None:
-        """Let a lease be as given; sums do not move."""
+        """Store a lease as given; sums do not change."""
         self.changes.leases[lease.id] = lease
 
     def wait(self, ticket: Lease, sign: int = 1) -> None:
-        """Let a ticket stand in its lines, or (-1) leave them."""
+        """Add a ticket to its lines, or (-1) remove it."""
         gang = is_gang(ticket.needs)
         for name in units_by_pool(ticket.needs):
             pool = self.pool(name)
@@ -68,7 +69,7 @@ class Draft:
             )
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
-        """Let a ticket become a lease that occupies its units; the caller has seen that it may."""
+        """Turn a ticket into a lease that occupies its units; the caller has checked it."""
         self.wait(ticket, -1)
         for name, units in units_by_pool(ticket.needs).items():
             pool = self.pool(name)
@@ -76,7 +77,7 @@ class Draft:
         return self.start(ticket, taken, paying=not ticket.forced)
 
     def start(self, ticket: Lease, taken: list[Slot], *, paying: bool) -> Lease:
-        """Let a ticket be granted in units that are counted already."""
+        """Grant a ticket units that already count as occupied."""
         moment = self.moment
         if paying:
             self._pay(ticket)
@@ -103,7 +104,7 @@ class Draft:
     def end(
         self, lease: Lease, cause: Cause, detail: str = "", states: dict[str, str] | None = None
     ) -> Lease:
-        """Let a ticket leave its lines, or a lease give back its units; those rest."""
+        """Withdraw a ticket from its lines, or end a lease and free its units, with cooldown."""
         if lease.state == "waiting":
             self.wait(lease, -1)
         else:
@@ -111,7 +112,7 @@ class Draft:
         return self.stop(lease, cause, detail)
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
-        """Let a lease be ended; what it held is somebody else's matter."""
+        """Mark a lease as ended; the caller takes care of its units."""
         ended = structs.replace(
             lease, state="ended", ended_at=self.moment.at, cause=cause, detail=detail
         )
@@ -119,7 +120,7 @@ class Draft:
         return ended
 
     def vacate(self, name: str, units: int, idle: int, cause: Cause) -> None:
-        """Let a pool have so many units less occupied; those of them that are idle rest first."""
+        """Reduce a pool's occupied units; `idle` of them start their cooldown."""
         pool = self.pool(name)
         self.changes.pools[name] = structs.replace(
             pool,
@@ -150,6 +151,6 @@ class Draft:
 
 
 def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
-    """Return counts with so many more of a word, or less; never a zero."""
+    """Return counts with `more` (may be negative) added to a word; zeros are dropped."""
     found = {**counts, word: counts.get(word, 0) + more}
     return {word: count for word, count in found.items() if count}

@@ -1,7 +1,7 @@
 """What a decision of admission may read, and what it may change.
 
-All of admission is decided under one lock, the row of the `Timeline`, so nothing here is guarded
-by generations: what was loaded is what is stored. Lines are loaded in pages, when `admit` asks.
+All of admission is decided under one lock, the row of the `Timeline`, so generations are not
+needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` asks for them.
 """
 
 from collections.abc import Iterable
@@ -9,39 +9,40 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Timeline, Token
+from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Token
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Timeline
 
 
 @dataclass(slots=True)
 class Keys:
-    """What to load. Every member but `due` is a set, so that a batch's keys are their union.
+    """What to load. Every member except `due` is a set; a batch loads the union of its keys.
 
-    Loaded besides: the timeline; every pool that a lease needs (but for `heard`); and if one of the
-    pools has gangs in its line, all pools that have; of each pool all slots, and if it has a quota,
-    the units that each owner holds.
+    Also loaded: the timeline; every pool that a lease needs (except for `heard`); if one of these
+    pools has gangs in its line, all pools that have gangs; all slots of each pool; and if it has a
+    quota, the units that each owner occupies.
     """
 
     pools: set[str] = field(default_factory=set)
     leases: set[LeaseId] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
-    """(owner, key) of leases that may exist, ended ones included."""
+    """(owner, key) of leases that may exist, including ended ones."""
     slots: set[tuple[str, str]] = field(default_factory=set)
-    """(pool, slot) whose holders' leases are needed; pool "" stands for any pool."""
+    """(pool, slot) whose leases are needed; pool "" stands for any pool."""
     ends: set[str] = field(default_factory=set)
     """Pools of which every live lease and ticket is needed."""
     quotas: set[str] = field(default_factory=set)
-    """Pools that are to have a quota, whether or not they have one: what each owner holds."""
+    """Pools for which each owner's occupied units are needed, even if they have no quota yet."""
     due: Instant | None = None
-    """Also leases and tickets that are due at this service time, and pools to be woken: the
-    first `DUE_MAX` of each."""
+    """Also leases and tickets due at this service time, and pools to wake: the first `DUE_MAX`
+    of each."""
     holders: set[str] = field(default_factory=set)
     """Pools of which every granted lease is needed."""
     heard: set[LeaseId] = field(default_factory=set)
-    """Leases that are needed by themselves, without their pools: nobody is granted for them."""
+    """Leases that are needed without their pools: their requests cannot lead to grants."""
     touched: set[str] = field(default_factory=set)
-    """Names of slots that are needed with the leases that hold them, without their pools."""
+    """Names of slots that are needed with their leases, but without their pools."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -58,7 +59,7 @@ class Keys:
             self.due = other.due if self.due is None else max(self.due, other.due)
 
     def __len__(self) -> int:
-        """Return how many things are asked for."""
+        """Return the number of keys."""
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
@@ -71,29 +72,29 @@ class Line:
 
     tickets: list[LeaseId] = field(default_factory=list)
     whole: bool = False
-    """There are no more."""
+    """These are all tickets of the line."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """After-images, by key. None: it is gone. Within a batch the last one counts."""
+    """After-images, by key. None: deleted. Within a batch the last one counts."""
 
     pools: dict[str, Pool | None] = field(default_factory=dict)
     leases: dict[LeaseId, Lease | None] = field(default_factory=dict)
     slots: dict[tuple[str, str], Slot | None] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     heard: dict[LeaseId, Instant] = field(default_factory=dict)
-    """New `heard_until` of leases that are otherwise as they were: no change rows, no revision."""
+    """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
     postponed: set[LeaseId] = field(default_factory=set)
-    """Leases as they were, of which the stored due time is too early by now (`due_of` with the
-    timeline is right): to be stored anew, likewise without change rows."""
+    """Unchanged leases whose stored due time is now too early: `due_of` with the timeline is
+    stored instead, also without change rows."""
     timeline: Timeline | None = None
-    """Likewise without change rows and revision."""
+    """Also without change rows and revision."""
     unfinished: set[str] = field(default_factory=set)
-    """Pools in whose lines not everybody could be tried; to be looked at again. Not stored."""
+    """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
 
     def update(self, other: "Changes") -> None:
-        """Let the after-images of a later decision override those here."""
+        """Merge the changes of a later decision, which override those here."""
         self.pools.update(other.pools)
         self.leases.update(other.leases)
         for lease in other.leases:
@@ -115,11 +116,11 @@ class Changes:
 
     @property
     def told(self) -> bool:
-        """Is there anything that followers are told, with a revision?"""
+        """Is there anything that followers are notified of, with a revision?"""
         return bool(self.pools or self.leases or self.slots or self.outcomes)
 
     def stamp(self, epoch: int, revision: int) -> None:
-        """Give every lease that this batch grants its token; before that only `n` is known."""
+        """Complete the token of every lease granted in this batch; until then only `n` is set."""
         for key, lease in self.leases.items():
             if lease is not None and lease.token is not None and lease.token.revision == 0:
                 token = Token(epoch, revision, lease.token.n)
@@ -128,25 +129,25 @@ class Changes:
 
 @dataclass(slots=True)
 class Facts:
-    """What was loaded for a batch, as changed by its decisions so far."""
+    """The loaded rows of a batch, as changed by its decisions so far."""
 
     timeline: Timeline = field(default_factory=Timeline)
     pools: dict[str, Pool] = field(default_factory=dict)
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
-    """Of all loaded leases, and of those that `Keys.asked` named."""
+    """Of all loaded leases, which include those of `Keys.asked`."""
     slots: dict[str, dict[str, Slot]] = field(default_factory=dict)
     """All slots of every loaded pool, by pool and name; an empty dict: the pool has none. Of a pool
-    that is not loaded those that `Keys.touched` named."""
+    that is not loaded, those in `Keys.touched`."""
     held: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Units that an owner holds, by (pool, owner), of pools with a quota and of `Keys.quotas`."""
+    """Units that an owner occupies, by (pool, owner), for pools with a quota and `Keys.quotas`."""
     waits: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Tickets with which an owner of `Keys.asked` waits, by (pool, owner), of pools in whose lines
-    those could be too many; elsewhere, and of others, what this batch has added."""
+    """Waiting tickets by (pool, owner), for owners in `Keys.asked` and pools where they could be
+    too many; for all others, only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
-    """Granted in this batch so far: the `n` of the next token."""
+    """Grants in this batch so far: the `n` of the next token."""
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""

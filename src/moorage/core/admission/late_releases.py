@@ -1,37 +1,37 @@
-"""Releases by name that come after the lease has ended: which of them are still to be expected.
+"""Releases by name that may still come after their lease has ended.
 
-A caller of the lease proxy knows the names of its slots and nothing else. If its lease ends by its
-hold, or is revoked, it may not notice, and it releases the name later, when somebody else has the
-slot. So a slot remembers each holder that has not given it back. The next release of that name
-counts as that holder's, and changes nothing else.
+A caller of the lease proxy knows only the names of its slots. If its lease ends by its hold, or is
+revoked, it may not notice, and release the name later, when another lease has the slot. So a slot
+records each holder that has not released it. The next release of that name counts as that
+holder's, and changes nothing else.
 
-The memory has bounds, so that holders that are gone for good are forgotten: `LATE` in time, and
-`LATE_MAX` in number, of which the oldest go first. A release that comes after its entry is gone
-counts as the present holder's.
+These records are bounded, so that holders that never return are forgotten: to `LATE` in time and
+`LATE_MAX` in number; the oldest are dropped first. A release without a record counts as the present
+holder's.
 """
 
-from moorage.core.admission.model import SECOND, Cause, Lease
-from moorage.core.clock import Instant
+from moorage.core.admission.model import Cause, Lease
+from moorage.core.clock import SECOND, Instant
 
 OWNER = "lease-proxy"
-"""Of all leases that are made through the lease proxy."""
+"""The owner of all leases made through the lease proxy."""
 
 LATE = 4 * 3_600 * SECOND
-"""How long after the end of a lease its holder's release is expected: longer than a job of CI."""
+"""How long after the end of a lease its holder's release is expected: longer than a CI job."""
 
 LATE_MAX = 16
-"""Holders of one slot whose release is expected at the same time."""
+"""Expected releases of one slot."""
 
 RETURNED: frozenset[Cause] = frozenset({"released", "retried"})
-"""Causes of ends that are their holder's own."""
+"""Causes of ends that the holder itself requested."""
 
 
 def expected(
     late: tuple[Instant, ...], lease: Lease, cause: Cause, at: Instant
 ) -> tuple[Instant, ...]:
-    """Return until when releases of a slot are expected, now that this lease of it ends so.
+    """Return until when releases of a slot are expected, after this lease of it ends.
 
-    Nobody was told the names of a lease that has a TTL yet, see `proxied.confirm`.
+    A lease that still has a TTL has not been confirmed to its caller, see `lease_proxy.confirm`.
     """
     if lease.owner != OWNER or lease.ttl is not None or cause in RETURNED:
         return late

@@ -1,13 +1,19 @@
-"""What may be done with tickets and leases: ask, be heard of, give back, try again.
+"""Operations on tickets and leases: ask, poll, renew, release, retry.
 
-Each decision returns its changes and the id of the lease it is about. Nobody is granted here, but
-for who keeps its place in `retry`: `admit.py` does that, once for all decisions of a batch.
+Each decision returns its changes and the id of its lease. Grants are made by `admit.py`, once for
+all decisions of a batch; the one exception is a `retry` that keeps its units.
 """
 
 from msgspec import structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.asking import (
+from moorage.core.admission.bars import lives_on
+from moorage.core.admission.compat.lease_proxy import is_reserved
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.model import Cause, Lease, Outcome, Pool, Result
+from moorage.core.admission.requests import (
     NEVER,
     Ask,
     Proof,
@@ -21,18 +27,13 @@ from moorage.core.admission.asking import (
     pools_of,
     ttl_of,
 )
-from moorage.core.admission.draft import Draft
-from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.growing import grow
-from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.model import Cause, Lease, Moment, Outcome, Pool, Result
-from moorage.core.admission.proxied import is_reserved
-from moorage.core.admission.rules import lives_on
+from moorage.core.admission.slot_growth import grow
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DETAIL_LENGTH_MAX, LEASES_KEPT_HOURS
+from moorage.core.service_time import Moment
 
 __all__ = [
     "Ask",
@@ -53,10 +54,10 @@ Answer = tuple[Changes, LeaseId]
 
 
 def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) -> Answer:
-    """Let a ticket stand in its lines; whether it is granted at once says `admit`.
+    """Add a ticket to its lines; `admit` decides whether it is granted at once.
 
-    The same key and digest: the lease that there is, ended or not. `wall` is the wall clock's time,
-    for what is told of slots that are made for it; None: they do not matter.
+    A repeated key and digest returns the existing lease, ended or not. `wall` is the wall-clock
+    time, stored in slots that are made for the ticket; None: it does not matter.
     Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
@@ -64,14 +65,14 @@ def ask(facts: Facts, moment: Moment, wish: Ask, wall: Instant | None = None) ->
 
 
 def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
-    """Note that a waiting client is there, and wait for it until then (alive time).
+    """Record a poll of a ticket, which is kept until then (alive time).
 
-    A ticket that was withdrawn stays so. Raises LEASE_NOT_FOUND.
+    A withdrawn ticket stays withdrawn. Raises LEASE_NOT_FOUND.
     """
     found, changes = _found(facts, lease), Changes()
     if found.state != "waiting" or found.heard_until is None:
         return changes, lease
-    if until <= moment.alive + found.patience:  # it is not waited for: it asks again and again
+    if until <= moment.alive + found.patience:  # a short poll: the client asks repeatedly
         _live_on(changes, moment, found)
     elif until > found.heard_until:
         changes.heard[lease] = until
@@ -79,7 +80,7 @@ def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer
 
 
 def repeat(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
-    """Note that a client sends its wish again: its ticket is polled, its lease renewed.
+    """Record a repeated request: its ticket is polled, or its lease renewed.
 
     The first answer may have been lost, and the client counts its TTL from the one that it gets.
     Raises LEASE_NOT_FOUND.
@@ -91,7 +92,7 @@ def repeat(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answ
 
 
 def leave(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
-    """Note that a client has gone away that was to wait: its ticket has its patience left.
+    """Record that a waiting client has disconnected: its ticket has its patience left.
 
     Raises LEASE_NOT_FOUND.
     """
@@ -105,9 +106,9 @@ def leave(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
 def renew(
     facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, ttl: int | None = None
 ) -> Answer:
-    """Note that a holder is alive; with `ttl` (microseconds) its lease lasts so long from now on.
+    """Renew a lease; with `ttl` (microseconds) its TTL becomes this long.
 
-    A ticket is heard of for its patience.
+    A ticket is polled.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID.
     """
     found, changes = _live(facts, lease, proof), Changes()
@@ -132,18 +133,18 @@ def release(
     detail: str = "",
     states: dict[str, str] | None = None,
 ) -> Answer:
-    """Give a lease back, or withdraw a ticket; once it has ended, that changes nothing.
+    """Release a lease, or withdraw a ticket; if it has ended, nothing changes.
 
     Args:
         facts: with the lease and its pools.
         moment: now.
-        wall: the wall clock's time, for what is told of slots.
-        lease: which.
-        proof: by what right.
-        cause: why; of a ticket that is `released` it is `withdrawn`, of a lease of the lease proxy
-            `revoked`, unless the proxy itself gives it back: its caller learns nothing of it.
+        wall: wall-clock time, stored in slots.
+        lease: to end.
+        proof: of the caller's right.
+        cause: why. `released` becomes `withdrawn` for a ticket, and `revoked` for a lease of the
+            lease proxy unless the proxy itself releases it: the proxy's caller does not notice.
         detail: who or what, for people.
-        states: what its slots become, by pool; free where nothing is said.
+        states: the new states of its slots, by pool; free by default.
 
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE.
     """
@@ -160,9 +161,9 @@ def release(
 
 
 def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int | None) -> Answer:
-    """Let a lease end by itself so long from now (microseconds); None: not by itself.
+    """Set the time from now after which a lease ends (microseconds); None: no such end.
 
-    A ticket's hold begins with its grant.
+    A ticket's hold starts with its grant.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX.
     """
     found = _live(facts, lease, proof)
@@ -178,14 +179,14 @@ def hold(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, wanted: int
 def retry(
     facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, proof: Proof, new: Ask
 ) -> Answer:
-    """Release and ask anew in one step; the answer is the new lease.
+    """Release and ask again in one step; the answer is the new lease.
 
-    If every pool says `on_retry: keep`, who retries keeps its place. A ticket: in line. A lease:
-    its units and slots, at once; it does not wait for pacing, but pays. Not so if the new wish
-    differs, a pool is paused, or a limit or quota was lowered below what is held: then, and with
-    `allocations`, it goes back into the line, at its old place if the pools say keep.
-    Raises as `release` and `ask`, and LEASE_ENDED. INVALID: it was made through Boskos or the lease
-    proxy, so its holder could not learn of the new lease.
+    If the needs are the same and every pool has `on_retry: keep`, a ticket keeps its place in line,
+    and a lease keeps its units and slots; it does not wait for pacing, but counts in it. A lease
+    goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
+    quota is exceeded. In all other cases the retry goes to the end of the line.
+    Raises as `release` and `ask`, and LEASE_ENDED. INVALID: the lease was made through Boskos or
+    the lease proxy, so its holder could not learn of the new one.
     """
     old = _found(facts, lease)
     check_proof(old, proof)
@@ -218,14 +219,13 @@ def retry(
 def outcome(
     facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, result: Result, detail: str
 ) -> Answer:
-    """Note what became of a start, in each of its pools.
+    """Record the outcome of a start, in each of its pools.
 
-    A lease has one outcome, and the first that is told counts: to repeat it changes nothing. It may
-    be told for as long as the lease is remembered, however that has ended (a start goes on after
-    its hold, and after a lease that was lost or revoked): it is evidence, and frees or takes no
-    units.
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: it was never granted,
-    OUTCOME_TOLD: another one was told before.
+    A lease has one outcome: the first report counts, and repeating it changes nothing. It may be
+    reported as long as the lease is remembered, however that has ended (a start may outlast its
+    hold, or a lost or revoked lease). It is evidence only, and neither frees nor takes units.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: the lease was never granted,
+    OUTCOME_TOLD: another outcome was reported before.
     """
     found = _found(facts, lease)
     check_proof(found, proof)
@@ -255,7 +255,7 @@ def outcome(
 
 
 def anew(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
-    """Return what a lease was asked for with, as the wish of a new attempt of somebody's."""
+    """Return the request that a lease was made from, as a new attempt."""
     return Ask(
         id=fresh,
         owner=lease.owner,
@@ -294,7 +294,7 @@ def _ask(
 
 
 def _known(facts: Facts, wish: Ask) -> LeaseId | None:
-    """Return the lease that the same wish made before. Raises KEY_REUSED."""
+    """Return the lease that the same request made before. Raises KEY_REUSED."""
     known = facts.asked.get((wish.owner, wish.key))
     if known is not None and facts.leases[known].digest != wish.digest:
         raise Error(
@@ -321,7 +321,7 @@ def _ticket(draft: Draft, wish: Ask, arrival: int) -> Lease:
         labels=wish.labels,
         forced=wish.forced,
         pull=wish.pull,
-        # What the lease proxy has told nobody of yet is not kept: it must end with its TTL.
+        # A lease of the lease proxy must end with its TTL until its caller knows of it.
         keep=wish.owner != OWNER and any(pool.spec.expire == "keep" for pool in pools),
         asked_at=draft.moment.at,
         heard_until=wish.heard_until,
@@ -342,7 +342,7 @@ def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
 
 
 def _renewed(moment: Moment, lease: Lease) -> Changes:
-    """Let a lease last for its TTL from now on, or a ticket for its patience."""
+    """Extend a lease to its TTL from now, or a ticket to its patience."""
     changes = Changes()
     if lease.state == "waiting":
         _live_on(changes, moment, lease)
@@ -366,7 +366,7 @@ def _found(facts: Facts, lease: LeaseId) -> Lease:
 
 
 def _live(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
-    """Return a lease or ticket that this proof is for. Raises LEASE_ENDED and as `check_proof`."""
+    """Return a live lease or ticket. Raises LEASE_NOT_FOUND, LEASE_ENDED and as `check_proof`."""
     found = _found(facts, lease)
     check_proof(found, proof)
     if found.state == "ended":
@@ -375,14 +375,14 @@ def _live(facts: Facts, lease: LeaseId, proof: Proof) -> Lease:
 
 
 def ended_message(lease: Lease) -> str:
-    """Say that a lease has ended, and why."""
+    """Return the message that a lease has ended, and why."""
     why = (lease.cause or "").replace("_", " ")
     more = f" ({lease.detail})" if lease.detail else ""
     return f"lease {lease.id} has ended: {why}{more}"
 
 
 def unknown_message(lease: LeaseId) -> str:
-    """Say of an id that no lease of it is remembered."""
+    """Return the message that no lease with this id is remembered."""
     return (
         f"there is no lease {lease}: there never was one here,"
         f" or it ended more than {LEASES_KEPT_HOURS} hours ago"

@@ -1,65 +1,33 @@
-"""The values of admission, as they are after a change. All immutable; times are microseconds."""
+"""The values of admission. All are immutable; times are microseconds."""
 
 from msgspec import Struct, structs
 
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Timeline
 from moorage.wire import enums
 
 FREE = "free"
-"""The state of a slot that anybody may be granted."""
+"""The state of a slot that may be granted to any ticket."""
 
 LEASED = "leased"
-"""The state of a slot that a lease of the native API holds."""
-
-SECOND = 1_000_000
-"""Microseconds."""
-
-DAY = 86_400 * SECOND
+"""The state of a slot occupied by a lease of the native API."""
 
 RENEWALS = 3
-"""How often a holder renews its lease within a TTL."""
+"""How many times a holder renews its lease within a TTL."""
 
 State = enums.State
 Cause = enums.Cause
 Result = enums.Result
 
 UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over"})
-"""Causes of ends after which a holder may not know that it holds nothing any more."""
-
-
-class Timeline(Struct, frozen=True):
-    """How the service's time stands to the wall clock's; one row, and the lock of all admission.
-
-    Service time is the wall clock's without its jumps: `wall + skew`. Alive time is service time
-    without the service's outages: `wall + skew - downtime`.
-    """
-
-    arrivals: int = 0
-    """Tickets so far: the arrival number of the newest."""
-    skew: int = 0
-    downtime: int = 0
-    """Microseconds, all outages together."""
-    alive_at: Instant = Instant(0)
-    """Service time at which some process was last known to be alive; 0: never yet."""
-    outage_ended_at: Instant = Instant(0)
-    """Service time at which the newest outage ended; 0: there was none."""
-
-
-class Moment(Struct, frozen=True):
-    """Now, once per batch: in service time and in alive time."""
-
-    at: Instant
-    """For what is due whether or not the service runs: holds, pacing, cooldown."""
-    alive: Instant
-    """For what rests on being heard: TTL and patience."""
-    outage_ended_at: Instant = Instant(0)
+"""Causes of ends after which the holder may not know that its lease has ended."""
 
 
 class Pacing(Struct, frozen=True):
     """The least time between two granted units, after `burst` of them at once.
 
-    `jitter` is the most that is added to an interval; it is drawn from a seed, not at random.
+    `jitter` is the most that is added to an interval; it is derived from a hash, not random.
     """
 
     interval: int
@@ -68,13 +36,13 @@ class Pacing(Struct, frozen=True):
 
 
 BURST_SHARE = 10
-"""A pool that is paced by default may grant a tenth of its limit at once."""
+"""The default pacing permits a tenth of the limit at once."""
 
 
 def pacing_default(limit: int | None, hold: int | None) -> Pacing | None:
-    """Return the pacing of a pool that leaves it to us; None: it has no hold, or no limit.
+    """Return the default pacing of a pool; None: it has no hold, or no limit.
 
-    At `limit` units in `hold` microseconds a full pool starts as many as end, one after the other.
+    `limit` units per `hold` microseconds: a full pool starts leases at the rate at which they end.
     """
     if not limit or hold is None:
         return None
@@ -82,27 +50,27 @@ def pacing_default(limit: int | None, hold: int | None) -> Pacing | None:
 
 
 class PoolSpec(Struct, frozen=True):
-    """What an operator says of a pool. Times are microseconds."""
+    """A pool's settings, chosen by an operator. Times are microseconds."""
 
     limit: int | None
-    """Units; None: as many as the pool has slots."""
+    """Units; None: one per slot of the pool."""
     ttl: int
     ttl_max: int
     hold: int | None = None
     cooldown: int = 0
     lock_delay: int = 0
-    """Units rest for so long if their lease ended without its holder giving it back."""
+    """Least cooldown of units whose lease was revoked or not renewed in time."""
     pacing: Pacing | None = None
     quota: int | None = None
-    """Units that one owner may hold."""
+    """Units that one owner may occupy."""
     queue_max: int = 10_000
     labels: dict[str, str] = {}
     on_retry: enums.OnRetry = "keep"
     expire: enums.Expire = "free"
     proxy_ttl: int | None = None
-    """A lease of the lease proxy ends so long after its names were told; None: not by itself."""
+    """Longest time that a lease of the lease proxy lasts after its confirmation; None: no bound."""
     askers: tuple[str, ...] | None = None
-    """Who may ask, see `bounds`; None: everybody who may ask at all."""
+    """Who may ask, see `bounds`; None: every caller with the right to ask."""
     priority_max: int | None = None
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
@@ -110,7 +78,7 @@ class PoolSpec(Struct, frozen=True):
 
 
 class Rest(Struct, frozen=True):
-    """Freed units that rest until some service time."""
+    """Freed units that are in cooldown until some service time."""
 
     until: Instant
     units: int
@@ -120,13 +88,13 @@ class Growth(Struct, frozen=True):
     """How many slots a pool makes by itself: a dynamic resource type of Boskos."""
 
     least: int
-    """As many are made without being asked for. 0 and `most` 0: all of them shall go."""
+    """The fewest slots, made even without waiting tickets. 0 and `most` 0: all are removed."""
     most: int
-    """Up to as many are made for waiting tickets."""
+    """The most slots, including those made for waiting tickets."""
     state: str
-    """Of a slot that was just made."""
+    """The state of a new slot."""
     lifespan: int | None = None
-    """Microseconds after its release until a slot is taken away; None: it stays."""
+    """Microseconds after its release until a slot is removed; None: it stays."""
 
 
 class Pool(Struct, frozen=True):
@@ -137,31 +105,31 @@ class Pool(Struct, frozen=True):
     paused: bool
     generation: int
     occupied: int
-    """Units of all granted leases, forced ones included; may be over the limit after a change."""
+    """Units of all granted leases, including forced ones; may exceed the limit after a change."""
     waiting: int
     """Tickets in its line."""
     gangs: int
-    """Those of them that need other pools, too."""
+    """Those of them that also need other pools."""
     resting: tuple[Rest, ...]
     paced_at: Instant
-    """Service time at which the units granted so far are paid for: a grant may come when this is
-    at most `burst - 1` intervals ahead."""
+    """Service time up to which grants so far have used the pacing: the next grant may come when
+    this is at most `burst - 1` intervals ahead."""
     wake_at: Instant | None
-    """Service time at which a waiting ticket may be granted by nothing but time; None: never."""
+    """Service time at which a waiting ticket may be granted without another event; None: never."""
     created_at: Instant
     updated_at: Instant
     growth: Growth | None = None
-    """None: its slots are those that somebody has named."""
+    """None: all its slots are configured by name."""
     awaited: dict[str, int] = {}
-    """Of a pool with slots: how many of them the tickets in its line need, by state."""
+    """Of a pool with slots: how many slots the tickets in its line need, by state."""
 
 
 class Slot(Struct, frozen=True):
-    """One named unit of a pool. Its words are those of a Boskos resource.
+    """One named unit of a pool, in the terms of a Boskos resource.
 
-    It is held when `owner` is not empty; then `lease` is the live lease that holds it.
+    It is occupied when `owner` is not empty; then `lease` is the live lease that occupies it.
     `updated_at` is the wall-clock time of the last change of owner or state, or of its holder's
-    last sign of life; the slot that has rested longest is granted first.
+    last update; the slot that has been free longest is granted first.
     """
 
     pool: str
@@ -172,19 +140,19 @@ class Slot(Struct, frozen=True):
     user_data: dict[str, str]
     updated_at: Instant
     expires_at: Instant | None = None
-    """Of a dynamic slot: wall-clock time from which on it is taken away once nobody holds it."""
+    """Of a dynamic slot: wall-clock time from which it is removed once it is free."""
     dynamic: bool = False
     rests_until: Instant = Instant(0)
-    """Service time until which it is not granted."""
+    """Service time until which it is not granted: its cooldown."""
     late: tuple[Instant, ...] = ()
-    """For each earlier holder whose release by name may yet come: service time until which the next
-    such release counts as its; rising. See `late_releases.py`."""
+    """For each earlier holder whose release by name may still come: service time until which the
+    next such release counts as that holder's; ascending. See `late_releases.py`."""
     heard_at: Instant | None = None
-    """Alive time of its holder's last sign of life; None: before that was stored."""
+    """Alive time of its holder's last update; None: of before this was stored."""
 
 
 class Need(Struct, frozen=True):
-    """Units of one pool. Of a pool with slots: as many slots of `state`, which become `dest`."""
+    """Units of one pool. In a pool with slots: slots in `state`, which then change to `dest`."""
 
     pool: str
     units: int
@@ -193,7 +161,7 @@ class Need(Struct, frozen=True):
 
 
 class Token(Struct, frozen=True, order=True):
-    """A fencing token: strictly rising per pool and per slot, over restarts and restores, too."""
+    """A fencing token: strictly rising per pool and per slot, also over restarts and restores."""
 
     epoch: int
     revision: int
@@ -206,9 +174,9 @@ class Token(Struct, frozen=True, order=True):
 class Lease(Struct, frozen=True):
     """A ticket in a waiting line, and the lease that it becomes.
 
-    Deadlines: `heard_until` is alive time: a ticket that is not heard of until then is withdrawn, a
-    lease not renewed until then is over (or shown as unheard, by its pools' `expire`); None: it
-    need not be heard. `hold_until` is service time. All other times are service time, too.
+    Deadlines: `heard_until` is alive time: a ticket not polled by then is withdrawn, a lease not
+    renewed by then is over (or shown as unheard, see `keep`); None: no polls or renewals are
+    needed. `hold_until` and all other times are service time.
     """
 
     id: LeaseId
@@ -223,36 +191,36 @@ class Lease(Struct, frozen=True):
     priority: int
     """Higher goes first."""
     arrival: int
-    """Global order of asking."""
+    """The global order of requests."""
     ttl: int | None
-    """None: until released; it need not be renewed."""
+    """None: it need not be renewed."""
     hold: int | None
     patience: int
     labels: dict[str, str]
     forced: bool
     pull: bool
-    """Granted only in a poll of its own."""
+    """Granted only when it is polled."""
     keep: bool
-    """An unheard lease goes on to occupy: one of its pools says `expire: keep`."""
+    """Not renewed, it still occupies its units: one of its pools has `expire: keep`."""
     asked_at: Instant
     heard_until: Instant | None
     allocations: str | None = None
-    """What it holds in the ledger once it is granted; not this room's words."""
+    """Its allocations in the ledger once it is granted; opaque here."""
     token: Token | None = None
     granted_at: Instant | None = None
     hold_until: Instant | None = None
     slots: dict[str, tuple[str, ...]] = {}
-    """Names of the slots it holds, or held, by pool."""
+    """Names of the slots that it occupies, or occupied, by pool."""
     ended_at: Instant | None = None
     cause: Cause | None = None
     detail: str = ""
-    """Of an end: who or what, for people. Of a ticket: what the ledger said when it did not fit."""
+    """Of an end: who or what, for people. Of a ticket: why it did not fit into the ledger."""
     outcome: Result | None = None
-    """What became of what was started with it; None: nobody has told."""
+    """The outcome of what was started with it; None: none was reported."""
 
 
 class Outcome(Struct, frozen=True):
-    """What became of a start, as its holder tells once; evidence for choosing a limit."""
+    """The outcome of a start, reported once by its holder; evidence for choosing a limit."""
 
     lease: LeaseId
     pool: str
@@ -260,26 +228,26 @@ class Outcome(Struct, frozen=True):
     result: Result
     detail: str
     limit: int
-    """The pool's limit at the time at which it was told."""
+    """The pool's limit at the time of the report."""
     occupied: int
-    """Units in use in the pool at that time, those of the lease included if it still holds any."""
+    """Occupied units of the pool at that time, including any of this lease."""
 
 
 def key_left(lease: Lease) -> Lease:
-    """Return an ended lease that has left its key to a new one of the same owner."""
+    """Return an ended lease with another key, so that a new lease of its owner can use the key."""
     return structs.replace(lease, key=f"{lease.key}/{lease.id}")
 
 
 def has_left_key(lease: Lease) -> bool:
-    """May this lease have left its key to another? Keys of living leases never change."""
+    """May this lease have left its key to another? Keys of live leases never change."""
     return lease.state == "ended" and lease.key.endswith(f"/{lease.id}")
 
 
 def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
-    """Return the service time at which a lease is over; None: only events end it.
+    """Return the service time at which a lease or ticket is over; None: only events end it.
 
-    Exact as long as there is no further outage, which can only make it later. Without the timeline
-    a bound: as if there had been no outages.
+    Exact unless there is a further outage, which can only make it later. Without the timeline it is
+    a lower bound: as if there had been no outages.
     """
     if lease.state == "ended":
         return None
@@ -290,10 +258,10 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
 
 
 def _heard_due(lease: Lease, timeline: Timeline) -> Instant | None:
-    """When an unheard ticket or lease is over.
+    """Return when a ticket or lease that is not polled or renewed is over.
 
-    After an outage no lease ends before its holder had one renewal interval to be heard again,
-    unless it was silent for a whole TTL longer: so restarts do not postpone it for ever.
+    After an outage a holder has one renewal interval to renew its lease, but at most one TTL beyond
+    its deadline: so repeated restarts do not postpone the end for ever.
     """
     if lease.heard_until is None or (lease.state == "granted" and lease.keep):
         return None

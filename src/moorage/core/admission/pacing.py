@@ -1,18 +1,17 @@
 """The least time between grants: a GCRA (a leaky bucket that is one number) per pool.
 
-`Pool.paced_at` is when the units granted so far are paid for. A grant may come when that is at most
-`burst - 1` intervals ahead, and each of its units pays an interval and its jitter. Pacing never
-keeps anything from being given back.
+A grant is permitted when `Pool.paced_at` is at most `burst - 1` intervals ahead of now; it moves
+`paced_at` by an interval and its jitter for each of its units. Pacing never delays a release.
 """
 
 from hashlib import blake2b
 
-from moorage.core.admission.model import SECOND, Pool
-from moorage.core.clock import Instant
+from moorage.core.admission.model import Pool
+from moorage.core.clock import SECOND, Instant
 from moorage.core.limits import DURATION_SECONDS_MAX
 
 AHEAD_MAX = 10 * DURATION_SECONDS_MAX * SECOND
-"""Microseconds that a pool may be paid for ahead: ten years."""
+"""Microseconds that `paced_at` may be ahead of now: ten years."""
 
 
 def opens_at(pool: Pool) -> Instant | None:
@@ -30,7 +29,7 @@ def is_open(pool: Pool, at: Instant) -> bool:
 
 
 def permitted(pool: Pool, at: Instant, units: int) -> int:
-    """Return how many of so many grants of one unit pacing permits at once."""
+    """Return how many of this many grants of one unit pacing permits at once."""
     pacing, opens = pool.spec.pacing, opens_at(pool)
     if pacing is None or opens is None:
         return units
@@ -40,7 +39,7 @@ def permitted(pool: Pool, at: Instant, units: int) -> int:
 
 
 def paid(pool: Pool, units: int, at: Instant, arrival: int) -> Instant:
-    """Return the pool's `paced_at` after a grant of so many units to the ticket that arrived so."""
+    """Return the pool's `paced_at` after a grant to the ticket with this arrival number."""
     pacing = pool.spec.pacing
     if pacing is None:
         return pool.paced_at

@@ -1,24 +1,16 @@
-"""Making, changing, pausing and deleting pools. A lowered limit never revokes."""
+"""Creating, changing, pausing and deleting pools. A lowered limit never revokes leases."""
 
 import re
 
 from msgspec import structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.asking import check_duration, check_labels
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import (
-    SECOND,
-    Moment,
-    Pacing,
-    Pool,
-    PoolSpec,
-    Rest,
-    pacing_default,
-)
+from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest, pacing_default
+from moorage.core.admission.requests import check_duration, check_labels
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import (
@@ -27,6 +19,7 @@ from moorage.core.limits import (
     QUEUE_MAX_MAX,
     TTL_SECONDS_MIN,
 )
+from moorage.core.service_time import Moment
 
 NAME = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
 
@@ -40,23 +33,23 @@ def put(
     generation: int | None = None,
     slotted: bool = False,
 ) -> tuple[Changes, Pool]:
-    """Let a pool be as described; if it is, nothing changes, its generation neither.
+    """Create or replace a pool; an equal spec changes nothing, not even the generation.
 
     Args:
-        facts: with the pool, if there is one.
+        facts: with the pool, if it exists.
         moment: now.
-        wall: the wall clock's time, for what is told of the pool.
+        wall: wall-clock time, stored in the pool.
         name: path-like, of a-z, 0-9, `.`, `_`, `-`.
-        spec: all of what it shall be.
-        generation: the one the caller has seen; 0: there must be none; None: whatever is.
-        slotted: it has slots instead of a limit. A pool stays what it is.
+        spec: the complete settings.
+        generation: that the caller has seen; 0: the pool must not exist; None: any.
+        slotted: it has slots instead of a limit. A pool cannot change from one to the other.
 
     Raises INVALID, POOL_EXISTS, POOL_GENERATION, POOL_NOT_FOUND.
     """
     before = facts.pools.get(name)
     _check_generation(name, before, generation)
     if before is None:
-        _check_name(name)  # those that a configuration of Boskos has made may be called otherwise
+        _check_name(name)  # pools from a Boskos configuration may have other names
     _check_kind(name, before, spec, slotted)
     check_spec(spec)
     if before is None:
@@ -84,7 +77,7 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
 def pause(
     facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool
 ) -> tuple[Changes, Pool]:
-    """Stop granting, or go on; everything else goes on meanwhile. Raises POOL_NOT_FOUND."""
+    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND."""
     pool = _found(facts, name)
     if pool.paused == paused:
         return Changes(), pool
@@ -93,7 +86,7 @@ def pause(
 
 
 def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
-    """Return a pool that nobody holds or waits for."""
+    """Return a pool without leases or tickets."""
     return Pool(
         name=name,
         spec=spec,
@@ -111,7 +104,7 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
 
 
 def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
-    """Return what a pool shall be, with the pacing that follows from its hold and its units."""
+    """Return a spec with the default pacing for its hold and its units."""
     units = spec.limit
     if units is None and before is not None:
         units = limit_of(facts, before)
@@ -119,7 +112,7 @@ def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
 
 
 def check_spec(spec: PoolSpec) -> None:
-    """Raise INVALID if a pool cannot be so."""
+    """Raise INVALID if a spec is not valid."""
     least_ttl = TTL_SECONDS_MIN * SECOND
     _check_number("limit", spec.limit, 0, MAX_INT)
     check_duration("ttl_max", spec.ttl_max, least_ttl)
@@ -143,7 +136,7 @@ def check_spec(spec: PoolSpec) -> None:
 
 
 def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Pool:
-    """Return a pool by a new description; what still rests or is paid for is cut to size."""
+    """Return a pool with a new spec; present cooldowns and pacing are shortened to fit it."""
     latest_rest = _latest_rest(spec, moment)
     rests = tuple(
         Rest(min(rest.until, latest_rest), rest.units)
@@ -165,12 +158,12 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
 
 
 def _latest_rest(spec: PoolSpec, moment: Moment) -> Instant:
-    """Return until when what was freed by now rests at the latest."""
+    """Return the latest end of the cooldown of units freed up to now."""
     return Instant(moment.at + max(spec.cooldown, spec.lock_delay))
 
 
 def _slots_changed(facts: Facts, spec: PoolSpec, moment: Moment, name: str) -> Slots:
-    """Return the slots of a pool that rest for less long by its new description."""
+    """Return the slots of a pool whose cooldown is shorter with its new spec."""
     latest = _latest_rest(spec, moment)
     return {
         (name, slot.name): structs.replace(slot, rests_until=latest)
@@ -180,7 +173,7 @@ def _slots_changed(facts: Facts, spec: PoolSpec, moment: Moment, name: str) -> S
 
 
 def not_found(name: str) -> Error:
-    """Return the refusal of whoever names a pool that is not there."""
+    """Return the error for a pool that does not exist."""
     return Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
 
 

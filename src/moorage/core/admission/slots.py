@@ -1,7 +1,7 @@
-"""Named units of a pool: which is granted next, what a grant and an end make of them.
+"""Named units of a pool: which one is granted next, and how grants and ends change them.
 
-A slot is held when it has an owner; then its lease is live, and no live lease holds other slots
-than those that say so. The slot that has rested longest is granted first, ties by name.
+A slot is occupied when it has an owner; then its `lease` is live, and a live lease has exactly the
+slots that refer to it. The slot that has been free longest is granted first, ties by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,26 +10,27 @@ from msgspec import Struct, structs
 
 from moorage.core.admission import late_releases
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Cause, Lease, Moment, Pool, Slot
+from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot
 from moorage.core.admission.units import rest_of
 from moorage.core.clock import Instant
+from moorage.core.service_time import Moment
 
 BOSKOS = "boskos:"
-"""Before the owner's name, the owner of a lease that was taken through the Boskos face."""
+"""The prefix of the owner of a lease that was made through the Boskos face."""
 
 Slots = dict[tuple[str, str], Slot | None]
 """After-images by pool and name, as `Changes.slots` has them."""
 
 
 def slot_owner(owner: str) -> str:
-    """Return how the owner of a lease is named on the slots that it holds."""
+    """Return the name of a lease's owner on its slots."""
     return owner.removeprefix(BOSKOS)
 
 
 def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
-    """Return the slots that nobody holds and that are in this state, the longest rested first.
+    """Return the free slots in this state, the longest free first.
 
-    Those that may not be granted yet, at this service time, come last.
+    Those in cooldown at this service time come last.
     """
     found = [slot for slot in slots if not slot.owner and slot.state == state]
     return sorted(found, key=lambda slot: (slot.rests_until > at, slot.updated_at, slot.name))
@@ -38,7 +39,7 @@ def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
 def occupied(
     moment: Moment, wall: Instant, lease: Lease, slots: Iterable[Slot], dest: str
 ) -> Slots:
-    """Return these slots as they are in the hands of a lease."""
+    """Return these slots as occupied by a lease."""
     owner = slot_owner(lease.owner)
     return {
         (slot.pool, slot.name): structs.replace(
@@ -62,7 +63,7 @@ def named(slots: Slots) -> dict[str, tuple[str, ...]]:
 
 
 class End(Struct, frozen=True):
-    """When a lease ends, or gives back some of its slots, and why."""
+    """When a lease ends, or releases some of its slots, and why."""
 
     moment: Moment
     wall: Instant
@@ -72,13 +73,13 @@ class End(Struct, frozen=True):
 def give_back(
     facts: Facts, lease: Lease, end: End, states: Mapping[str, str] | None = None
 ) -> Slots:
-    """Take from a lease all slots that it holds.
+    """Free all slots of a lease.
 
     Args:
-        facts: in which the lease holds them.
+        facts: in which the lease occupies them.
         lease: that ends.
         end: when and why.
-        states: what the slots of a pool become; `FREE` where nothing is said.
+        states: the new states of slots, by pool; `FREE` by default.
     """
     held = [slot for slot in facts.slots_of(lease.slots) if slot.lease == lease.id]
     states = states or {}
@@ -91,10 +92,10 @@ def give_back(
 
 
 def freed(slot: Slot, lease: Lease, pool: Pool | None, end: End, state: str) -> Slot:
-    """Return a slot as it is once this lease has let go of it.
+    """Return a slot after this lease has released it.
 
-    A slot of a growing pool is from now on to live no longer than the pool's lifespan; one of any
-    other pool lives as long as its pool says. One that is granted to nobody as it is need not rest.
+    A slot of a growing pool expires after the pool's lifespan from now; slots of other pools do not
+    expire. A slot in another state than `FREE` has no cooldown.
     """
     at, growth = end.moment.at, None if pool is None else pool.growth
     expires_at = None if growth is None else slot.expires_at

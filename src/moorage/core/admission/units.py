@@ -1,4 +1,4 @@
-"""How many units of a pool there are, are free, rest. Each rule stands here once."""
+"""How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,10 +9,10 @@ from moorage.core.limits import RESTS_MAX
 
 
 def lacking(pool: Pool, slots: Collection[Slot]) -> int:
-    """Return how many slots a growing pool is to make for those who wait, as far as it may.
+    """Return how many slots a growing pool must make for waiting tickets, within its bound.
 
-    What nobody holds counts for any of them, if it is in the state that one of them waits for, or
-    comes to be: as new slots are.
+    A free slot counts for any ticket if it is in a state that some ticket waits for, or in that of
+    new slots, which is still to change.
     """
     if pool.growth is None:
         return 0
@@ -22,7 +22,7 @@ def lacking(pool: Pool, slots: Collection[Slot]) -> int:
 
 
 def limit_of(facts: Facts, pool: Pool) -> int:
-    """Return the units of a pool: its limit, or how many slots it has, or may yet make."""
+    """Return the units of a pool: its limit, or the number of slots it has or may still make."""
     if pool.spec.limit is not None:
         return pool.spec.limit
     slots = len(facts.slots.get(pool.name, {}))
@@ -30,15 +30,15 @@ def limit_of(facts: Facts, pool: Pool) -> int:
 
 
 def resting(pool: Pool, at: Instant) -> int:
-    """Return how many freed units may not be granted yet."""
+    """Return how many freed units are in cooldown."""
     return sum(rest.units for rest in pool.resting if rest.until > at)
 
 
 def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
-    """Return the units that limit and rest leave, by the state that a need asks for.
+    """Return the units that limit and cooldown leave, by state.
 
-    A pool without slots has only units in `FREE`; below 0 it is over its limit. Of a pool with
-    slots those rest that were given back as `FREE`: in another state somebody is to work on them.
+    A pool without slots has only units in `FREE`; a negative number means that it is over its
+    limit. In a pool with slots, only those released as `FREE` have a cooldown.
     """
     if pool.spec.limit is not None:
         idle = resting(pool, at) if pool.resting else 0
@@ -51,7 +51,7 @@ def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
 
 
 def units_by_pool(needs: Iterable[Need]) -> dict[str, int]:
-    """Return the units needed of each pool, whatever their state."""
+    """Return the units needed of each pool, in any state."""
     found: dict[str, int] = {}
     for need in needs:
         found[need.pool] = found.get(need.pool, 0) + need.units
@@ -64,9 +64,9 @@ def is_gang(needs: tuple[Need, ...]) -> bool:
 
 
 def rest_of(spec: PoolSpec, cause: Cause) -> int:
-    """Return how long a unit rests after an end (microseconds).
+    """Return the cooldown of a unit after an end (microseconds).
 
-    Longer if its holder may not know that it holds nothing any more, and may act on it yet.
+    It is longer if the holder may not know of the end, and may still use the unit.
     """
     if cause in UNRETURNED:
         return max(spec.cooldown, spec.lock_delay)
@@ -76,12 +76,12 @@ def rest_of(spec: PoolSpec, cause: Cause) -> int:
 def rested(
     rests: tuple[Rest, ...], at: Instant, spec: PoolSpec, cause: Cause, units: int
 ) -> tuple[Rest, ...]:
-    """Let units rest after an end; what has rested enough is dropped.
+    """Add the cooldown of units after an end; drop cooldowns that are over.
 
-    At most `RESTS_MAX` entries. Where there would be more, all times go up to the next of a grid
-    with `RESTS_MAX / 2` lines per cooldown: so a unit rests up to 1/32 longer, never shorter. Where
-    the lock-delay is longer there are two grids, each half as fine: one up to the cooldown, one for
-    what rests longer.
+    At most `RESTS_MAX` entries. If there were more, all times are rounded up to a grid with
+    `RESTS_MAX / 2` lines per cooldown: a cooldown becomes up to 1/32 longer, never shorter. If the
+    lock-delay is longer, there are two grids, each half as fine: one up to the cooldown, one for
+    longer times.
     """
     rest = rest_of(spec, cause)
     found = [one for one in rests if one.until > at]

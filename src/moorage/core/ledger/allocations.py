@@ -1,7 +1,7 @@
-"""Allocations: who holds how much of what. Replaced per consumer, all or nothing.
+"""Allocations of consumers. They are replaced per consumer, all or nothing.
 
 Source: Placement API reference, "Allocations". One deliberate difference: "not worse than before"
-compares with what was used before the request, and never counts the request's own rows.
+compares with the usage before the request, and never counts the request's own rows.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.capacity import admits, has_room
-from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Allocations, Consumer, Inventory
 from moorage.core.ledger.providers import touched
+from moorage.core.ledger.vocabulary import customs
 
 
 class _Sentinel(Enum):
@@ -27,15 +28,15 @@ class _Sentinel(Enum):
 
 
 ANY: Final = _Sentinel.ANY
-"""The caller does not say which generation of the consumer it has seen (before 1.28)."""
+"""The caller does not give the consumer generation that it has seen (before 1.28)."""
 
 KEEP: Final = _Sentinel.KEEP
-"""The caller's dialect has no consumer types: keep what is stored (before 1.38)."""
+"""The caller's dialect has no consumer types: keep the stored one (before 1.38)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRequest:
-    """Everything one consumer shall hold from now on; nothing, when `allocations` is empty.
+    """The complete new allocations of one consumer; if empty, all are removed.
 
     `generation` is the one the caller has seen: None for a consumer that must not exist yet.
     """
@@ -49,27 +50,27 @@ class ConsumerRequest:
 
 
 Stock = dict[tuple[ProviderId, str], Inventory]
-"""Inventories by provider and class; in a reshape not those that stand in the facts."""
+"""Inventories by provider and class; in a reshape they may differ from the facts."""
 
 _AS_IT_IS: Final[Mapping[tuple[ProviderId, str], Inventory | None]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class Shift:
-    """The sum of what a request takes and gives back, per provider and class."""
+    """The amounts that requests take and give back, per provider and class."""
 
     taken: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
     given: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
 
     def net(self, key: tuple[ProviderId, str]) -> int:
-        """Return by how much the usage of this inventory rises."""
+        """Return the increase of this inventory's usage; it may be negative."""
         return self.taken.get(key, 0) - self.given.get(key, 0)
 
 
 class MisfitError(Error):
-    """An inventory does not admit what is asked of it, or is not there at all.
+    """An inventory does not admit the requested amount, or does not exist.
 
-    So it stays as long as the inventory is the same and no less of it is used.
+    This stays so as long as the inventory is unchanged and its usage does not fall.
     """
 
     def __init__(self, code: Code, message: str, provider: ProviderId, resource_class: str) -> None:
@@ -79,7 +80,7 @@ class MisfitError(Error):
 
 
 def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> Changes:
-    """Let every consumer hold exactly what its request says.
+    """Replace the allocations of every consumer by those of its request.
 
     Raises CONSUMER_GENERATION, PROVIDER_UNKNOWN, CLASS_UNKNOWN, INVENTORY_MISSING,
     UNITS_VIOLATED, CAPACITY_EXCEEDED.
@@ -99,7 +100,7 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
 
 
 def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
-    """Give back everything a consumer holds; provider generations stay.
+    """Remove all allocations of a consumer; provider generations stay the same.
 
     Raises ALLOCATIONS_NOT_FOUND.
     """
@@ -114,7 +115,7 @@ def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
 
 
 def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
-    """Raise CONSUMER_GENERATION unless every caller's view of its consumer is the current one."""
+    """Raise CONSUMER_GENERATION unless every request has its consumer's current generation."""
     for request in requests:
         if request.generation is ANY:
             continue
@@ -129,7 +130,7 @@ def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
 
 
 def check_providers(facts: Facts, requests: list[ConsumerRequest]) -> None:
-    """Raise PROVIDER_UNKNOWN for a provider that a request names and nobody has made."""
+    """Raise PROVIDER_UNKNOWN if a request names a provider that does not exist."""
     for request in requests:
         for uuid, amounts in request.allocations.items():
             if uuid not in facts.providers:
@@ -142,7 +143,7 @@ def check_providers(facts: Facts, requests: list[ConsumerRequest]) -> None:
 
 
 def check_classes(facts: Facts, requests: list[ConsumerRequest]) -> None:
-    """Raise CLASS_UNKNOWN for a resource class that a request names and nobody has made."""
+    """Raise CLASS_UNKNOWN if a request names a resource class that does not exist."""
     for request in requests:
         for uuid, amounts in request.allocations.items():
             for name in amounts:
@@ -153,7 +154,7 @@ def check_classes(facts: Facts, requests: list[ConsumerRequest]) -> None:
 
 
 def shift_of(facts: Facts, requests: list[ConsumerRequest]) -> Shift:
-    """Add up what all requests take, and what their consumers held before."""
+    """Add up the new allocations of all requests, and the present ones of their consumers."""
     shift = Shift()
     for request in requests:
         _add(shift.taken, request.allocations)
@@ -168,7 +169,7 @@ def stock_of(
     shift: Shift,
     instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
 ) -> Stock:
-    """Return the inventories that a shift touches; those named in `instead` as they stand there."""
+    """Return the inventories that a shift touches; entries in `instead` replace the facts."""
     stock: Stock = {}
     for key in (*shift.taken, *shift.given):
         inventory = _inventory(facts, key, instead)
@@ -190,7 +191,7 @@ def check_offers(
     shift: Shift,
     instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
 ) -> None:
-    """Raise INVENTORY_MISSING for a provider that offers none of the classes of all requests."""
+    """Raise INVENTORY_MISSING for a provider that offers no class that any request asks for."""
     wanted = {name for _, name in shift.taken}
     for uuid, name in shift.taken:
         if _inventory(facts, (uuid, name), instead) is not None:
@@ -200,10 +201,10 @@ def check_offers(
 
 
 def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> None:
-    """Raise INVENTORY_MISSING, UNITS_VIOLATED or CAPACITY_EXCEEDED for what cannot be had.
+    """Raise INVENTORY_MISSING, UNITS_VIOLATED or CAPACITY_EXCEEDED for amounts that do not fit.
 
-    The first amount counts for which there is no room, together with those before it. A state
-    that is over capacity already may be kept or lowered.
+    The amounts are added up in order, and the first one without room is reported. Usage that is
+    already over capacity may stay or fall.
     """
     taken: dict[tuple[ProviderId, str], int] = {}
     for request in requests:
@@ -224,7 +225,7 @@ def check_room(requests: list[ConsumerRequest], shift: Shift, stock: Stock) -> N
 def consumers_after(
     facts: Facts, now: Instant, requests: list[ConsumerRequest]
 ) -> dict[ConsumerId, Consumer | None]:
-    """Return the consumers' after-images, in order; who holds nothing any more is gone."""
+    """Return the consumers' after-images, in order; consumers without allocations are deleted."""
     return {
         request.consumer: _consumer_after(facts, Instant(now + number), request)
         for number, request in enumerate(requests)
@@ -235,7 +236,7 @@ def consumers_after(
 def used_after(
     shift: Shift, stock: Stock, now: Instant
 ) -> dict[tuple[ProviderId, str], Inventory | None]:
-    """Return the inventories whose usage changes, with their new sums."""
+    """Return the inventories whose usage changes, with their new usage."""
     changed: dict[tuple[ProviderId, str], Inventory | None] = {}
     for key in (*shift.taken, *shift.given):
         net = shift.net(key)
@@ -246,7 +247,7 @@ def used_after(
 
 
 def providers_touched(facts: Facts, requests: list[ConsumerRequest]) -> set[ProviderId]:
-    """Return the providers whose generation rises once: those taken from, or wiped clean of."""
+    """Return providers whose generation rises: of the new allocations, or of removed consumers."""
     found: set[ProviderId] = set()
     for request in requests:
         found.update(request.allocations)
@@ -290,3 +291,13 @@ def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> MisfitError:
         f"resource provider '{uuid}'. The requested amount would {why}."
     )
     return MisfitError(code, message, uuid, name)
+
+
+def keys_for(requests: list[ConsumerRequest]) -> Keys:
+    """Return what must be loaded for these requests."""
+    keys = Keys(consumers={request.consumer for request in requests})
+    for request in requests:
+        keys.providers.update(request.allocations)
+        for amounts in request.allocations.values():
+            keys.classes.update(customs(amounts))
+    return keys

@@ -1,7 +1,7 @@
-"""Many providers at once: each shall be as described, and what is so already is left alone.
+"""Bulk changes: many providers are made to match their specs; those that match stay unchanged.
 
-All or nothing per tree. Every single step is one of the ordinary decisions; here they are only put
-one after another, and taken back together.
+All or nothing per tree. Every step is one of the ordinary decisions; this module only runs them in
+sequence, and undoes them together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
-from moorage.core.ledger import inventory, providers, tags, vocabulary
+from moorage.core.ledger import inventory, providers, traits_aggregates, vocabulary
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import Specs
 from moorage.core.ledger.model import Inventory, Provider, Tags
@@ -20,7 +20,7 @@ from moorage.core.limits import NAME_LENGTH_MAX
 
 
 class ProviderSpec(Struct, frozen=True):
-    """What one provider shall be. What is None, or UNSET for the parent, stays as it is."""
+    """The wanted state of one provider. A None, or UNSET for the parent, means unchanged."""
 
     uuid: ProviderId
     name: str | None = None
@@ -31,7 +31,7 @@ class ProviderSpec(Struct, frozen=True):
 
 
 class Outcome(StrEnum):
-    """What became of one provider of a bulk request."""
+    """The result for one provider of a bulk request."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
 
 
 class Upserted(Struct, frozen=True):
-    """The answer for one provider; `generation` is None when it does not exist."""
+    """The answer for one provider; `generation` is None if it does not exist."""
 
     uuid: ProviderId
     outcome: Outcome
@@ -49,7 +49,7 @@ class Upserted(Struct, frozen=True):
 
 
 class Trial:
-    """Steps that are visible in the facts at once, and can be taken back; they begin at `now`."""
+    """Steps that are visible in the facts at once and can be undone; the first is at `now`."""
 
     def __init__(self, facts: Facts, now: Instant) -> None:
         self.facts = facts
@@ -78,7 +78,7 @@ class Trial:
 def is_met(
     spec: ProviderSpec, provider: Provider, inventories: Mapping[str, Inventory], own: Tags
 ) -> bool:
-    """Is the provider as described already?"""
+    """Does the provider already match its spec?"""
     return (
         not _is_elsewhere(spec, provider)
         and (spec.inventories is None or inventory.offers(inventories, spec.inventories))
@@ -88,7 +88,7 @@ def is_met(
 
 
 def moves(spec: ProviderSpec, provider: Provider) -> bool:
-    """Shall the provider get another parent?"""
+    """Does the spec give the provider another parent?"""
     return spec.parent is not UNSET and spec.parent != provider.parent
 
 
@@ -99,17 +99,17 @@ def upsert_tree(
     movable: set[ProviderId],
     create_vocabulary: bool,
 ) -> tuple[Changes, list[Upserted]]:
-    """Let all these providers of one tree be as described, or leave all of them as they are.
+    """Make all these providers of one tree match their specs, or change none of them.
 
-    The changes stand in the facts when this returns. It never raises `Error`: who was refused
-    carries the refusal, the others of the tree TREE_REFUSED.
+    The changes are applied to the facts. It never raises `Error`: the answer of the refused
+    provider has the refusal, those of the others in the tree have TREE_REFUSED.
 
     Args:
-        facts: what was loaded.
+        facts: as loaded.
         now: the time of the batch.
-        specs: what the providers shall be, in any order.
+        specs: of the providers, in any order.
         movable: providers whose whole trees, old and new, were loaded.
-        create_vocabulary: make custom classes and traits known that are not.
+        create_vocabulary: create custom classes and traits that do not exist.
     """
     trial = Trial(facts, now)
     answers = []
@@ -126,7 +126,7 @@ def upsert_tree(
 
 
 def parents_first(specs: Iterable[ProviderSpec]) -> list[ProviderSpec]:
-    """Put everybody after its parent; who is its own ancestor comes somewhere."""
+    """Sort providers after their parents; the order within a cycle is arbitrary."""
     waiting = {spec.uuid: spec for spec in specs}
     ordered: list[ProviderSpec] = []
     for spec in list(waiting.values()):
@@ -142,7 +142,7 @@ def parents_first(specs: Iterable[ProviderSpec]) -> list[ProviderSpec]:
 def trees(
     specs: Iterable[ProviderSpec], root_of: Callable[[ProviderId], ProviderId | None]
 ) -> list[list[ProviderSpec]]:
-    """Put together what is, or shall be, in one tree; `root_of` tells the trees there are."""
+    """Group specs by present and future tree; `root_of` returns a provider's present root."""
     leaders: dict[ProviderId, ProviderId] = {}
 
     def leader(uuid: ProviderId) -> ProviderId:
@@ -229,10 +229,12 @@ def _furnish(trial: Trial, spec: ProviderSpec) -> None:
         trial.step(inventory.replace_all(facts, now, uuid, generation, specs, True)[0])
     if spec.traits is not None:
         generation = facts.providers[uuid].generation
-        trial.step(tags.replace_traits(facts, now, uuid, generation, spec.traits)[0])
+        trial.step(traits_aggregates.replace_traits(facts, now, uuid, generation, spec.traits)[0])
     if spec.aggregates is not None and spec.aggregates != facts.tags_of(uuid).aggregates:
         generation = facts.providers[uuid].generation
-        trial.step(tags.replace_aggregates(facts, now, uuid, spec.aggregates, generation)[0])
+        trial.step(
+            traits_aggregates.replace_aggregates(facts, now, uuid, spec.aggregates, generation)[0]
+        )
 
 
 def _is_elsewhere(spec: ProviderSpec, provider: Provider) -> bool:

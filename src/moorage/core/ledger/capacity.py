@@ -1,6 +1,6 @@
 """THE capacity rule. Claims, candidates, reshape and listings call it; nothing else computes it.
 
-Every function works on plain numbers and on numpy columns alike, hence `&` and not `and`.
+Functions with `Any` work on plain numbers and on numpy columns, hence `&` instead of `and`.
 Source: Placement API reference, "Update resource provider inventory".
 """
 
@@ -10,22 +10,22 @@ from moorage.core.ledger.model import Inventory
 
 
 def capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
-    """Return how many units may be allocated in all, not rounded."""
+    """Return how many units may be allocated in total, not rounded."""
     return (total - reserved) * allocation_ratio
 
 
 def fits(total: Any, reserved: Any, allocation_ratio: Any, used: Any, amount: Any) -> Any:
-    """Is there room for `amount` more units beside the `used` ones?"""
+    """Is there room for `amount` more units besides the `used` ones?"""
     return used + amount <= capacity(total, reserved, allocation_ratio)
 
 
 def free(total: Any, reserved: Any, allocation_ratio: Any, used: Any) -> Any:
-    """Return how many units are left, not rounded; below zero when it is over capacity."""
+    """Return how many units are left, not rounded; negative if usage is over capacity."""
     return capacity(total, reserved, allocation_ratio) - used
 
 
 def units_ok(min_unit: Any, max_unit: Any, step_size: Any, amount: Any) -> Any:
-    """May `amount` be asked for in one piece?"""
+    """May `amount` be allocated in one piece?"""
     return (min_unit <= amount) & (amount <= max_unit) & (amount % step_size == 0)
 
 
@@ -48,7 +48,7 @@ def admits(inventory: Inventory, amount: int) -> bool:
 
 
 def shown_capacity(inventory: Inventory) -> int:
-    """Return the capacity as clients are shown it: rounded towards zero."""
+    """Return the capacity that clients see: rounded towards zero."""
     return int(capacity(inventory.total, inventory.reserved, inventory.allocation_ratio))
 
 
@@ -61,7 +61,7 @@ def largest(inventory: Inventory) -> int:
 
 
 def largest_piece(units: int, used: int, max_unit: int) -> int:
-    """Return the largest amount that is left in one piece of a capacity in whole units; 0: none.
+    """Return the largest amount left in one piece, given a capacity in whole units; 0: none.
 
     `min_unit` and `step_size` may still forbid it.
     """
@@ -72,5 +72,5 @@ def largest_piece(units: int, used: int, max_unit: int) -> int:
 
 
 def divisor(whole: float) -> float:
-    """Return what used units are divided by to tell how full a capacity is: at least 1."""
+    """Return the divisor of used units that gives the fullness of a capacity: at least 1."""
     return max(whole, 1.0)

@@ -1,8 +1,8 @@
-"""Claims: choose where something goes and take it there, in one decision.
+"""Claims: choose providers and allocate from them, in one decision.
 
-What may be chosen is found by the search in the committed fleet, before the batch is loaded; what
-is taken is decided on the facts, by the same rules as any other allocation. Within a batch claims
-are decided first, so from one claim to the next the room can only shrink.
+The search finds candidates in the committed catalog, before the batch is loaded; the allocation is
+decided on the facts, by the same rules as any other one. Within a batch claims are decided first,
+so free capacity only shrinks from one claim to the next.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.requests import Candidate, CandidateQuery, Order
-from moorage.core.ledger.search import Fleet, preferring
+from moorage.core.ledger.search import Catalog, preferring
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.validation import check_known
 from moorage.core.limits import CLAIM_STEPS_MAX
@@ -32,15 +32,15 @@ GONE = frozenset(
         Code.CAPACITY_EXCEEDED,
     }
 )
-"""Refusals that concern one candidate only: the next one may still do."""
+"""Refusals that concern only one candidate: the next one may still fit."""
 
 
 class SearchAgain(Exception):
-    """Everything that was found has been taken meanwhile: look at the fleet as it is then."""
+    """All candidates have been taken meanwhile: search the catalog again after the commit."""
 
 
 class Wish(Struct, frozen=True):
-    """A consumer that does not exist yet, and what it shall hold somewhere."""
+    """A consumer that does not exist yet, and the query for its allocations."""
 
     consumer: ConsumerId
     project_id: str
@@ -51,7 +51,7 @@ class Wish(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """What a consumer was given, and which providers serve which group."""
+    """A consumer's new allocations, and which providers serve which group."""
 
     consumer: ConsumerId
     generation: int
@@ -61,30 +61,30 @@ class Claimed(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Offer:
-    """The candidates that all claims of a batch with the same question choose from.
+    """The candidates for all claims of a batch with the same query.
 
-    `refusal` says why there are none.
+    `refusal`: why there are none.
     """
 
     candidates: deque[Candidate] = field(default_factory=deque)
     refusal: Error | None = None
 
     def providers(self) -> set[ProviderId]:
-        """Return whom any candidate would take from."""
+        """Return the providers of all candidates."""
         return {uuid for candidate in self.candidates for uuid in candidate.allocations}
 
 
-def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) -> Steps[Offer]:
+def offer_for(catalog: Catalog, query: CandidateQuery, order: Order, wanted: int) -> Steps[Offer]:
     """Search in pieces for up to `wanted` candidates, the preferred ones first.
 
-    The offer refuses with CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or SEARCH_INCOMPLETE
-    when the search was given up before it had found anything.
+    The offer's refusal is CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or SEARCH_INCOMPLETE if the
+    search reached its bound before it found anything.
     """
     try:
-        check_known(fleet, query)
+        check_known(catalog, query)
     except Error as refusal:
         return Offer(refusal=refusal.with_traceback(None))
-    found = yield from preferring(fleet, query, order, wanted, CLAIM_STEPS_MAX)
+    found = yield from preferring(catalog, query, order, wanted, CLAIM_STEPS_MAX)
     if found.candidates:
         return Offer(deque(found.candidates))
     if found.exhausted:
@@ -92,26 +92,26 @@ def offer_for(fleet: Fleet, query: CandidateQuery, order: Order, wanted: int) ->
     return Offer(
         refusal=Error(
             Code.SEARCH_INCOMPLETE,
-            "The search found nothing before it ran out of steps, or while the fleet kept "
+            "The search found nothing before it ran out of steps, or while the catalog kept "
             "changing. Try again, or make the query more specific.",
         )
     )
 
 
 def take(facts: Facts, now: Instant, wish: Wish, offer: Offer) -> tuple[Changes, Claimed]:
-    """Give the wish the first candidate of the offer that still fits.
+    """Allocate the first candidate of the offer that still fits.
 
-    What no longer fits is dropped from the offer: it will not fit a later claim of the batch
-    either. Whoever packs leaves the candidate where it was, others put it to the end.
+    Candidates that no longer fit are dropped from the offer: they will not fit later claims of the
+    batch either. With `pack` the used candidate stays first, otherwise it goes to the end.
 
-    Raises CONSUMER_GENERATION when the consumer exists, the refusal of the offer, and SearchAgain.
+    Raises CONSUMER_GENERATION if the consumer exists, the refusal of the offer, and SearchAgain.
     """
     request = ConsumerRequest(
         wish.consumer, {}, wish.project_id, wish.user_id, wish.consumer_type, generation=None
     )
     allocations.check_consumers(facts, [request])
     if offer.refusal is not None:
-        raise Error(offer.refusal.code, offer.refusal.message)  # every claim gets its own
+        raise Error(offer.refusal.code, offer.refusal.message)  # a new exception for every claim
     while offer.candidates:
         candidate = offer.candidates[0]
         asked = replace(request, allocations=candidate.allocations)

@@ -1,9 +1,9 @@
 """What a decision may read, and what it may change.
 
-A use case names its `Keys`; the store loads them for a whole batch into one `Facts`. Each
-decision reads the facts and returns `Changes`: absolute after-images, None for what is gone. The
-transactor applies them to the facts, so a later decision of the batch sees what an earlier one
-took; a refused request has changed nothing.
+A use case names its `Keys`; the store loads them for a whole batch into one `Facts`. Each decision
+reads the facts and returns `Changes`: absolute after-images, None for deleted rows. The transactor
+applies them to the facts, so a later decision of the batch sees earlier ones; a refused request
+changes nothing.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import (
     NO_TAGS,
     Consumer,
+    CustomName,
     Inventory,
     Provider,
     Tags,
-    Vocable,
 )
 
 K = TypeVar("K")
@@ -26,14 +26,14 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Keys:
-    """What to load. Every member is a set, so that a batch's keys are their union."""
+    """What to load. Every member is a set; a batch loads the union of its requests' keys."""
 
     providers: set[ProviderId] = field(default_factory=set)
     """Providers with their inventories."""
     tags: set[ProviderId] = field(default_factory=set)
     """Providers whose traits and aggregates are needed."""
     names: set[str] = field(default_factory=set)
-    """Provider names that must be known to be free or taken."""
+    """Provider names that must be known as free or taken."""
     parents: set[ProviderId] = field(default_factory=set)
     """Providers whose children must be known."""
     trees: set[ProviderId] = field(default_factory=set)
@@ -41,17 +41,17 @@ class Keys:
     consumers: set[ConsumerId] = field(default_factory=set)
     """Consumers with their allocations, and the providers and inventories those are on."""
     classes: set[str] = field(default_factory=set)
-    """Custom resource classes that must be known to exist or not."""
+    """Custom resource classes whose existence must be known."""
     traits: set[str] = field(default_factory=set)
-    """Custom traits that must be known to exist or not."""
+    """Custom traits whose existence must be known."""
     class_uses: set[str] = field(default_factory=set)
-    """Resource classes of which must be known whether any inventory is left of them."""
+    """Resource classes whose use by any inventory must be known."""
     trait_uses: set[str] = field(default_factory=set)
-    """Traits of which must be known whether any provider is left that has them."""
+    """Traits whose use by any provider must be known."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
-        # Spelled out, and so is `Changes.update`: every claim comes by here.
+        # Spelled out for speed, like `Changes.update`: every claim calls this.
         self.providers |= other.providers
         self.tags |= other.tags
         self.names |= other.names
@@ -64,25 +64,25 @@ class Keys:
         self.trait_uses |= other.trait_uses
 
     def __len__(self) -> int:
-        """Return how many things are asked for."""
+        """Return the number of keys."""
         return sum([len(getattr(self, name)) for name in self.__slots__])
 
 
 @dataclass(slots=True)
 class Changes:
-    """After-images, by key. None: it is gone. Within a batch the last one counts."""
+    """After-images, by key. None: deleted. Within a batch the last one counts."""
 
     providers: dict[ProviderId, Provider | None] = field(default_factory=dict)
     inventories: dict[tuple[ProviderId, str], Inventory | None] = field(default_factory=dict)
     tags: dict[ProviderId, Tags] = field(default_factory=dict)
     consumers: dict[ConsumerId, Consumer | None] = field(default_factory=dict)
-    classes: dict[str, Vocable | None] = field(default_factory=dict)
-    traits: dict[str, Vocable | None] = field(default_factory=dict)
+    classes: dict[str, CustomName | None] = field(default_factory=dict)
+    traits: dict[str, CustomName | None] = field(default_factory=dict)
     renamed_classes: dict[str, str] = field(default_factory=dict)
-    """Old name to new; whoever applies it renames every inventory and allocation of the class."""
+    """Old name to new name; applying it renames every inventory and allocation of the class."""
 
     def update(self, other: "Changes") -> None:
-        """Let the after-images of a later decision override those here."""
+        """Merge the after-images of a later decision, which override those here."""
         self.providers.update(other.providers)
         self.inventories.update(other.inventories)
         self.tags.update(other.tags)
@@ -95,8 +95,8 @@ class Changes:
     def instants(self) -> int:
         """How many instants these changes use up.
 
-        Each thing that is made or written has one of its own, in the order of the requests, so
-        that lists can be in the order of creation even within a batch.
+        Each written row has its own, in the order of the requests, so that lists can be in the
+        order of creation even within a batch.
         """
         return len(self.providers) + len(self.consumers) + len(self.classes) + len(self.traits)
 
@@ -106,7 +106,7 @@ class Changes:
 
 @dataclass(slots=True)
 class Facts:
-    """What was loaded for a batch, as changed by its decisions so far."""
+    """The loaded rows of a batch, as changed by its decisions so far."""
 
     standard_classes: frozenset[str]
     standard_traits: frozenset[str]
@@ -116,22 +116,22 @@ class Facts:
     names: dict[str, ProviderId] = field(default_factory=dict)
     children: dict[ProviderId, set[ProviderId]] = field(default_factory=dict)
     consumers: dict[ConsumerId, Consumer] = field(default_factory=dict)
-    classes: dict[str, Vocable] = field(default_factory=dict)
-    traits: dict[str, Vocable] = field(default_factory=dict)
+    classes: dict[str, CustomName] = field(default_factory=dict)
+    traits: dict[str, CustomName] = field(default_factory=dict)
     class_uses: Counter[str] = field(default_factory=Counter)
-    """How many uses there are; where there are very many, more than these facts can take away."""
+    """Number of uses; if there are very many, some number that this batch cannot reduce to 0."""
     trait_uses: Counter[str] = field(default_factory=Counter)
 
     def has_class(self, name: str) -> bool:
-        """Is it a standard resource class, or a custom one that was loaded and exists?"""
+        """Is this a standard resource class, or an existing custom one that was loaded?"""
         return name in self.standard_classes or name in self.classes
 
     def has_trait(self, name: str) -> bool:
-        """Is it a standard trait, or a custom one that was loaded and exists?"""
+        """Is this a standard trait, or an existing custom one that was loaded?"""
         return name in self.standard_traits or name in self.traits
 
     def inventories_of(self, provider: ProviderId) -> dict[str, Inventory]:
-        """Return the provider's inventories by resource class; do not change the dict."""
+        """Return the provider's inventories by resource class; do not modify the dict."""
         return self.inventories.get(provider, {})
 
     def tags_of(self, provider: ProviderId) -> Tags:
@@ -139,7 +139,7 @@ class Facts:
         return self.tags.get(provider, NO_TAGS)
 
     def before(self, changes: Changes) -> Changes:
-        """Return what, applied after these changes, takes them back. Not for renamed classes."""
+        """Return the changes that undo these ones. Renamed classes are not supported."""
         return Changes(
             providers={uuid: self.providers.get(uuid) for uuid in changes.providers},
             inventories={
@@ -153,7 +153,7 @@ class Facts:
         )
 
     def apply(self, changes: Changes) -> None:
-        """Make the changes of one decision visible to the next. To apply them twice is harmless."""
+        """Make the changes of one decision visible to the next. Applying them twice is harmless."""
         for uuid, provider in changes.providers.items():
             self._provider(uuid, provider)
         for (uuid, name), inventory in changes.inventories.items():

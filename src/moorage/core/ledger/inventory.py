@@ -1,4 +1,4 @@
-"""What a provider offers: validity of an inventory, and its changes.
+"""Inventories of a provider: their validity and their changes.
 
 Source: Placement API reference, "Resource provider inventories".
 """
@@ -18,7 +18,7 @@ from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
 
 
 class InventorySpec(Struct, frozen=True):
-    """What a caller asks one inventory to be. All amounts in units of the resource class."""
+    """A caller's description of one inventory. All amounts are in units of the resource class."""
 
     total: int
     reserved: int = 0
@@ -29,7 +29,7 @@ class InventorySpec(Struct, frozen=True):
 
 
 class InventoryState(Struct, frozen=True):
-    """All inventories of a provider after a change, and the generation to change them again."""
+    """All inventories of a provider after a change, and the provider's new generation."""
 
     generation: int
     inventories: dict[str, Inventory]
@@ -46,7 +46,7 @@ def replace_all(
     specs: Specs,
     full_reserve: bool,
 ) -> tuple[Changes, InventoryState]:
-    """Let the provider offer exactly `specs`. The generation rises, changed or not.
+    """Replace all inventories of a provider. The generation rises even if nothing changes.
 
     Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, INVALID, CLASS_UNKNOWN, INVENTORY_IN_USE.
     """
@@ -75,7 +75,7 @@ def create(
     spec: InventorySpec,
     full_reserve: bool,
 ) -> tuple[Changes, InventoryState]:
-    """Offer one more resource class.
+    """Add an inventory of another resource class.
 
     Raises PROVIDER_NOT_FOUND, INVALID, CLASS_UNKNOWN, INVENTORY_EXISTS.
     """
@@ -100,7 +100,7 @@ def update(
     spec: InventorySpec,
     full_reserve: bool,
 ) -> tuple[Changes, InventoryState]:
-    """Change one inventory. Shrinking it below what is used is allowed.
+    """Change one inventory. Shrinking it below its usage is allowed.
 
     Raises PROVIDER_NOT_FOUND, PROVIDER_GENERATION, CLASS_NOT_FOUND, INVENTORY_UNKNOWN, INVALID.
     """
@@ -119,7 +119,7 @@ def update(
 
 
 def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
-    """Stop offering one class.
+    """Delete the inventory of one class.
 
     Raises PROVIDER_NOT_FOUND, CLASS_NOT_FOUND, INVENTORY_NOT_FOUND, INVENTORY_IN_USE.
     """
@@ -135,7 +135,7 @@ def delete(facts: Facts, now: Instant, uuid: ProviderId, name: str) -> Changes:
 
 
 def delete_all(facts: Facts, now: Instant, uuid: ProviderId) -> Changes:
-    """Stop offering anything. Raises PROVIDER_NOT_FOUND, INVENTORY_IN_USE."""
+    """Delete all inventories of a provider. Raises PROVIDER_NOT_FOUND, INVENTORY_IN_USE."""
     provider = find(facts, uuid)
     held = facts.inventories_of(uuid)
     in_use = [name for name, inventory in held.items() if inventory.used]
@@ -154,12 +154,12 @@ def check_class(facts: Facts, name: str) -> None:
 
 
 def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserve: bool) -> None:
-    """Raise INVALID when the capacity would be negative, or none in a dialect that wants some.
+    """Raise INVALID if the capacity would be negative, or zero without `full_reserve`.
 
     `full_reserve`: a capacity of zero is allowed (Placement from microversion 1.26 on).
     """
     room = capacity(spec.total, spec.reserved, spec.allocation_ratio)
-    # What counts is the capacity as it is shown, rounded towards zero: -0.5 is none, not negative.
+    # The rule applies to the shown capacity, rounded towards zero: -0.5 is zero, not negative.
     if room <= -1 or (room < 1 and not full_reserve):
         than = "greater than" if full_reserve else "greater than or equal to"
         raise Error(
@@ -170,7 +170,7 @@ def check_reserved(uuid: ProviderId, name: str, spec: InventorySpec, full_reserv
 
 
 def check_figures(uuid: ProviderId, name: str, spec: InventorySpec) -> None:
-    """Raise INVALID for figures that no inventory may have, in dialects without schemas."""
+    """Raise INVALID for figures outside the allowed ranges, in dialects without schemas."""
     sizes = (spec.total, spec.min_unit, spec.max_unit, spec.step_size)
     if not (
         all(1 <= size <= MAX_INT for size in sizes)
@@ -185,7 +185,7 @@ def check_figures(uuid: ProviderId, name: str, spec: InventorySpec) -> None:
 
 
 def offers(held: Mapping[str, Inventory], specs: Specs) -> bool:
-    """Are these inventories exactly as they are asked to be?"""
+    """Do these inventories match the specs exactly?"""
     return held.keys() == specs.keys() and all(
         _figures(inventory) == _figures(specs[name]) for name, inventory in held.items()
     )
@@ -205,7 +205,7 @@ def _figures(of: Inventory | InventorySpec) -> tuple[float, ...]:
 def rewritten(
     facts: Facts, now: Instant, uuid: ProviderId, specs: Specs
 ) -> dict[tuple[ProviderId, str], Inventory | None]:
-    """Return the after-images that make the provider offer exactly `specs`."""
+    """Return the after-images that replace the provider's inventories by `specs`."""
     held = facts.inventories_of(uuid)
     changed: dict[tuple[ProviderId, str], Inventory | None] = {
         (uuid, name): None for name in held if name not in specs
@@ -216,8 +216,8 @@ def rewritten(
 
 
 def in_use_error(uuid: ProviderId, names: list[str]) -> Error:
-    """Return the refusal to drop classes that are still allocated."""
-    # Clients' tests look for VCPU before DISK_GB.
+    """Return the error for removing classes that still have allocations."""
+    # Clients' tests expect VCPU before DISK_GB.
     listed = ", ".join(sorted(names, reverse=True))
     return Error(
         Code.INVENTORY_IN_USE,

@@ -1,6 +1,6 @@
-"""The values of the ledger, as they are after a change. All immutable.
+"""The values of the ledger. All are immutable.
 
-Those that can be in no cycle are of no interest to the garbage collector: `gc=False`.
+Values that cannot be part of a reference cycle have `gc=False`, to spare the garbage collector.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from moorage.core.ids import AggregateId, ConsumerId, ProviderId
 from moorage.core.limits import MAX_INT
 
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
-"""A provider with this trait serves every tree that meets it in an aggregate."""
+"""A provider with this trait serves every tree with which it shares an aggregate."""
 
 
 class Provider(Struct, frozen=True, gc=False):
     """Something that has inventory: a host, a device, a share of storage.
 
-    `generation` rises with every change that others must not overwrite unseen. `root` is the
-    provider at the top of its tree: itself, when it has no parent.
+    `generation` rises with every change that other writers must see before they overwrite it.
+    `root` is the provider at the top of its tree: itself if it has no parent.
     """
 
     uuid: ProviderId
@@ -32,7 +32,7 @@ class Provider(Struct, frozen=True, gc=False):
 
 
 class Inventory(Struct, frozen=True, gc=False):
-    """What one provider offers of one resource class, and how much of it is used.
+    """The amount of one resource class that one provider offers, and its usage.
 
     `used` is the sum of all allocations on it; it is stored so that a claim reads one row.
     """
@@ -59,8 +59,8 @@ class Tags(Struct, frozen=True, gc=False):
 NO_TAGS = Tags()
 
 
-class Vocable(Struct, frozen=True, gc=False):
-    """A custom resource class or a custom trait: a name somebody has made known."""
+class CustomName(Struct, frozen=True, gc=False):
+    """The name of a custom resource class or a custom trait."""
 
     name: str
     created_at: Instant
@@ -68,14 +68,14 @@ class Vocable(Struct, frozen=True, gc=False):
 
 
 Allocations = dict[ProviderId, dict[str, int]]
-"""Amounts by provider and resource class. Never empty inside, never zero."""
+"""Amounts by provider and resource class. Inner dicts are not empty, amounts not zero."""
 
 
 class Consumer(Struct, frozen=True):
-    """Whoever holds allocations: an instance, a migration, a reservation.
+    """The owner of allocations: an instance, a migration, a reservation.
 
-    It exists only while it holds something. `consumer_type` is None when it was written before
-    microversion 1.38 of the Placement API.
+    It exists only while it has allocations. `consumer_type` is None if it was written by a
+    microversion of the Placement API before 1.38.
     """
 
     uuid: ConsumerId
@@ -89,7 +89,7 @@ class Consumer(Struct, frozen=True):
 
 
 class ProviderRecord(Struct, frozen=True, gc=False):
-    """One provider with everything known of it. `version` rises whenever any of it changes."""
+    """One provider with all its data. `version` rises whenever any of it changes."""
 
     provider: Provider
     inventories: Mapping[str, Inventory]
@@ -98,4 +98,4 @@ class ProviderRecord(Struct, frozen=True, gc=False):
 
 
 Described = tuple[Provider, Mapping[str, Inventory], Tags]
-"""A provider with everything that belongs to it."""
+"""A provider with its inventories and tags."""

@@ -22,7 +22,7 @@ def find(facts: Facts, uuid: ProviderId) -> Provider:
 
 
 def check_generation(provider: Provider, generation: int | None) -> None:
-    """Raise PROVIDER_GENERATION unless the caller has seen the provider as it is now."""
+    """Raise PROVIDER_GENERATION unless the given generation is current; None: not checked."""
     if generation is not None and provider.generation != generation:
         raise Error(
             Code.PROVIDER_GENERATION,
@@ -32,14 +32,14 @@ def check_generation(provider: Provider, generation: int | None) -> None:
 
 
 def touched(provider: Provider, now: Instant) -> Provider:
-    """Return the provider with its generation raised."""
+    """Return the provider with its generation raised by one."""
     return replace(
         provider, generation=provider.generation + 1, updated_at=_after_creation(provider, now)
     )
 
 
 def _after_creation(provider: Provider, now: Instant) -> Instant:
-    """Return the time of an update; only whoever was never updated has that of its creation."""
+    """Return the time of an update, later than the creation: equal times mean never updated."""
     return now if now > provider.created_at else Instant(provider.created_at + 1)
 
 
@@ -48,8 +48,8 @@ def create(
 ) -> tuple[Changes, Provider]:
     """Add a provider at generation 0.
 
-    Raises DUPLICATE_PROVIDER when its name or uuid is taken, PARENT_UNKNOWN, or INVALID when it
-    would be its own parent.
+    Raises DUPLICATE_PROVIDER if its name or uuid is taken, PARENT_UNKNOWN, or INVALID if it would
+    be its own parent.
     """
     _check_name(name)
     if parent == uuid:
@@ -75,9 +75,9 @@ def update(
     parent: ProviderId | None,
     free: bool,
 ) -> tuple[Changes, Provider]:
-    """Rename a provider and, with `move`, put its whole subtree under another parent.
+    """Rename a provider and, with `move`, move its whole subtree to another parent.
 
-    Does not change the generation, and nothing at all if everything is so already. Raises
+    The generation does not change; without a difference nothing changes. Raises
     PROVIDER_NOT_FOUND, DUPLICATE_PROVIDER, PARENT_UNKNOWN, REPARENT_REFUSED (without `free`),
     TREE_LOOP, LIMIT_EXCEEDED.
     """
@@ -148,7 +148,7 @@ def _parent(facts: Facts, parent: ProviderId) -> Provider:
 def _move(
     facts: Facts, now: Instant, provider: Provider, parent: ProviderId | None, free: bool
 ) -> tuple[Provider, dict[ProviderId, Provider | None]]:
-    """Return the provider under its new parent, and everything below it under its new root."""
+    """Return the provider with its new parent, and all its descendants with their new root."""
     root = provider.uuid if parent is None else _parent(facts, parent).root
     if not free and provider.parent is not None:
         verb = "un-parenting" if parent is None else "re-parenting"

@@ -1,4 +1,4 @@
-"""The language of queries: what may be asked of the ledger. A face parses its dialect into this.
+"""Queries to the ledger. A face parses its dialect into these types.
 
 Source: Placement API reference, "Allocation candidates" and "Resource providers".
 """
@@ -16,7 +16,7 @@ Policy = str
 
 
 class TraitFilter(Struct, frozen=True):
-    """All of `required` must hold (each one an any-of set), none of `forbidden` may."""
+    """At least one trait of every set of `required`, and none of `forbidden`."""
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
@@ -32,8 +32,8 @@ class AggregateFilter(Struct, frozen=True):
 class Group(Struct, frozen=True):
     """One request group. The unsuffixed group (`suffix` "") may be spread over a tree.
 
-    A suffixed group is served by exactly one provider. Without `resources` it only names a
-    provider that `CandidateQuery.same_subtree` relates to others.
+    A suffixed group is served by exactly one provider. Without `resources` it only identifies a
+    provider for `CandidateQuery.same_subtree`.
     """
 
     suffix: str
@@ -44,10 +44,10 @@ class Group(Struct, frozen=True):
 
 
 class CandidateQuery(Struct, frozen=True):
-    """Where could all of these groups be served together?
+    """A query for the places where all of these groups can be served together.
 
-    `nested` False shows only candidates with at most one provider per tree (before 1.29).
-    `limit` None means all of them.
+    With `nested` False, a candidate has at most one provider per tree (before 1.29). `limit` None
+    means no limit.
     """
 
     groups: tuple[Group, ...]
@@ -66,21 +66,21 @@ class Candidate(Struct, frozen=True):
 
 
 Pick = tuple[ProviderId, ...]
-"""A candidate in few words: who serves each term of the query (`terms` in `search/groups.py`).
+"""A compact candidate: the provider for each term of the query (`terms` in `search/groups.py`).
 
-Different picks are different candidates: mappings tell who serves a suffixed group, and what is
-left of the amounts tells who gives each class of the unsuffixed one.
+Different picks are different candidates: the mappings show which provider serves a suffixed group,
+and the remaining amounts show which one gives each class of the unsuffixed group.
 """
 
 Preference = Literal["random", "pack", "spread"]
-"""Which trees first: by chance, those that are fullest, or those that are emptiest."""
+"""Which trees come first: random ones, the fullest, or the emptiest."""
 
 
 class Order(Struct, frozen=True):
-    """In which order the candidates of a claim are tried.
+    """The order in which the candidates of a claim are tried.
 
-    Fullness is the part of the capacity that is used, of the classes asked for, in the whole tree.
-    `seed` stands for chance: the same seed on the same fleet gives the same order.
+    Fullness is the used part of the capacity of the requested classes in the whole tree. The order
+    depends on `seed`: the same seed on the same catalog gives the same order.
     """
 
     preference: Preference = "random"
@@ -88,28 +88,28 @@ class Order(Struct, frozen=True):
 
 
 class Start(Struct, frozen=True):
-    """Where a search begins, as it may not come to the end: a block and a row of the fleet.
+    """Where a search starts, since it may be cut: a chunk and a row of the catalog.
 
-    `block` is counted round and round. In it the first anchor is the one at `row` or after it, or
-    as many after that one as `skip` says, counted round and round as well.
+    `chunk` is taken modulo the number of chunks. The first anchor is the first one at or after
+    `row`, plus `skip` further ones, modulo the anchors of the chunk.
 
-    With `skip` it is a start by chance: then `block` counts rows that may serve, not blocks, and
-    says the block that such a row is in. So hosts that fit are as likely wherever they stand.
+    With `skip` it is a random start: `chunk` then counts rows that may serve, not chunks, and
+    selects the chunk of that row. So all hosts that fit are equally likely.
     """
 
-    block: int = 0
+    chunk: int = 0
     row: int = 0
     skip: int = 0
 
 
 class CandidateAnswer(Struct, frozen=True):
-    """All candidates found, and every provider a reader needs to judge them.
+    """The candidates found, and every provider that a reader needs to judge them.
 
-    `summaries`: with a nested query every provider of every tree that has a provider in some
-    candidate, otherwise only the providers in candidates. `exhausted` is False when the search
-    was cut by its own bound rather than by `limit`, `capped` True when it found as many as an
-    answer may have. `then` is where to start the next time, so that every tree gets its turn.
-    `picks` are the candidates as they were found; a choice for a claim has none.
+    `summaries`: with a nested query all providers of all trees in candidates, otherwise only the
+    providers in candidates. `exhausted` is False if the search was cut by its own bound instead of
+    `limit`; `capped` is True if it found as many as an answer may have. `then` is where to start
+    the next search, so that every tree gets its turn. `picks` are the candidates in compact form;
+    a choice for a claim has none.
     """
 
     candidates: Sequence[Candidate]
@@ -121,7 +121,7 @@ class CandidateAnswer(Struct, frozen=True):
 
 
 class ProviderQuery(Struct, frozen=True):
-    """Which providers are these? All conditions must hold; None and empty mean no condition."""
+    """A query for providers. All conditions must be met; None and empty mean no condition."""
 
     name: str | None = None
     uuid: ProviderId | None = None

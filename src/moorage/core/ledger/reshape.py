@@ -1,7 +1,7 @@
-"""The reshape: inventories and the allocations on them move together, or not at all.
+"""The reshape: inventories and their allocations move together, or not at all.
 
-Source: Placement API reference, "Reshaper"; the nova spec "reshape-provider-tree". Everything is
-checked against the final state only, so a class may move together with its allocations.
+Source: Placement API reference, "Reshaper"; the nova spec "reshape-provider-tree". Only the final
+state is checked, so a class may move together with its allocations.
 """
 
 from collections import Counter
@@ -23,12 +23,11 @@ Reshaped = dict[ProviderId, tuple[int, Specs]]
 def reshape(
     facts: Facts, now: Instant, inventories: Reshaped, requests: list[ConsumerRequest]
 ) -> Changes:
-    """Let the listed providers offer, and the listed consumers hold, exactly what is given.
+    """Replace the inventories of the given providers and the allocations of the given consumers.
 
-    Raises PROVIDER_NOT_FOUND (inventories), PROVIDER_GENERATION, CONSUMER_GENERATION,
+    Raises the first of: PROVIDER_NOT_FOUND (inventories), PROVIDER_GENERATION, CONSUMER_GENERATION,
     PROVIDER_UNKNOWN (allocations), CLASS_UNKNOWN (inventories, then allocations),
-    INVENTORY_MISSING, UNITS_VIOLATED, CAPACITY_EXCEEDED, INVENTORY_IN_USE: in this order, the
-    first one counts.
+    INVENTORY_MISSING, UNITS_VIOLATED, CAPACITY_EXCEEDED, INVENTORY_IN_USE.
     """
     _check_providers(facts, inventories)
     allocations.check_consumers(facts, requests)
@@ -40,7 +39,7 @@ def reshape(
     shift = allocations.shift_of(facts, requests)
     final = _final(facts, now, inventories)
     offered = {key: inventory for key, inventory in final.items() if inventory is not None}
-    # A class that is dropped counts as it was, so that whoever takes it is told that it is in use.
+    # A removed class keeps its old inventory here, so that allocating it is refused as "in use".
     allocations.check_offers(facts, shift, offered)
     stock = allocations.stock_of(facts, shift, offered)
     allocations.check_room(requests, shift, stock)
@@ -60,10 +59,10 @@ def reshape(
 def _rises(
     facts: Facts, inventories: Reshaped, requests: list[ConsumerRequest]
 ) -> Counter[ProviderId]:
-    """Return how often each generation rises: clients of the API know the steps of a reshape.
+    """Return by how much each generation rises: clients of the API know the steps of a reshape.
 
-    Old and new inventories side by side (where there are new ones), then the allocations, then
-    the new inventories alone.
+    First old and new inventories together (for providers with new ones), then the allocations,
+    then the new inventories alone.
     """
     rises = Counter(uuid for uuid, (_, specs) in inventories.items() if specs)
     rises.update(allocations.providers_touched(facts, requests))

@@ -1,4 +1,4 @@
-"""Resource classes and traits: the standard ones are given, CUSTOM_ ones are made and removed.
+"""Resource classes and traits: standard ones are fixed, CUSTOM_ ones are created and deleted.
 
 Source: Placement API reference, "Resource classes" and "Traits".
 """
@@ -9,44 +9,44 @@ from collections.abc import Iterable
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Vocable
-from moorage.core.limits import VOCABLE_LENGTH_MAX
+from moorage.core.ledger.model import CustomName
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX
 
 CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
-"""What the name of a custom resource class or trait looks like."""
+"""The pattern of the name of a custom resource class or trait."""
 
 _CUSTOM = re.compile(CUSTOM_PATTERN.replace("$", r"\Z"))
 
 
 def is_custom(name: str) -> bool:
     """May a custom class or trait have this name?"""
-    return len(name) <= VOCABLE_LENGTH_MAX and _CUSTOM.match(name) is not None
+    return len(name) <= IDENTIFIER_LENGTH_MAX and _CUSTOM.match(name) is not None
 
 
 def customs(names: Iterable[str]) -> set[str]:
-    """Return the names that only the database can know: those that look custom."""
+    """Return the names that look custom: only the database knows whether they exist."""
     return {name for name in names if name.startswith("CUSTOM_")}
 
 
-def class_create(facts: Facts, now: Instant, name: str) -> tuple[Changes, Vocable]:
-    """Make a custom class known. Raises CLASS_EXISTS, INVALID."""
+def class_create(facts: Facts, now: Instant, name: str) -> tuple[Changes, CustomName]:
+    """Create a custom class. Raises CLASS_EXISTS, INVALID."""
     _check_custom_class(name)
     if facts.has_class(name):
         raise Error(Code.CLASS_EXISTS, f"Conflicting resource class already exists: {name}")
-    made = Vocable(name, now, now)
+    made = CustomName(name, now, now)
     return Changes(classes={name: made}), made
 
 
 def class_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, bool]:
-    """Make a custom class known unless it is. Answer: was it made now? Raises INVALID."""
+    """Create a custom class unless it exists; return whether it was created. Raises INVALID."""
     _check_custom_class(name)
     if facts.has_class(name):
         return Changes(), False
-    return Changes(classes={name: Vocable(name, now, now)}), True
+    return Changes(classes={name: CustomName(name, now, now)}), True
 
 
-def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Changes, Vocable]:
-    """Give a custom class another name, wherever it is used. Its own name changes nothing.
+def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Changes, CustomName]:
+    """Rename a custom class everywhere. An equal name changes nothing.
 
     Raises STANDARD_CLASS, CLASS_NOT_FOUND, CLASS_EXISTS, INVALID.
     """
@@ -60,7 +60,7 @@ def class_rename(facts: Facts, now: Instant, old: str, new: str) -> tuple[Change
         return Changes(), before
     if facts.has_class(new):
         raise Error(Code.CLASS_EXISTS, f"Resource class already exists: {new}")
-    renamed = Vocable(new, before.created_at, now)
+    renamed = CustomName(new, before.created_at, now)
     return Changes(classes={old: None, new: renamed}, renamed_classes={old: new}), renamed
 
 
@@ -81,8 +81,8 @@ def class_delete(facts: Facts, name: str) -> Changes:
     return Changes(classes={name: None})
 
 
-def trait_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, tuple[Vocable, bool]]:
-    """Make a custom trait known unless it is. Answer: it, and was it made now? Raises INVALID."""
+def trait_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, tuple[CustomName, bool]]:
+    """Create a custom trait unless it exists; return it, and whether it is new. Raises INVALID."""
     if not is_custom(name):
         raise Error(
             Code.INVALID,
@@ -92,7 +92,7 @@ def trait_ensure(facts: Facts, now: Instant, name: str) -> tuple[Changes, tuple[
     known = facts.traits.get(name)
     if known is not None:
         return Changes(), (known, False)
-    made = Vocable(name, now, now)
+    made = CustomName(name, now, now)
     return Changes(traits={name: made}), (made, True)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Caller
-from moorage.service.access import Access
-from moorage.service.roles import Role
+from moorage.service.access.roles import Role
+from moorage.service.access.tokens import Access
 
 ROLES: dict[Role, frozenset[str]] = {
     Role.READER: frozenset({"reader"}),

@@ -3,14 +3,14 @@
 import logging
 
 from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
-from moorage.faces.golang.answers import Answer, answer_send, refusal
 from moorage.faces.golang.bodies import body_of
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
+from moorage.faces.golang.responses import Answer, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
-from moorage.service.audit import Actor
-from moorage.service.boskos import Boskos
+from moorage.service.access.audit import Actor
+from moorage.service.compat.boskos import Boskos
 
 ROLE = "boskos"
 """Of its callers, in audit rows."""

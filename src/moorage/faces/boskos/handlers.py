@@ -6,17 +6,17 @@ from time import perf_counter
 from msgspec import Struct
 
 from moorage.core import durations
-from moorage.core.admission.model import SECOND
+from moorage.core.clock import SECOND
 from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
-from moorage.faces.boskos import words
-from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.boskos import responses
 from moorage.faces.golang.bodies import NAMES_MAX, read
 from moorage.faces.golang.decoding import strings_read
+from moorage.faces.golang.responses import Answer, refusal
 from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import storable
-from moorage.service.audit import Actor
-from moorage.service.boskos import Boskos
+from moorage.service.access.audit import Actor
+from moorage.service.compat.boskos import Boskos
 
 Observe = Callable[[str, str, str, bool, float], None]
 """Told of a success: type, state, destination, was there a request id, seconds of waiting."""
@@ -71,10 +71,10 @@ async def acquire(request: Request) -> Answer:
         if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
             text = f"no available resource {kind}, try again later."
             error = Error(Code.NO_CAPACITY, text)  # a 5xx would be fatal to its clients
-        return words.refused(error, "Acquire failed: ", kind)
+        return responses.refused(error, "Acquire failed: ", kind)
     seconds = got.waited / SECOND + perf_counter() - begun
     request.observe(got.slot.pool, state, dest, bool(request_id), seconds)
-    return words.resource_answer(got.slot)
+    return responses.resource_answer(got.slot)
 
 
 async def acquire_by_state(request: Request) -> Answer:
@@ -96,8 +96,8 @@ async def acquire_by_state(request: Request) -> Answer:
             storable(state), storable(dest), storable(owner), map(storable, wanted)
         )
     except Error as error:
-        return words.refused(error, "AcquireByState: ")
-    return words.resources_answer(got)
+        return responses.refused(error, "AcquireByState: ")
+    return responses.resources_answer(got)
 
 
 async def release(request: Request) -> Answer:
@@ -113,7 +113,7 @@ async def release(request: Request) -> Answer:
     try:
         await request.boskos.release(storable(name), storable(dest), storable(owner), request.by)
     except Error as error:
-        return words.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
+        return responses.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
     return Answer(200)
 
 
@@ -136,7 +136,7 @@ async def update(request: Request) -> Answer:
     try:
         await request.boskos.update(storable(name), storable(owner), storable(state), user_data)
     except Error as error:
-        return words.refused(error, f"Update failed: {name} - {state} ({owner}): ")
+        return responses.refused(error, f"Update failed: {name} - {state} ({owner}): ")
     return Answer(200)
 
 
@@ -160,8 +160,8 @@ async def reset(request: Request) -> Answer:
             storable(kind), storable(state), nanoseconds, storable(dest), request.by
         )
     except Error as error:
-        return words.refused(error, "could not reset states: ")
-    return words.owners_answer(owners)
+        return responses.refused(error, "could not reset states: ")
+    return responses.owners_answer(owners)
 
 
 async def metric(request: Request) -> Answer:
@@ -172,9 +172,9 @@ async def metric(request: Request) -> Answer:
     if not kind:
         return refusal(400, "Type must be set in the request.")
     try:
-        return words.metric_answer(kind, await request.boskos.counts(storable(kind)))
+        return responses.metric_answer(kind, await request.boskos.counts(storable(kind)))
     except Error as error:
-        return words.refused(error)
+        return responses.refused(error)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -1,7 +1,7 @@
-"""How services written in Go read and write, for the faces that stand in for one of them.
+"""What services written in Go have in common, for the faces that stand in for one of them.
 
-`query.py` reads query strings, `bodies.py` bodies, `scanning.py` and `decoding.py` JSON with Go's
-own words of refusal, `texts.py` writes JSON, times and quoted strings, `answers.py` whole answers,
-`routing.py` redirects; `browsers.py` refuses requests of web pages, `passwords.py` callers without
-a password. May import the core and what all faces share; not the service.
+`query.py` reads query strings, `bodies.py` bodies; `scanning.py` and `decoding.py` read JSON and
+refuse it in Go's words. `texts.py` writes JSON, times and quoted strings, `responses.py` whole
+responses. `routing.py` redirects; `browsers.py` refuses requests of web pages, `passwords.py`
+callers without a password. May import: the core and what all faces share; not the service.
 """

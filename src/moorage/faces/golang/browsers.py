@@ -4,7 +4,7 @@ Clients of Boskos and of the lease proxy are programs, which send none of these 
 Source: Fetch standard, "Origin" and "Sec-Fetch-Site".
 """
 
-from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.golang.responses import Answer, refusal
 from moorage.faces.web import Scope
 
 _FOREIGN = frozenset({b"cross-site", b"same-site"})

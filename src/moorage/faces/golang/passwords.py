@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from moorage.faces.addresses import client_of
-from moorage.faces.golang.answers import Answer, refusal
+from moorage.faces.golang.responses import Answer, refusal
 from moorage.faces.web import Scope
 
 SCHEME = b"basic "

@@ -4,9 +4,9 @@ import posixpath
 from html import escape
 from urllib.parse import quote
 
-from moorage.faces.golang.answers import Answer
 from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.passwords import Passwords
+from moorage.faces.golang.responses import Answer
 from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
-from moorage.faces.golang.answers import JSON, Answer, answer_send, refusal
 from moorage.faces.golang.bodies import NAMES_MAX, body_of, read
 from moorage.faces.golang.decoding import names_read
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
+from moorage.faces.golang.responses import JSON, Answer, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import (
@@ -35,7 +35,7 @@ from moorage.faces.web import (
     Send,
     leaving,
 )
-from moorage.service.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
+from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
 
 ACQUIRE = "/lease/acquire"
 RELEASE = "/lease/release"

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.search import Fleet
-from moorage.service.standard import STANDARD_CLASSES_LISTED
+from moorage.core.ledger.search import Catalog
+from moorage.service.os_vocabulary import STANDARD_CLASSES_LISTED
 
 TreeKey = tuple[int, str, int, str]
 """What providers are sorted by, tree by tree: creation of the root, its UUID; their own."""
@@ -27,24 +27,24 @@ _STANDARD: dict[str, ClassKey] = {
 }
 
 
-def class_key(fleet: Fleet, name: str) -> ClassKey:
+def class_key(catalog: Catalog, name: str) -> ClassKey:
     """Return what a resource class is sorted by."""
     standard = _STANDARD.get(name)
     if standard is not None:
         return standard
-    custom = fleet.classes.get(name)
+    custom = catalog.classes.get(name)
     return (len(_STANDARD), custom.created_at if custom else 0, name)
 
 
-def classes_in_order(fleet: Fleet, names: Iterable[str]) -> list[str]:
+def classes_in_order(catalog: Catalog, names: Iterable[str]) -> list[str]:
     """Return resource classes in the order of their numbers."""
     listed = list(names)
     if len(listed) > 1:
-        listed.sort(key=lambda name: class_key(fleet, name))
+        listed.sort(key=lambda name: class_key(catalog, name))
     return listed
 
 
-def holders_in_order(fleet: Fleet, holders: Iterable[Holder]) -> list[Holder]:
+def holders_in_order(catalog: Catalog, holders: Iterable[Holder]) -> list[Holder]:
     """Return what is held on one provider as the original's index of allocations lists it.
 
     That is by class, then by amount, then by the time of the claim: a consumer stands where the
@@ -52,27 +52,27 @@ def holders_in_order(fleet: Fleet, holders: Iterable[Holder]) -> list[Holder]:
     """
     placed = []
     for consumer, generation, amounts, updated_at in holders:
-        listed = {name: amounts[name] for name in classes_in_order(fleet, amounts)}
+        listed = {name: amounts[name] for name in classes_in_order(catalog, amounts)}
         first = next(iter(listed))
-        place = (class_key(fleet, first), amounts[first], updated_at, consumer)
+        place = (class_key(catalog, first), amounts[first], updated_at, consumer)
         placed.append((place, (consumer, generation, listed, updated_at)))
     placed.sort(key=lambda one: one[0])
     return [holder for _, holder in placed]
 
 
-def tree_key(fleet: Fleet, record: ProviderRecord) -> TreeKey:
+def tree_key(catalog: Catalog, record: ProviderRecord) -> TreeKey:
     """Return what a provider is sorted by where whole trees are shown."""
     provider = record.provider
-    root = record if provider.root == provider.uuid else fleet.record(provider.root)
+    root = record if provider.root == provider.uuid else catalog.record(provider.root)
     began = root.provider.created_at if root else provider.created_at
     return (began, provider.root, provider.created_at, provider.uuid)
 
 
-def traits_in_order(fleet: Fleet, names: Iterable[str]) -> list[str]:
+def traits_in_order(catalog: Catalog, names: Iterable[str]) -> list[str]:
     """Return traits: the standard ones by name, then the custom ones by creation."""
 
     def key(name: str) -> tuple[bool, int, str]:
-        custom = fleet.traits.get(name)
+        custom = catalog.traits.get(name)
         return (True, custom.created_at, name) if custom else (False, 0, name)
 
     return sorted(names, key=key)

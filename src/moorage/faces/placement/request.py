@@ -11,10 +11,10 @@ import msgspec
 from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
-from moorage.core.ledger.search import Fleet
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.faces.long_answers import Body, begun
-from moorage.faces.placement.bodies import body_check, body_decode, body_value
+from moorage.faces.placement.input.bodies import body_check, body_decode, body_value
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.web import Limits, decoded
 from moorage.service.app import Service
@@ -94,7 +94,7 @@ class Request:
         """
         return begun(pieces, size, self.service.unsent)
 
-    async def fleet(self) -> Fleet:
+    async def catalog(self) -> Catalog:
         """Return every provider as of now."""
         return await self.service.index.current()
 
@@ -108,9 +108,9 @@ class Request:
         Raises:
             ProblemError: 404, there is no such provider.
         """
-        fleet = await self.fleet()
+        catalog = await self.catalog()
         named = self.path[0]
-        record = fleet.record(ProviderId(named.lower()))
+        record = catalog.record(ProviderId(named.lower()))
         if record is None:
             sentence = f"No resource provider with uuid {named} found"
             raise ProblemError(404, missing.format(sentence, named))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from moorage.core.errors import Code
-from moorage.faces.placement import (
+from moorage.faces.placement.handlers import (
     aggregates,
     allocations,
     inventories,
@@ -15,7 +15,7 @@ from moorage.faces.placement import (
     traits,
     usages,
 )
-from moorage.faces.placement.candidates import Candidates
+from moorage.faces.placement.handlers.candidates import Candidates
 from moorage.faces.placement.microversion import LATEST
 from moorage.faces.placement.problems import (
     CONCURRENT_UPDATE,

@@ -37,8 +37,8 @@ from moorage.faces.web import (
     query_parse,
     request_id_new,
 )
+from moorage.service.access.roles import Role
 from moorage.service.app import Service
-from moorage.service.roles import Role
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 

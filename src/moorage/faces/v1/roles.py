@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from moorage.faces.v1.problems import FORBIDDEN, ProblemError
 from moorage.faces.web import Caller
-from moorage.service.roles import Role, Scope, ScopedRole, permits
+from moorage.service.access.roles import Role, Scope, ScopedRole, permits
 
 _SIGNS = (
     (Role.ADMIN, frozenset({"admin"})),

@@ -1,17 +1,9 @@
 """The table of all routes, joined from the modules that hold the handlers."""
 
-from moorage.faces.v1 import (
-    audit,
-    claims,
-    database,
-    explain,
-    fleet,
-    leases,
-    pools,
-    providers,
-    tokens,
-    watch,
-)
+from moorage.faces.v1 import watch
+from moorage.faces.v1.admin import audit, database, tokens
+from moorage.faces.v1.admission import leases, pools
+from moorage.faces.v1.ledger import claims, explain, provider_pages, providers
 from moorage.faces.v1.openapi import route_of
 from moorage.faces.v1.routing import Route
 
@@ -19,7 +11,7 @@ HANDLED: tuple[Route, ...] = (
     *tokens.ROUTES,
     *database.ROUTES,
     *audit.ROUTES,
-    *fleet.ROUTES,
+    *provider_pages.ROUTES,
     *providers.ROUTES,
     *claims.ROUTES,
     *explain.ROUTES,

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from moorage.core.admission.proxied import is_reserved
+from moorage.core.admission.compat.lease_proxy import is_reserved
 from moorage.core.errors import Code, Error
 from moorage.faces.web import Caller
+from moorage.service.access.audit import Actor
+from moorage.service.access.roles import Role, Scope, ScopedRole
 from moorage.service.app import Service
-from moorage.service.audit import Actor
-from moorage.service.roles import Role, Scope, ScopedRole
 
 A = TypeVar("A")
 B = TypeVar("B")

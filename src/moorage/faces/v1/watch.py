@@ -12,12 +12,12 @@ import msgspec
 
 from moorage.core.errors import Code, Error
 from moorage.faces.v1 import problems
-from moorage.faces.v1.change_words import value_of
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.v1.streaming import Stream
-from moorage.service.roles import Role
-from moorage.service.watch import ChangesGoneError, Cursor, Seen
+from moorage.service.access.roles import Role
+from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
+from moorage.service.native.changes import value_of
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 
 EVENTS = "text/event-stream"

@@ -1,31 +1,27 @@
-"""The one search: every provider of the fleet in memory, in columns, and the questions put to it.
+"""The candidate search: finds the providers that can serve a query, in memory.
 
-Start with `fleet.py` (class Fleet: the copy, kept up to date by `apply`) and `candidates.py` (one
-query from beginning to end).
+Start with `candidates.py`: one query from beginning to end.
 
-* The fleet: `block.py` holds some thousand providers of whole trees as rows, `columns.py` their
-  numbers and marks, `trees.py` which rows form a tree, `lineage.py` which rows are above others.
-  `loading.py` fills a fleet from a snapshot, `chunks.py` applies large changes bit by bit.
-* Blocks: `summaries.py` keeps bounds of what each block holds, `prospects.py` compares them with a
-  query, `soundness.py` with the rows.
-* A query: `validation.py` checks it. `groups.py` finds rows that can serve a group, `sharing.py`
-  the sharing providers, `pruning.py` the trees that cannot serve all groups; `anchors.py` opens the
-  others. `combine.py` and `walk.py` combine the groups of one tree, `matching.py` finds dead ends.
-  `rounds.py` takes candidates from each tree in turn, `picks.py` keeps them in little memory.
-* Bounds: `budget.py` counts steps, `steps.py` lets long work be interrupted.
-* Claims: `preference.py` orders the trees, `choosing.py` tries them.
-* `explain.py` says why nothing is found; `providers.py` lists providers.
+* `catalog/` is the in-memory copy of all providers; `validation.py` checks a query against it.
+* `promising_chunks.py` skips chunks by their summaries. `groups.py` finds the rows that can serve
+  one group, `sharing.py` the sharing providers, `pruning.py` the trees that cannot serve all
+  groups together. `anchors.py` opens the remaining trees; `combine/` combines the groups of one
+  tree. `round_robin.py` takes candidates from each tree in turn, `compact_candidates.py` stores
+  them compactly.
+* `budget.py` limits the steps of a search; `steps.py` lets long work be interrupted.
+* `tree_preference.py` orders trees for a claim, `claim_choice.py` chooses among them.
+* `explain.py` explains why nothing is found; `provider_listing.py` lists providers.
 
-May import: the rest of `core/ledger` but its decisions, msgspec, numpy.
+May import: the rest of `core/ledger` except its decisions, msgspec, numpy.
 """
 
 from moorage.core.ledger.search.candidates import candidates, searched
-from moorage.core.ledger.search.choosing import preferred, preferring
-from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.providers import providers, providers_in_order
+from moorage.core.ledger.search.catalog.catalog import Catalog
+from moorage.core.ledger.search.claim_choice import preferred, preferring
+from moorage.core.ledger.search.provider_listing import providers, providers_in_order
 
 __all__ = [
-    "Fleet",
+    "Catalog",
     "candidates",
     "preferred",
     "preferring",

@@ -1,52 +1,52 @@
-"""One question for allocation candidates, from beginning to end."""
+"""One query for allocation candidates, from start to end."""
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Pick, Start
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
-from moorage.core.ledger.search.fleet import Fleet
-from moorage.core.ledger.search.picks import Picks
-from moorage.core.ledger.search.rounds import Rounds
+from moorage.core.ledger.search.catalog.catalog import Catalog
+from moorage.core.ledger.search.compact_candidates import Picks
+from moorage.core.ledger.search.round_robin import Rounds
 from moorage.core.ledger.search.steps import Steps, to_end
 from moorage.core.limits import CANDIDATES_MAX
 
 PIECE_CANDIDATES = 1_000
-"""Candidates or providers that are put in order in one go."""
+"""Candidates or providers that are sorted in one piece."""
 
 
 def candidates(
-    fleet: Fleet,
+    catalog: Catalog,
     query: CandidateQuery,
     start: Start = Start(),  # noqa: B008 - it is frozen
     most: int = CANDIDATES_MAX,
     budget: Budget | None = None,
 ) -> CandidateAnswer:
-    """Find where all groups of a query can be served together; as `searched`, all at once."""
-    return to_end(searched(fleet, query, start, most, budget))
+    """Find where all groups of a query can be served together; as `searched`, in one piece."""
+    return to_end(searched(catalog, query, start, most, budget))
 
 
 def searched(
-    fleet: Fleet, query: CandidateQuery, start: Start, most: int, budget: Budget | None = None
+    catalog: Catalog, query: CandidateQuery, start: Start, most: int, budget: Budget | None = None
 ) -> Steps[CandidateAnswer]:
     """Find where all groups of a query can be served together, in pieces.
 
-    Between two pieces the fleet may change: each candidate was right at some time in between. Every
-    tree gives one candidate before any gives a second one, and so on. The same start on the same
-    fleet gives the same answer. If nothing is cut, every start gives the same candidates; their
-    order is the same, too, unless a sharing provider serves any of them.
+    Between two pieces the catalog may change: each candidate was right at some time during the
+    search. Every tree gives one candidate before any tree gives a second one, and so on. The same
+    start on the same catalog gives the same answer. If nothing is cut, every start gives the same
+    candidates, in the same order unless a sharing provider serves any of them.
 
     Args:
-        fleet: The providers as they are now.
-        query: What is asked for; every class and trait in it exists.
-        start: Where to begin; an answer says where to begin the next one.
-        most: How many candidates an answer has at most, also without `limit`.
-        budget: The steps that it may take.
+        catalog: The providers.
+        query: The request; every class and trait in it exists.
+        start: Where to start; an answer has the start for the next one.
+        most: The most candidates in an answer, also without `limit`.
+        budget: The steps that the search may take.
     """
-    search = Search(fleet, query, budget)
+    search = Search(catalog, query, budget)
     wanted = most if query.limit is None else min(query.limit, most)
     capped = query.limit is None or query.limit > most
-    rounds = Rounds(fleet, search, query.nested, wanted, sure=capped)
+    rounds = Rounds(catalog, search, query.nested, wanted, sure=capped)
     yield from rounds.run(start)
     found, shown = rounds.found, list(rounds.shown.values())
     if found and rounds.then is None and start != Start():
@@ -59,7 +59,7 @@ def searched(
 
 
 def _from_the_first(rounds: Rounds) -> list[Pick]:
-    """Return what was found as if the search had begun at the first row."""
+    """Return the candidates in the order of a search that starts at the first row."""
     found: list[Pick] = []
     ends = [first for first, _ in rounds.spans[1:]] + [len(rounds.found)]
     for (first, turn), end in zip(rounds.spans, ends, strict=True):
@@ -69,7 +69,7 @@ def _from_the_first(rounds: Rounds) -> list[Pick]:
 
 
 def _in_order(found: list[Pick], rounds: Rounds, nested: bool) -> Steps[list[ProviderRecord]]:
-    """Return what is shown of providers in the order in which candidates need it."""
+    """Return the summaries of providers in the order of the candidates."""
     shown = rounds.shown
     trees: dict[ProviderId, list[ProviderRecord]] = {}
     for number, (uuid, record) in enumerate(shown.items()):

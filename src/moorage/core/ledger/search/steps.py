@@ -1,4 +1,4 @@
-"""Long work that may be interrupted: a generator that yields where other work may run."""
+"""Long work that can be interrupted: a generator that yields where other work may run."""
 
 from collections.abc import Generator
 from typing import TypeVar
@@ -10,7 +10,7 @@ Steps = Generator[None, None, T]
 
 
 def to_end(work: Steps[T]) -> T:
-    """Run the work to its end without a pause; return its answer."""
+    """Run the work to its end without pauses; return its answer."""
     while True:
         try:
             next(work)

@@ -1,6 +1,6 @@
-"""Checks of a query before it is searched for: known names, and groups that make sense.
+"""Checks of a query before the search: known names, and groups that make sense.
 
-For faces whose dialect does not prescribe its own error messages for this.
+For faces whose dialect does not prescribe error messages for this.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.requests import CandidateQuery, Group, TraitFilter
-from moorage.core.ledger.search.fleet import Fleet
+from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.limits import GROUPS_MAX, MAX_INT, QUERY_TERMS_MAX
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,64}")
@@ -31,15 +31,15 @@ def check_sense(query: CandidateQuery) -> None:
     _check_traits(query.root_traits, "root")
 
 
-def check_known(fleet: Fleet, query: CandidateQuery) -> None:
+def check_known(catalog: Catalog, query: CandidateQuery) -> None:
     """Raise CLASS_UNKNOWN or TRAIT_UNKNOWN for a name that does not exist."""
     for group in query.groups:
         for name in group.resources:
-            if not fleet.has_class(name):
+            if not catalog.has_class(name):
                 raise Error(Code.CLASS_UNKNOWN, f"No such resource class {name}.")
     for traits in (query.root_traits, *(group.traits for group in query.groups)):
         for name in sorted(traits.forbidden.union(*traits.required)):
-            if not fleet.has_trait(name):
+            if not catalog.has_trait(name):
                 raise Error(Code.TRAIT_UNKNOWN, f"No such trait {name}.")
 
 
@@ -58,7 +58,7 @@ def _check_size(query: CandidateQuery) -> None:
 
 
 def check_related(same_subtree: Collection[Collection[str]]) -> None:
-    """Raise LIMIT_EXCEEDED when very many groups are to be in subtrees together."""
+    """Raise LIMIT_EXCEEDED if same_subtree names too many groups."""
     related = sum(map(len, same_subtree))
     if related > QUERY_TERMS_MAX:
         raise Error(

@@ -1,0 +1,111 @@
+"""`moorage apply`: let pools be as a file says."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import msgspec
+
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
+from moorage.cli.support.pool_files import Difference, differences, read
+from moorage.cli.support.pool_text import changed_of
+from moorage.client.transport import RefusedError
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.pools import new_pool, put
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.service_time import Moment
+from moorage.wire.admission import Pool, PoolWanted
+
+ORIGIN = Instant(0)
+"""A time for rules that do not look at it."""
+
+
+@click.command()
+@administering
+@click.option(
+    "-f",
+    "--file",
+    "path",
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="Pools in TOML, or .yaml.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before anything is changed.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be changed.")
+@json_option
+def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Tell how pools differ from what FILE says, and let them be so; others are left alone.
+
+    To repeat it is harmless. If one pool cannot be so, nothing is changed. A pool that somebody
+    else changes meanwhile is refused, with 4.
+    """
+    asks = not (yes or dry_run)
+    alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
+    wanted = read(path)
+    with at_server() as admission:
+        there = list(admission.pools())
+        _check(path, wanted, {pool.name: pool for pool in there})
+        found = differences(wanted, there)
+        due = [one for one in found if one.action != "keep"]
+        if not as_json:
+            for one in found:
+                for line in one.lines():
+                    say(line)
+            say(_count(found))
+        applied = bool(due) and not dry_run
+        if applied and asks and alone:
+            raise Failure(USAGE, "name --yes or --dry-run: there is nobody to ask")
+        if applied and asks and not click.confirm("Do so?"):
+            raise Failure(FAILED, "nothing was changed")
+        for one in due if applied else ():
+            with _named(one.name):
+                admission.pool_put(one.name, one.wanted)
+            if not as_json:
+                done = "made" if one.action == "create" else "changed"
+                say(f"{done} {one.name}")
+    if as_json:
+        show_json({"applied": applied, "pools": [_told(one) for one in found]})
+
+
+def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
+    """Decide all of a file as the server would, and keep nothing of it. Raises Failure: 2."""
+    from moorage.service.native.pools import spec_of  # only now: it loads the whole service
+
+    for name, one in wanted.items():
+        facts = Facts()
+        try:
+            if (pool := there.get(name)) is not None:
+                facts.pools[name] = new_pool(name, spec_of(changed_of(pool, {})), ORIGIN)
+            put(facts, Moment(ORIGIN, ORIGIN), ORIGIN, name, spec_of(one))
+        except Error as error:
+            raise Failure(USAGE, f"{path}: pool {name}: {error.message}") from None
+
+
+@contextmanager
+def _named(pool: str) -> Iterator[None]:
+    """Say of which pool something was refused; those before it are as they shall be."""
+    try:
+        yield
+    except RefusedError as refusal:
+        said = f"pool {pool}: {refusal}"
+        raise RefusedError(refusal.status, refusal.code, said, refusal.request_id) from None
+
+
+def _count(found: list[Difference]) -> str:
+    actions = [one.action for one in found]
+    new, changed = actions.count("create"), actions.count("change")
+    return f"{new} to make, {changed} to change, {actions.count('keep')} as they shall be"
+
+
+def _told(one: Difference) -> dict[str, Any]:
+    changes = {
+        name: msgspec.to_builtins({"before": before, "after": after})
+        for name, (before, after) in one.changes.items()
+    }
+    return {"name": one.name, "action": one.action, "changes": changes}

@@ -1,0 +1,97 @@
+"""`moorage explain`: why nothing is found."""
+
+import json
+from dataclasses import asdict
+from typing import IO, Any
+
+import click
+
+from moorage.cli.support.command import administering, server
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
+from moorage.client.decoding import UndecodableError, decode
+from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
+
+_question_option = click.option(
+    "--question",
+    type=click.File(),
+    metavar="FILE",
+    help="The whole question as JSON, as for /v1/explain; - is standard input.",
+)
+
+
+@click.command()
+@administering
+@click.argument("resources", nargs=-1, metavar="CLASS=AMOUNT...")
+@click.option("--required", multiple=True, metavar="TRAIT", help="A trait that must be there.")
+@click.option("--forbidden", multiple=True, metavar="TRAIT", help="A trait that must not be.")
+@click.option("--member-of", multiple=True, metavar="UUID", help="An aggregate to be in.")
+@_question_option
+@json_option
+def explain(
+    resources: tuple[str, ...],
+    required: tuple[str, ...],
+    forbidden: tuple[str, ...],
+    member_of: tuple[str, ...],
+    question: IO[str] | None,
+    as_json: bool,
+) -> None:
+    """Tell what each condition leaves of the fleet, and what comes nearest; 1 if nothing is found.
+
+    Asks for the amounts in one tree, or for what the FILE says.
+    """
+    from moorage.cli.support.backend import refusals_told  # only now: it loads the whole service
+    from moorage.client.ledger import Ledger
+
+    if (question is None) == (not resources):
+        raise Failure(USAGE, "name either CLASS=AMOUNT or --question FILE")
+    if question is not None:
+        asked = _read(question)
+    else:
+        group = GroupAsked(
+            resources=dict(map(_amount, resources)),
+            required=[*required],
+            forbidden=[*forbidden],
+            member_of=[*member_of],
+        )
+        asked = Question(groups=[group])
+    with refusals_told():
+        told = Ledger(server()).explain(asked)
+    if as_json:
+        show_json(asdict(told))
+    else:
+        _show(told)
+    if not told.found:
+        click.get_current_context().exit(FAILED)
+
+
+def _amount(text: str) -> tuple[str, int]:
+    name, _, amount = text.partition("=")
+    if not (name and amount.isascii() and amount.isdigit()):
+        raise Failure(USAGE, f"{text!r} is not CLASS=AMOUNT (for example VCPU=4)")
+    return name, int(amount)
+
+
+def _read(question: IO[str]) -> Question:
+    try:
+        value: Any = json.load(question)
+        return decode(Question, value)
+    except (UndecodableError, ValueError) as error:
+        raise Failure(USAGE, f"the question cannot be read: {error}") from None
+
+
+def _show(told: Explained) -> None:
+    for part in told.parts:
+        say(part.resource_class or f"group {part.suffix}")
+        _show_steps(part.steps)
+    if told.trees:
+        say("trees")
+        _show_steps(told.trees)
+    for condition in told.without:
+        say(f"something is found without {condition}")
+    say("found" if told.found else told.nearest or "nothing is found")
+
+
+def _show_steps(steps: list[ExplainedStep]) -> None:
+    for step in steps:
+        say(f"  {'some' if step.left is None else step.left}", step.condition)

@@ -1,0 +1,126 @@
+"""`moorage lease`: who holds what, who waits, and taking it away."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+import msgspec
+
+from moorage.cli.commands.run import attach
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.durations import duration_text
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.pool_text import plain_text
+from moorage.client.admission import Admission
+from moorage.client.run.durations import OVERDUE, eta_spoken
+from moorage.wire.admission import Lease, Waiting
+
+STATES = ("waiting", "granted", "ended")
+COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
+
+
+@click.group("lease")
+def group() -> None:
+    """Look at leases and tickets; take them away."""
+
+
+attach(group)
+
+
+@group.command("list")
+@administering
+@click.option("--pool", help="Only those that need units of it.", shell_complete=completion.pools)
+@click.option("--state", type=click.Choice(STATES), help="By default granted, then waiting ones.")
+@click.option("--owner", help="Only those of this owner.")
+@json_option
+def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
+    """Print leases and tickets; those that have ended are kept for 24 hours."""
+    with at_server() as admission:
+        leases = list(_found(admission, pool, state, owner))
+        if pool is not None and not leases:
+            admission.pool(pool)  # refuses a name that is none
+    if as_json:
+        show_json(msgspec.to_builtins(leases))
+    else:
+        show_table(COLUMNS, [_row(lease) for lease in leases], whole=["needs"])
+
+
+@group.command()
+@administering
+@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@json_option
+def show(lease_id: str, as_json: bool) -> None:
+    """Print all there is to know of the lease or ticket ID."""
+    with at_server() as admission:
+        lease = admission.lease(lease_id)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+        return
+    shown = asdict(lease) | {"needs": needs_text(lease)}
+    shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
+    if lease.waiting is not None:
+        shown["waiting"] = lease.waiting.reason
+        shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
+    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+
+
+@group.command()
+@administering
+@click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
+@click.option("--reason", default="", help="Told to whoever held it.")
+@json_option
+def revoke(lease_id: str, reason: str, as_json: bool) -> None:
+    """Take the lease or ticket ID away; its holder learns of it at once, or when it next renews."""
+    with at_server() as admission:
+        lease = admission.revoke(lease_id, reason)
+    if as_json:
+        show_json(msgspec.to_builtins(lease))
+    else:
+        say(f"{lease.id} has ended: {lease.cause}")
+
+
+def needs_text(lease: Lease) -> str:
+    """Return the needs of a lease, POOL=UNITS each."""
+    return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
+
+
+def eta_text(waiting: Waiting) -> str:
+    """Return when a ticket may be granted, as far as that is known; empty: it is not."""
+    if waiting.overdue:
+        return OVERDUE
+    return "" if waiting.eta_seconds is None else eta_spoken(*waiting.eta_seconds)
+
+
+def _found(
+    admission: Admission, pool: str | None, state: str | None, owner: str | None
+) -> Iterator[Lease]:
+    for one in ("granted", "waiting") if state is None else (state,):
+        yield from admission.leases(pool, one, owner)
+
+
+def _row(lease: Lease) -> list[str]:
+    until = lease.ended_at or _first(lease.expires_at, lease.hold_until)
+    remark: str = lease.cause or ("unheard" if lease.unheard else "")
+    if lease.waiting is not None:
+        remark = lease.waiting.reason
+    return [
+        lease.id,
+        lease.owner,
+        lease.state,
+        needs_text(lease),
+        "-" if lease.waiting is None else str(lease.waiting.position),
+        _time(lease.asked_at),
+        "-" if until is None else _time(until),
+        remark or "-",
+    ]
+
+
+def _first(*times: datetime | None) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")

@@ -1,0 +1,282 @@
+"""`moorage pool`: how many may run at once, and at which pace they start."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from typing import Any
+
+import click
+import msgspec
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.durations import (
+    NONE,
+    DurationType,
+    NoneOr,
+    PacingType,
+    duration_text,
+    pacing_text,
+)
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
+from moorage.cli.support.pool_text import (
+    DURATIONS,
+    changed_of,
+    plain_text,
+    state_of,
+    summary,
+    units_of,
+)
+from moorage.core.counting import counted
+from moorage.wire.admission import Pool, PoolReport, PoolWanted
+
+COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
+
+_DURATION = DurationType()
+_AMOUNT = click.IntRange(0)
+
+
+def _label(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
+        labels[name] = value
+    return labels or None
+
+
+def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    if NONE in texts:
+        return NONE
+    return [*texts] or None
+
+
+_OPTIONS = (
+    click.option("--limit", type=_AMOUNT, help="Units that may be held at once."),
+    click.option("--hold", type=NoneOr(_DURATION), help="Each lease ends so long after its grant."),
+    click.option("--ttl", type=_DURATION, help="A lease that is not renewed lasts so long."),
+    click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be asked for."),
+    click.option("--cooldown", type=_DURATION, help="A freed unit rests so long."),
+    click.option(
+        "--lock-delay",
+        type=_DURATION,
+        help="How long a unit rests if its holder did not return it.",
+    ),
+    click.option(
+        "--pacing", type=PacingType(), help="INTERVAL[xBURST][+JITTER] between grants; auto; none."
+    ),
+    click.option("--quota", type=NoneOr(_AMOUNT), help="Units that one owner may hold."),
+    click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
+    click.option(
+        "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
+    ),
+    click.option(
+        "--expire", type=click.Choice(["free", "keep"]), help="What an unheard lease does."
+    ),
+    click.option(
+        "--asker",
+        "askers",
+        multiple=True,
+        callback=_askers,
+        help="An owner, PROJECT/* or role:ROLE that may ask; may be repeated; none: everybody.",
+    ),
+    click.option(
+        "--priority-max", type=NoneOr(click.INT), help="Highest priority that may be asked for."
+    ),
+    click.option("--hold-max", type=NoneOr(_DURATION), help="Longest hold that may be asked for."),
+    click.option(
+        "--queue-max-per-owner", type=NoneOr(_AMOUNT), help="Tickets of one owner that may wait."
+    ),
+    click.option(
+        "--on-retry",
+        type=click.Choice(["keep", "requeue"]),
+        help="Whether who retries keeps its place.",
+    ),
+    click.option(
+        "--proxy-ttl",
+        type=NoneOr(_DURATION),
+        help="How long after its names were returned a lease of the lease proxy ends.",
+    ),
+)
+
+
+def spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option per property of a pool; it gets those given as `given`."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> None:
+        names = {field.name for field in fields(PoolWanted)} & options.keys()
+        taken = {name: options.pop(name) for name in names}
+        given = {
+            name: None if value == NONE else value
+            for name, value in taken.items()
+            if value is not None
+        }
+        command(*args, given=given, **options)
+
+    for option in reversed(_OPTIONS):
+        option(wrapped)
+    return wrapped
+
+
+@click.group("pool")
+def group() -> None:
+    """Make pools, look at them, change and pause them."""
+
+
+@group.command()
+@administering
+@click.argument("name")
+@spec_options
+@json_option
+def create(name: str, given: dict[str, Any], as_json: bool) -> None:
+    """Make the pool NAME and print its limit and its pacing; 4 if there is one already.
+
+    Pools with named slots are made by Boskos' configuration file.
+    """
+    if "limit" not in given:
+        raise Failure(USAGE, "a pool needs a limit: name how many units, for example --limit 50")
+    with at_server() as admission:
+        made = admission.pool_put(name, PoolWanted(**given, generation=0))
+    _show_one(made, as_json, f"made {made.name}: {summary(made, given)}")
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@spec_options
+@json_option
+def change(name: str, given: dict[str, Any], as_json: bool) -> None:
+    """Change what the options say of the pool NAME; all else stays as it is.
+
+    A pacing that follows from limit and hold goes on to follow from them; so a pool without a
+    pacing gets one with its first hold, unless --pacing says otherwise.
+    """
+    if not given:
+        raise Failure(USAGE, "name what to change, for example --limit 30")
+    with at_server() as admission:
+        changed = admission.pool_put(name, changed_of(admission.pool(name), given))
+    _show_one(changed, as_json, f"changed {changed.name}: {summary(changed, given)}")
+
+
+@group.command("list")
+@administering
+@json_option
+def list_(as_json: bool) -> None:
+    """Print all pools."""
+    with at_server() as admission:
+        pools = list(admission.pools())
+    if as_json:
+        show_json(msgspec.to_builtins(pools))
+        return
+    rows = [
+        [
+            pool.name,
+            str(units_of(pool)),
+            str(pool.occupied),
+            str(pool.waiting),
+            str(pool.free),
+            duration_text(pool.hold),
+            pacing_text(pool.pacing),
+            state_of(pool),
+        ]
+        for pool in pools
+    ]
+    show_table(COLUMNS, rows)
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Print all there is to know of the pool NAME."""
+    with at_server() as admission:
+        pool = admission.pool(name)
+    if as_json:
+        show_json(msgspec.to_builtins(pool))
+        return
+    shown = asdict(pool) | {name: duration_text(getattr(pool, name)) for name in sorted(DURATIONS)}
+    first = pool.first
+    shown |= {
+        "pacing": pacing_text(pool.pacing),
+        "first": None if first is None else f"{first.owner} {first.key}",
+        "why": None if first is None or first.waiting is None else first.waiting.reason,
+    }
+    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@json_option
+def report(name: str, as_json: bool) -> None:
+    """Print how long the last day's leases of NAME waited and held, and how their starts went."""
+    with at_server() as admission:
+        told = admission.pool_report(name)
+    if as_json:
+        show_json(msgspec.to_builtins(told))
+    else:
+        _show_report(told)
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@json_option
+def pause(name: str, as_json: bool) -> None:
+    """Grant nothing more of the pool NAME; leases go on."""
+    with at_server() as admission:
+        pool = admission.pool_pause(name)
+    _show_one(pool, as_json, f"paused {name}")
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@json_option
+def resume(name: str, as_json: bool) -> None:
+    """Grant of the pool NAME again."""
+    with at_server() as admission:
+        pool = admission.pool_resume(name)
+    _show_one(pool, as_json, f"resumed {name}")
+
+
+@group.command()
+@administering
+@click.argument("name", shell_complete=completion.pools)
+@json_option
+def delete(name: str, as_json: bool) -> None:
+    """Remove the pool NAME, which nobody holds units of or waits for."""
+    with at_server() as admission:
+        admission.pool_delete(name)
+    if as_json:
+        show_json({"name": name, "deleted": True})
+    else:
+        say(f"deleted {name}")
+
+
+def _show_one(pool: Pool, as_json: bool, line: str) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(pool))
+    else:
+        say(line)
+
+
+def _show_report(told: PoolReport) -> None:
+    rows = [
+        [what, *(duration_text(round(one, 3)) for one in seconds)]
+        for what, seconds in (("waited", told.waited), ("held", told.held))
+        if seconds is not None
+    ]
+    say(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
+    if rows:
+        show_table(["", "median", "90 %", "99 %"], rows)
+    if told.causes:
+        show_table(["cause", "leases"], [[cause, str(n)] for cause, n in told.causes.items()])
+    if told.outcomes:
+        columns = [field.name for field in fields(told.outcomes[0])]
+        rows = [[plain_text(getattr(line, name)) for name in columns] for line in told.outcomes]
+        show_table([name.replace("_", " ") for name in columns], rows)

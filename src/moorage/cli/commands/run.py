@@ -1,0 +1,140 @@
+"""`moorage run`, handles, `client.sh` and `trap`: hands over to what carries commands anywhere.
+
+The options are those of the table in `client/run/options.py`. Here a server need not be named if
+there is the database of the settings.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from moorage.cli.support import completion
+from moorage.cli.support.output import USAGE, Failure
+from moorage.client.run.main import carry_out
+from moorage.client.run.options import COMMANDS, Option
+from moorage.client.run.parse import URL_VARIABLE, token_named
+from moorage.client.run.run import FAILED
+
+_OFFERED = {"POOL[=UNITS]": completion.pools, "ID": completion.leases}
+"""What the shell offers, by what stands for the value."""
+
+US = (sys.executable, "-m", "moorage")
+"""How the code that `moorage trap` prints calls us."""
+
+
+class _Command(click.Command):
+    """A command of the table; of `run` wrong usage is one of its own failures."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if self.name == "run":
+                error.exit_code = FAILED  # type: ignore[misc] # click asks the instance as well
+            raise
+
+
+def command(name: str) -> click.Command:
+    """Return the command of this name in the table."""
+    options, meaning = COMMANDS[name]
+    parameters = [_parameter(option) for option in options]
+    if name == "run":
+        words = "-- COMMAND [ARGUMENT]..."
+        parameters.append(
+            click.Argument(
+                ["command"],
+                nargs=-1,
+                metavar=words,
+                type=click.UNPROCESSED,
+                shell_complete=completion.command,
+            )
+        )
+
+    def carry(command: tuple[str, ...] = (), **words: Any) -> None:
+        if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):
+            with _told(name):
+                words |= _server_or_trouble(words)
+        click.get_current_context().exit(carry_out(name, words, command, US))
+
+    return _Command(
+        name.rpartition(" ")[2],
+        params=parameters,
+        callback=carry,
+        help=meaning,
+        context_settings={"allow_interspersed_args": name != "run"},
+    )
+
+
+def attach(leases: click.Group) -> None:
+    """Give `moorage lease` the commands of the table that are below it."""
+    for name in COMMANDS:
+        if name.startswith("lease "):
+            leases.add_command(command(name))
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn wrong settings into the end of the command."""
+    from moorage.store.api import StoreError
+
+    try:
+        yield
+    except (Failure, StoreError) as error:
+        raise Failure(FAILED if name == "run" else USAGE, str(error)) from None
+
+
+def _parameter(option: Option) -> click.Parameter:
+    kind: Any = click.Choice(option.choices) if option.choices else str
+    if option.metavar == "FILE":
+        kind = click.Path()
+    offered = _OFFERED.get(option.metavar or "")
+    if option.positional:
+        return click.Argument(
+            [option.word], type=kind, metavar=option.metavar, shell_complete=offered
+        )
+    names = [*option.names, option.word]
+    if option.metavar is None and not option.choices:
+        return click.Option(names, is_flag=True, help=option.meaning)
+    return click.Option(
+        names,
+        type=kind,
+        metavar=option.metavar,
+        multiple=option.many,
+        help=option.meaning,
+        shell_complete=offered,
+    )
+
+
+def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as `_server`; why there is none, if the command is to run all the same."""
+    from moorage.store.api import StoreError
+
+    try:
+        return _server(words)
+    except (Failure, StoreError) as error:
+        if not words.get("best_effort_always"):
+            raise
+        return {"trouble": str(error)}
+
+
+def _server(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the way to the server of our own database; nothing if there is no database."""
+    from moorage.cli.support.local_server import (  # only now: most commands that run
+        Beside,
+        database_is_there,
+    )
+    from moorage.cli.support.options import load  # in CI name their server, and need none of this
+    from moorage.serve.files import Files
+
+    files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)
+    if not database_is_there(files):
+        return {}
+    try:
+        return {"server": Beside(files, token_named(words))}
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, str(error)) from None

@@ -1,0 +1,228 @@
+"""`moorage simulate`: what a limit and a pacing come to, before anybody has to live with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moorage.cli.support import completion
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
+from moorage.cli.support.jobs import crowd, history, trace
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import FAILED, USAGE, Failure, show_json, show_table
+from moorage.cli.support.pool_files import read
+from moorage.cli.support.pool_text import changed_of, paced
+from moorage.cli.support.simulate_chart import Series, draw
+from moorage.client.run.durations import spoken
+from moorage.core.admission.forecast.simulate import Job, Stay, Summary, rehearse, summary
+from moorage.core.clock import SECOND
+from moorage.core.errors import Error
+from moorage.wire.admission import Pacing, PoolWanted
+
+COLUMNS = [
+    "limit",
+    "pacing",
+    "jobs",
+    "starts/min",
+    "running",
+    "waiting",
+    "last start",
+    "waited p50",
+    "p90",
+    "p99",
+]
+ACTUAL = "as it was"
+JOBS_MAX = 1_000_000
+"""About a gigabyte of memory, and minutes."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One limit and one pacing, and what became of the jobs."""
+
+    limit: int | None
+    """None: none, or as it was."""
+    pacing: str
+    stays: Sequence[Stay]
+
+    @property
+    def label(self) -> str:
+        """How it is named in a chart."""
+        if self.pacing == ACTUAL:
+            return ACTUAL
+        return f"limit {NONE if self.limit is None else self.limit}, pacing {self.pacing}"
+
+
+class ListOf(click.ParamType[Any]):
+    """An option with several values, separated by commas."""
+
+    def __init__(self, name: str, read_one: Any) -> None:
+        self.name = name
+        self._read_one = read_one
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a list of what each of them is."""
+        try:
+            return [self._read_one(text.strip()) for text in value.split(",")]
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _limit(text: str) -> int | None:
+    if text == NONE:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{text!r} is no limit (for example 50, or none)")
+    return int(text)
+
+
+@click.command()
+@administering
+@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="So many jobs, at once.")
+@click.option("--spread", type=DurationType(), default=0.0, help="They come within so long.")
+@click.option("--trace", "trace_file", type=click.Path(), metavar="CSV", help="Jobs from a file.")
+@click.option(
+    "--replay",
+    metavar="POOL",
+    shell_complete=completion.pools,
+    help="Jobs that this pool has had, asked of the server.",
+)
+@click.option(
+    "--pool",
+    "pool_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="What the pool is like, as for apply.",
+)
+@click.option("--name", help="Which pool of that file; needed if there are several.")
+@click.option("--hold", type=DurationType(), help="Each lease ends so long after its grant.")
+@click.option("--limit", "limits", type=ListOf("limits", _limit), help="Limits, by commas; none.")
+@click.option(
+    "--pacing",
+    "pacings",
+    type=ListOf("pacings", pacing_parse),
+    help="Pacings, by commas: INTERVAL[xBURST][+JITTER], auto, none.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Other dice: jitter and spread.")
+@click.option("--svg", "chart_file", type=click.Path(), metavar="FILE", help="Also draw it there.")
+@json_option
+def simulate(
+    jobs: int | None,
+    spread: float,
+    trace_file: str | None,
+    replay: str | None,
+    seed: int,
+    chart_file: str | None,
+    as_json: bool,
+    **pool_options: Any,
+) -> None:
+    """Rehearse limits and pacings: the very decisions of the server, in no time.
+
+    Each limit is tried with each pacing, on the same jobs. They come from --jobs, --trace or
+    --replay, one of them.
+    """
+    if sum(source is not None for source in (jobs, trace_file, replay)) != 1:
+        raise Failure(USAGE, "name one of --jobs, --trace and --replay")
+    scenes = []
+    if replay is not None:
+        name, wanted, comers, stays = _replayed(replay)
+        scenes.append(Scene(None, ACTUAL, stays))
+    else:
+        name, wanted = _described(pool_options["pool_file"], pool_options["name"])
+        comers = crowd(jobs, spread, seed) if jobs is not None else trace(trace_file or "")
+    if pool_options["hold"] is not None:
+        wanted = replace(wanted, hold=pool_options["hold"])
+    limits = pool_options["limits"] or [wanted.limit]
+    pacings = pool_options["pacings"] or [wanted.pacing]
+    for limit in limits:
+        for pacing in pacings:
+            scenes.append(_scene(name, replace(wanted, limit=limit, pacing=pacing), comers, seed))
+    if chart_file is not None:
+        _write(chart_file, draw(f"Pool {name}", [Series(one.label, one.stays) for one in scenes]))
+    if as_json:
+        show_json([_told(scene) for scene in scenes])
+    else:
+        show_table(COLUMNS, [_row(scene) for scene in scenes])
+
+
+def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted]:
+    """Return the pool that the options are about. Raises Failure: 2."""
+    if pool_file is None:
+        return name or "rehearsal", PoolWanted()
+    pools = read(pool_file)
+    if name is None and len(pools) != 1:
+        raise Failure(USAGE, f"{pool_file} has {len(pools)} pools: say which by --name")
+    if name is not None and name not in pools:
+        raise Failure(USAGE, f"{pool_file} has no pool {name}")
+    chosen = name or next(iter(pools))
+    return chosen, pools[chosen]
+
+
+def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[Stay]]:
+    with at_server() as admission:
+        there = admission.pool(pool)
+        jobs, stays = history(pool, admission.leases(pool=pool, state="ended"))
+    limit = sum(there.slots.values()) if there.limit is None else there.limit
+    return pool, replace(changed_of(there, {}), generation=None, limit=limit), jobs, stays
+
+
+def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
+    """Rehearse one limit and one pacing. Raises Failure: 2."""
+    from moorage.service.native.pools import spec_of  # only now: it loads the whole service
+
+    unlimited = sum(job.units for job in jobs)
+    limit = unlimited if wanted.limit is None else wanted.limit
+    pacing = paced(wanted.pacing, wanted.limit, wanted.hold)
+    try:
+        stays = rehearse(
+            name, spec_of(replace(wanted, limit=limit, pacing=pacing)), jobs, seed=seed
+        )
+    except (Error, ValueError) as error:
+        raise Failure(USAGE, f"{error}") from None
+    return Scene(wanted.limit, _pacing_shown(wanted.pacing, pacing), stays)
+
+
+def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
+    shown = pacing_text(pacing)
+    return f"{AUTO} ({shown})" if wanted == AUTO and pacing is not None else shown
+
+
+def _row(scene: Scene) -> list[str]:
+    told = summary(scene.stays)
+    waited = ["-"] * 3 if told.waited is None else [spoken(one / SECOND) for one in told.waited]
+    return [
+        scene.pacing if scene.pacing == ACTUAL else str(scene.limit or NONE),
+        "-" if scene.pacing == ACTUAL else scene.pacing,
+        f"{told.jobs} ({told.never} never start)" if told.never else str(told.jobs),
+        str(told.starts_per_minute),
+        str(told.running),
+        str(told.waiting),
+        spoken(told.last_start / SECOND),
+        *waited,
+    ]
+
+
+def _told(scene: Scene) -> dict[str, Any]:
+    told: Summary = summary(scene.stays)
+    return {
+        "limit": scene.limit,
+        "pacing": scene.pacing,
+        "jobs": told.jobs,
+        "never": told.never,
+        "starts_per_minute": told.starts_per_minute,
+        "running": told.running,
+        "waiting": told.waiting,
+        "last_start_seconds": told.last_start / SECOND,
+        "last_end_seconds": told.last_end / SECOND,
+        "waited_seconds": None if told.waited is None else [one / SECOND for one in told.waited],
+    }
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise Failure(FAILED, f"{path} cannot be written: {error}") from None

@@ -1,0 +1,143 @@
+"""`moorage token`: who may call."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from moorage.cli.support.command import administering, administration
+from moorage.cli.support.durations import DurationType
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import say, show_json, show_table
+from moorage.wire.admin import RotationWanted, TokenWanted
+
+ROLES = ("reader", "user", "service", "operator", "admin", "janitor")
+
+_DURATION = DurationType()
+
+
+def _scope(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Any:
+    scope: dict[str, list[str]] = {}
+    for text in texts:
+        field, equals, name = text.partition("=")
+        if not (field and equals and name):
+            raise click.BadParameter(f"{text!r} is not FIELD=NAME", context, parameter)
+        scope.setdefault(field, []).append(name)
+    return scope
+
+
+@click.group("token")
+def group() -> None:
+    """Make, list, rotate and revoke the tokens that callers show."""
+
+
+@group.command()
+@administering
+@click.option("--name", required=True, help="Who will hold it; shown in lists.")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
+@click.option("--project", help="The project it is bound to: a user's must be, a reader's may be.")
+@click.option(
+    "--for",
+    "scope",
+    multiple=True,
+    callback=_scope,
+    metavar="pool=NAME",
+    help="A pool that a janitor may use, or PREFIX/* for all pools below; may be repeated.",
+)
+@click.option("--expires-in", type=_DURATION, help="How long it is valid; by default for ever.")
+@json_option
+def create(
+    name: str,
+    role: str,
+    project: str | None,
+    scope: dict[str, list[str]],
+    expires_in: float | None,
+    as_json: bool,
+) -> None:
+    """Make a token and print its secret; nobody can show it again."""
+    wanted = TokenWanted(
+        name=name, role=role, project_id=project, scope=scope, expires_in=expires_in
+    )
+    _show_secret(administration().token_create(wanted), as_json)
+
+
+@group.command()
+@administering
+@click.argument("token_id", metavar="ID")
+@click.option(
+    "--grace",
+    type=_DURATION,
+    default="24h",
+    help="How long the old one stays valid; 24h by default.",
+)
+@click.option(
+    "--expires-in", type=_DURATION, help="How long the new one is valid; by default like the old."
+)
+@json_option
+def rotate(token_id: str, grace: float, expires_in: float | None, as_json: bool) -> None:
+    """Replace the token ID by a new one and print the new secret."""
+    wanted = RotationWanted(grace=grace, expires_in=expires_in)
+    _show_secret(administration().token_rotate(token_id, wanted), as_json)
+
+
+@group.command("list")
+@administering
+@json_option
+def list_(as_json: bool) -> None:
+    """Print all tokens, without their secrets."""
+    tokens = administration().token_list()
+    if as_json:
+        show_json(tokens)
+        return
+    rows = [
+        [
+            token["id"],
+            token["name"],
+            token["role"],
+            _bound(token),
+            token["created_at"],
+            token["used_at"] or "-",
+            token["expires_at"] or "-",
+            _state(token),
+        ]
+        for token in tokens
+    ]
+    show_table(["id", "name", "role", "for", "created", "used", "expires", "state"], rows)
+
+
+@group.command()
+@administering
+@click.argument("token_id", metavar="ID")
+@json_option
+def revoke(token_id: str, as_json: bool) -> None:
+    """Make the token ID worthless, at once."""
+    administration().token_revoke(token_id)
+    if as_json:
+        show_json({"id": token_id, "revoked": True})
+    else:
+        say(f"revoked {token_id}")
+
+
+def _show_secret(made: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        show_json(made)
+    else:
+        say(made["token"])
+
+
+def _bound(token: dict[str, Any]) -> str:
+    """Say what a token is bound to: a project, or the names in its scope."""
+    names = [f"{field}={name}" for field, names in token["scope"].items() for name in names]
+    if token["project_id"]:
+        names.append(f"project={token['project_id']}")
+    return ",".join(names) or "-"
+
+
+def _state(token: dict[str, Any]) -> str:
+    if token["revoked_at"]:
+        return "revoked"
+    ends = token["expires_at"]
+    now = datetime.now(UTC)  # noqa: TID251 - for people, who look at a clock, too
+    if ends and datetime.fromisoformat(ends) <= now:
+        return "expired"
+    return "rotated" if token["rotated_at"] else "valid"

@@ -1,0 +1,115 @@
+"""`moorage top`: who is first in which line, and why it waits; live on a terminal."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from moorage.cli.commands.lease import eta_text
+from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.options import json_option
+from moorage.cli.support.output import drawn, printable, show_json, show_table
+from moorage.cli.support.pool_text import state_of, units_of
+from moorage.client.admission import Admission
+from moorage.client.transport import UnreachableError
+from moorage.wire.admission import Lease, Pool
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
+
+END_KEYS = (b"q", b"Q", b"")
+"""What ends it; no byte at all: the terminal is gone."""
+
+
+@click.command()
+@administering
+@click.option("--once", is_flag=True, help="Print it once and end.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 60),
+    default=2.0,
+    metavar="SECONDS",
+    help="How often to look; 2 by default.",
+)
+@json_option
+def top(once: bool, every: float, as_json: bool) -> None:
+    """Show all pools, who is first in line and why it waits; q ends it."""
+    with at_server() as admission:
+        if as_json:
+            show_json(msgspec.to_builtins([*admission.pools()]))
+        elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+            show_table(COLUMNS, rows(admission.pools()))
+        else:
+            _live(admission, every)
+
+
+def rows(pools: Iterable[Pool]) -> list[list[str]]:
+    """Return pools as lines of a table."""
+    return [
+        [
+            pool.name,
+            f"{pool.occupied}/{units_of(pool)}",
+            str(pool.waiting),
+            state_of(pool),
+            *_first(pool.first),
+        ]
+        for pool in pools
+    ]
+
+
+def _first(ticket: Lease | None) -> list[str]:
+    """Return who is first, when it may be granted, and why it waits."""
+    if ticket is None or ticket.waiting is None:
+        return ["-", "-", "-"]
+    waiting = ticket.waiting
+    return [f"{ticket.owner} {ticket.key}", eta_text(waiting) or "-", waiting.reason]
+
+
+def _live(admission: Admission, every: float) -> None:
+    from rich.live import Live  # only now: it takes longer to load than most commands run
+
+    lines, remark = rows(admission.pools()), None
+    with _keys(), Live(auto_refresh=False, screen=True) as live:
+        try:
+            while True:
+                live.update(_screen(lines, remark, live.console.width), refresh=True)
+                if select.select([sys.stdin], [], [], every)[0] and _read() in END_KEYS:
+                    return
+                try:
+                    lines, remark = rows(admission.pools()), None
+                except UnreachableError as error:  # it may come back: show what was seen last
+                    remark = str(error)
+        except KeyboardInterrupt:
+            return
+
+
+def _screen(lines: list[list[str]], remark: str | None, width: int) -> "Group":
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(drawn(COLUMNS, lines, width), Text(printable(remark or ""), style="italic"))
+
+
+@contextmanager
+def _keys() -> Iterator[None]:
+    """Let single keys be read as they are pressed."""
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _read() -> bytes:
+    return os.read(sys.stdin.fileno(), 1)

@@ -1,0 +1,272 @@
+"""Carries out what an administrator asks: at the server that owns the database, or in the database.
+
+Both ways take and return the same plain values, those of the native API.
+"""
+
+import asyncio
+import os
+import pwd
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from moorage.cli.support.credentials import NOAUTH2_TOKEN, token_beside
+from moorage.cli.support.options import address_of
+from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
+from moorage.client.decoding import UndecodableError
+from moorage.client.transport import RefusedError, Transport, UnreachableError
+from moorage.config import Settings
+from moorage.core.errors import Code, Error
+from moorage.core.limits import PAGE_MAX
+from moorage.serve.files import Files
+from moorage.service.access.audit import Actor
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.service.native.audit import shown as entry_shown
+from moorage.service.native.tokens import make, replace, shown
+from moorage.store.api import Fatal, Locked, StoreError
+from moorage.store.open import copy
+from moorage.store.ownership import UntrustedError
+from moorage.wire.admin import RotationWanted, TokenWanted
+
+T = TypeVar("T")
+
+EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
+"""By the status of a refusal; any other is a failure."""
+
+
+class AtServer:
+    """Asks a running server.
+
+    `database` is the file that it has open, if that is on this machine and the one of the settings.
+    """
+
+    def __init__(self, transport: Transport, database: str | None = None) -> None:
+        self.transport = transport
+        self._database = database
+
+    def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        told: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
+        return told
+
+    def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        path = f"/v1/tokens/{quote(token_id, safe='')}/rotate"
+        told: dict[str, Any] = self._ask("POST", path, asdict(wanted))
+        return told
+
+    def token_list(self) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        tokens: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"next": ""}
+        while page["next"] is not None:
+            cursor = f"&cursor={quote(page['next'])}" if page["next"] else ""
+            page = self._ask("GET", f"/v1/tokens?limit={PAGE_MAX}{cursor}")
+            tokens += page["tokens"]
+        return tokens
+
+    def token_revoke(self, token_id: str) -> None:
+        """See `administering.Administration`."""
+        self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
+
+    def audit(self, limit: int) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?limit={limit}")["entries"]
+        return entries
+
+    def backup(self, target: str) -> str:
+        """See `administering.Administration`.
+
+        A database on this machine is copied here, with the rights of whoever asks: its server
+        writes only into its `backup_directory`. It writes down that a copy is made, or failed.
+        """
+        if self._database is None:
+            told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
+            return told
+        path = os.path.abspath(target)
+        noted = {"copied_to": path}
+        self._ask("POST", "/v1/database/backup", noted)
+        try:
+            copy(self._database, path)
+        except (StoreError, OSError) as error:
+            with suppress(Failure):  # why there is no copy is what must be told
+                self._ask("POST", "/v1/database/backup", {**noted, "failed": str(error)})
+            raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
+        return path
+
+    def check(self) -> list[str]:
+        """See `administering.Administration`."""
+        found: list[str] = self._ask("POST", "/v1/database/check", {})["differences"]
+        return found
+
+    def epoch_raise(self) -> dict[str, int]:
+        """See `administering.Administration`."""
+        raised: dict[str, int] = self._ask("POST", "/v1/database/epoch", {})
+        return raised
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        with refusals_told():
+            return self.transport.request(method, path, body)
+
+
+@contextmanager
+def refusals_told() -> Iterator[None]:
+    """Turn what a server says, or that there is none, into the end of the command."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise Failure(UNREACHABLE, str(error)) from None
+    except UndecodableError as error:
+        raise Failure(FAILED, str(error)) from None
+    except RefusedError as refusal:
+        hint = ""
+        if refusal.status == 401:
+            hint = "; name a token with --token or MOORAGE_TOKEN"
+        exit_code = EXIT_CODES.get(refusal.status, FAILED)
+        raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
+
+
+class InDatabase:
+    """Opens the database itself, as no server has it; a file that is not there is never made."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+
+    def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        made = self._run(lambda service: make(service.access, wanted, local()))
+        told: dict[str, Any] = msgspec.to_builtins(made)
+        return told
+
+    def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
+        """See `administering.Administration`."""
+        made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
+        told: dict[str, Any] = msgspec.to_builtins(made)
+        return told
+
+    def token_list(self) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        tokens = self._run(lambda service: service.access.list())
+        return [msgspec.to_builtins(shown(token)) for token in tokens]
+
+    def token_revoke(self, token_id: str) -> None:
+        """See `administering.Administration`."""
+        self._run(lambda service: service.access.revoke(token_id, by=local()))
+
+    def audit(self, limit: int) -> list[dict[str, Any]]:
+        """See `administering.Administration`."""
+        rows, _ = self._run(lambda service: service.audit.page(None, limit))
+        return [msgspec.to_builtins(entry_shown(row)) for row in rows]
+
+    def backup(self, target: str) -> str:
+        """See `administering.Administration`."""
+        path = os.path.abspath(target)
+        self._run(lambda service: service.upkeep.backup(path, by=local()))
+        return path
+
+    def check(self) -> list[str]:
+        """See `administering.Administration`."""
+        return self._run(lambda service: service.upkeep.check())
+
+    def epoch_raise(self) -> dict[str, int]:
+        """See `administering.Administration`."""
+        epoch, revision = self._run(lambda service: service.upkeep.epoch_raise(by=local()))
+        return {"epoch": epoch, "revision": revision}
+
+    def restored(self, source: str, kept: str | None) -> None:
+        """Write down that the database was restored from the backup `source`."""
+        after = {"kept": kept}
+        self._run(
+            lambda service: service.audit.record(local(), "database.restore", source, after=after)
+        )
+
+    def _run(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        self._check_there()
+        try:
+            return asyncio.run(self._with_service(act))
+        except Locked as error:
+            raise Failure(UNREACHABLE, f"{error}; its server does not answer") from None
+        except Error as error:
+            code = USAGE if error.code is Code.INVALID else FAILED
+            raise Failure(code, error.message) from None
+        except StoreError as error:
+            raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
+
+    def _check_there(self) -> None:
+        """Raise Failure, 2, if there is no file: an empty ledger would answer in its place."""
+        path = Files(self._database_url).database
+        if path is not None and not path.exists():
+            raise Failure(
+                USAGE,
+                f"there is no database at {path}; name it with --database, or go to its folder",
+            )
+
+    async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
+        service = await Service.open(self._database_url, SystemClock(), on_fatal=_give_up)
+        try:
+            return await act(service)
+        finally:
+            await service.stop()
+
+
+def find(settings: Settings, url: str | None, token: str | None) -> AtServer | InDatabase:
+    """Choose the way: the server named, else the one that announced itself, else the database.
+
+    Args:
+        settings: which tell the database.
+        url: of a server, when one is named.
+        token: to call it with; by default the administrator's token beside the database. That
+            is sent to no server but this database's own.
+    """
+    try:
+        files = Files(settings.database)
+    except StoreError as error:
+        raise Failure(USAGE, str(error)) from None
+    try:
+        found = _named(files, url, token) if url is not None else _announced(files, token)
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, str(error)) from None
+    return found or InDatabase(address_of(settings))
+
+
+def _named(files: Files, url: str, token: str | None) -> AtServer:
+    """Return the way to the server that is named."""
+    try:
+        announced = files.announced(told=token is not None)
+    except UntrustedError:
+        announced = None
+    here = announced is not None and announced.url == url
+    # The servers of a PostgreSQL are not announced, so nothing tells whether this is one of them.
+    secret = token or (token_beside(files) if here else None)
+    return AtServer(Transport(url, secret), str(files.database) if here else None)
+
+
+def _announced(files: Files, token: str | None) -> AtServer | None:
+    """Return the way to the server that has announced itself, if it answers."""
+    announced = files.announced(told=token is not None)
+    if announced is None:
+        if token is None:
+            token_beside(files)  # what is no token is told, wherever the command is carried out
+        return None
+    beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else token_beside(files)
+    transport = Transport(announced.url, token or beside, certificate=announced.certificate)
+    return AtServer(transport, str(files.database)) if transport.reachable() else None
+
+
+def local() -> Actor:
+    """Return who is at the command line, for the audit rows: whoever owns the file may do all."""
+    try:
+        who = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        who = str(os.getuid())
+    return Actor(who, None, "local")
+
+
+def _give_up(error: Exception) -> None:
+    """End at once: nothing may be reported done that may be lost."""
+    os._exit(FAILED)

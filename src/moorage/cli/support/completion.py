@@ -1,0 +1,101 @@
+"""What the shell offers for the word that is being typed: files, commands, pools and leases.
+
+The user waits meanwhile, so whatever fails or takes long offers nothing, and says nothing.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from moorage.client.admission import Admission
+
+T = TypeVar("T")
+
+SECONDS_MAX = 2.0
+"""The longest wait for a server."""
+
+NAMES_MAX = 1_000
+"""Pools or leases that are looked through."""
+
+_FILE = "file"
+"""The type of an item that lets the shell itself complete a file name."""
+
+
+def pools(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the pools of the server that the command line means."""
+    names = _asked(ctx, lambda server: [pool.name for pool in islice(server.pools(), NAMES_MAX)])
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the leases and tickets of that server that have not ended, each with its owner."""
+    found = _asked(
+        ctx,
+        lambda server: [
+            lease
+            for state in ("granted", "waiting")
+            for lease in islice(server.leases(state=state), NAMES_MAX)
+        ],
+    )
+    return [
+        CompletionItem(lease.id, help=lease.owner)
+        for lease in found
+        if lease.id.startswith(incomplete)
+    ]
+
+
+def command(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer commands of the PATH for the first word after the options, and files after that."""
+    if ctx.params.get("command") or os.sep in incomplete:
+        return [CompletionItem(incomplete, type=_FILE)]
+    names = {name for name in _programs() if name.startswith(incomplete)}
+    return [CompletionItem(name) for name in sorted(names)]
+
+
+def _programs() -> Iterator[str]:
+    for folder in os.get_exec_path():
+        try:
+            with os.scandir(folder) as entries:
+                yield from (one.name for one in entries if os.access(one.path, os.X_OK))
+        except OSError:
+            continue
+
+
+def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]:
+    """Return what a server answers; nothing if it cannot be asked, or takes too long."""
+    from moorage.cli.support.backend import AtServer, find, refusals_told
+    from moorage.cli.support.options import load
+    from moorage.client.admission import Admission
+
+    previous = signal.signal(signal.SIGALRM, _too_late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
+    try:
+        url = _given(ctx, "url", "MOORAGE_URL")
+        token = _given(ctx, "token", "MOORAGE_TOKEN")
+        file = _given(ctx, "config_file", "MOORAGE_CONFIG")
+        settings = load({"database": ctx.params.get("database")}, file).settings
+        found = find(settings, url, token)
+        if not isinstance(found, AtServer):
+            return []
+        with refusals_told():
+            return ask(Admission(found.transport))
+    except (click.ClickException, OSError, ValueError):
+        return []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _given(ctx: click.Context, name: str, variable: str) -> str | None:
+    """Return what an option says, or else its variable."""
+    return ctx.params.get(name) or os.environ.get(variable) or None
+
+
+def _too_late(*_: Any) -> None:
+    raise TimeoutError

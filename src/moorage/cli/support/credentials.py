@@ -1,0 +1,37 @@
+"""The tokens that commands ask with: those that they are told, and the one beside a database."""
+
+from typing import TYPE_CHECKING
+
+from click.core import ParameterSource
+
+from moorage.cli.support.output import USAGE, Failure
+
+if TYPE_CHECKING:
+    from moorage.serve.files import Files
+
+NOAUTH2_TOKEN = "admin"
+"""Whom a server with `noauth2` takes for an administrator."""
+
+
+def token_told(text: str | None, source: ParameterSource | None) -> str | None:
+    """Return the token of `--token` or MOORAGE_TOKEN; None: none is told. Raises Failure: 2."""
+    named = "MOORAGE_TOKEN" if source is ParameterSource.ENVIRONMENT else "--token"
+    return _sendable(text, named) if text else None
+
+
+def token_beside(files: "Files") -> str | None:
+    """Return the administrator's token beside the database; None: none. Raises Failure: 2."""
+    try:
+        text = files.token_read()
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None
+    return None if text is None else _sendable(text, str(files.token))
+
+
+def _sendable(text: str, source: str) -> str:
+    from moorage.client.transport import token_of  # only now: it loads all that speaks HTTP
+
+    try:
+        return token_of(text, source)
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None

@@ -1,0 +1,91 @@
+"""Who comes to a rehearsal: a crowd of jobs, those of a trace, or those of a pool's history."""
+
+import csv
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from moorage.cli.support.output import FAILED, USAGE, Failure
+from moorage.core.admission.forecast.simulate import Job, Stay
+from moorage.core.clock import SECOND
+from moorage.wire.admission import Lease
+
+MICROSECOND = timedelta(microseconds=1)
+COLUMNS = "arrive_seconds,hold_or_duration_seconds[,units[,owner[,priority]]]"
+
+
+def crowd(count: int, spread: float, seed: int) -> list[Job]:
+    """Return jobs that come at once, or, at random, within `spread` seconds; each takes a hold."""
+    dice = Random(seed)
+    return [Job(round(dice.uniform(0, spread) * SECOND)) for _ in range(count)]
+
+
+def trace(path: str) -> list[Job]:
+    """Return the jobs of a CSV file; a first line of words is skipped. Raises Failure: 2."""
+    try:
+        with Path(path).open(newline="") as file:
+            lines = list(csv.reader(file))
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, f"{path} cannot be read: {error}") from None
+    jobs = []
+    for number, line in enumerate(lines, 1):
+        if not line or (number == 1 and not _is_number(line[0])):
+            continue
+        try:
+            jobs.append(_job(line))
+        except ValueError as error:
+            raise Failure(USAGE, f"{path}:{number}: {error}; a line is {COLUMNS}") from None
+    if not jobs:
+        raise Failure(USAGE, f"{path}: there is no job in it; a line is {COLUMNS}")
+    return jobs
+
+
+def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[Stay]]:
+    """Return the jobs that a pool has had, and what became of each; in the order of asking.
+
+    Tickets that were never granted are left out: nobody knows how long they would have held.
+    Raises Failure: 1, if there are none at all.
+    """
+    held = [lease for lease in leases if lease.granted_at is not None]
+    if not held:
+        raise Failure(FAILED, f"no lease of {pool} has ended yet, so there is nothing to replay")
+    first = min(lease.asked_at for lease in held)
+    jobs, stays = [], []
+    for lease in held:
+        asked, granted = _since(first, lease.asked_at), _since(first, lease.granted_at)
+        ended = _since(first, lease.ended_at)
+        units = sum(need.units for need in lease.needs if need.pool == pool)
+        jobs.append(Job(asked, max(1, ended - granted), units, lease.owner, lease.priority))
+        stays.append(Stay(asked, granted, ended, units))
+    return jobs, stays
+
+
+def _since(first: datetime, at: datetime | None) -> int:
+    assert at is not None, "it has ended, and it was granted"
+    return (at - first) // MICROSECOND
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _job(line: list[str]) -> Job:
+    arrives, duration, *rest = [cell.strip() for cell in line] + [""] * (2 - len(line))
+    units, owner, priority, *more = rest + [""] * (3 - len(rest))
+    if any(more):
+        raise ValueError(f"{len(line)} columns are too many")
+    job = Job(
+        arrives=round(float(arrives) * SECOND),
+        duration=round(float(duration) * SECOND) if duration else None,
+        units=int(units or 1),
+        owner=owner or "somebody",
+        priority=int(priority or 0),
+    )
+    if job.arrives < 0 or job.units < 1 or (job.duration is not None and job.duration <= 0):
+        raise ValueError("times and units are above 0")
+    return job

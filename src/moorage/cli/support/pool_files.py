@@ -1,0 +1,168 @@
+"""Files that say which pools there shall be, in TOML or YAML, and what they would change.
+
+A file has one table, `pools`, with the names of pools and of each what is wanted of it, in the
+words of `wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from moorage.cli.support.durations import NONE, pacing_parse
+from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.pool_text import DURATIONS, PROPERTIES, paced, property_text, units_of
+from moorage.client.run.durations import seconds_of
+from moorage.wire.admission import Pacing, Pool, PoolWanted
+
+YAML_ENDINGS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a file wants of one pool, and how that differs from what there is."""
+
+    name: str
+    action: Literal["create", "change", "keep"]
+    wanted: PoolWanted
+    """With the generation that was seen."""
+    changes: dict[str, tuple[Any, Any]]
+    """What is and what shall be, by property; of a new pool: what is not as by default."""
+
+    def lines(self) -> list[str]:
+        """Say it for people."""
+        if self.action == "keep":
+            return [f"= {self.name}"]
+        sign = "+" if self.action == "create" else "~"
+        return [
+            f"{sign} {self.name}",
+            *(
+                f"    {name}: {property_text(name, after)}"
+                if self.action == "create"
+                else f"    {name}: {property_text(name, before)} -> {property_text(name, after)}"
+                for name, (before, after) in self.changes.items()
+            ),
+        ]
+
+
+def read(path: str) -> dict[str, PoolWanted]:
+    """Return the pools that a file wants. Raises Failure: 2."""
+    try:
+        text = Path(path).read_text()
+        told: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise Failure(USAGE, f"{path} cannot be read: {error}") from None
+    pools = told.get("pools") if isinstance(told, dict) else None
+    if not isinstance(pools, dict) or told.keys() != {"pools"}:
+        raise Failure(USAGE, f"{path}: there must be one table, pools, and nothing else")
+    wanted = {}
+    for name, properties in pools.items():
+        try:
+            wanted[str(name)] = _wanted({} if properties is None else properties)
+        except ValueError as error:
+            raise Failure(USAGE, f"{path}: pool {name}: {error}") from None
+    return wanted
+
+
+def yaml_read(text: str) -> Any:
+    """Return what a text in YAML says. Raises ValueError, also for names that stand twice."""
+    import yaml  # only now: most files are TOML
+
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_names(node)
+        return loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    finally:
+        loader.dispose()
+
+
+def _check_names(root: Any) -> None:
+    """Raise ValueError for a name that stands twice in a mapping; YAML lets the last one win."""
+    rest, seen = [root], set()
+    while rest:
+        node = rest.pop()
+        if id(node) in seen or node.id == "scalar":
+            continue
+        seen.add(id(node))  # anchors may be meant in many places, and lead back to themselves
+        if node.id == "sequence":
+            rest += node.value
+            continue
+        names = [name.value for name, _ in node.value]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} stands twice")
+        rest += [one for _, one in node.value]
+
+
+def _wanted(properties: Any) -> PoolWanted:
+    """Return what is wanted of a pool. Raises ValueError."""
+    if not isinstance(properties, dict):
+        raise ValueError("its properties are a table")
+    unknown = properties.keys() - {*PROPERTIES}
+    if unknown:
+        raise ValueError(f"there is no {min(map(str, unknown))}; there is {', '.join(PROPERTIES)}")
+    return msgspec.convert(
+        {name: _value(name, value) for name, value in properties.items()}, PoolWanted
+    )
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "pacing":
+        return _pacing(value)
+    if value == NONE:
+        return None
+    return _seconds(value) if name in DURATIONS else value
+
+
+def _pacing(value: Any) -> Any:
+    if isinstance(value, str):
+        parsed = pacing_parse(value)
+        return msgspec.to_builtins(parsed)
+    if isinstance(value, dict):
+        unknown = value.keys() - {field.name for field in fields(Pacing)}
+        if unknown:
+            raise ValueError(f"a pacing has no {min(map(str, unknown))}")
+        return {name: one if name == "burst" else _seconds(one) for name, one in value.items()}
+    return value
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no duration: say so many seconds, or a text such as 20m")
+    return seconds_of(value) if isinstance(value, str) else value
+
+
+def differences(wanted: Mapping[str, PoolWanted], there: Iterable[Pool]) -> list[Difference]:
+    """Compare what is wanted with what there is; pools that are not wanted are left alone."""
+    pools = {pool.name: pool for pool in there}
+    return [_difference(name, one, pools.get(name)) for name, one in wanted.items()]
+
+
+def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
+    generation = 0 if pool is None else pool.generation
+    before: PoolWanted | Pool = PoolWanted() if pool is None else pool
+    changes = {}
+    for what in PROPERTIES:
+        was, shall = getattr(before, what), getattr(wanted, what)
+        if what == "pacing":
+            was = paced(was, before.limit, before.hold)
+            units = units_of(pool) if wanted.limit is None and pool is not None else wanted.limit
+            shall = paced(shall, units, wanted.hold)
+        if was != shall:
+            changes[what] = (was, shall)
+    action: Literal["create", "change", "keep"] = "change" if changes else "keep"
+    return Difference(
+        name,
+        "create" if pool is None else action,
+        replace(wanted, generation=generation),
+        changes,
+    )

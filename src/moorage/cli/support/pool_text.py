@@ -1,0 +1,101 @@
+"""Properties of pools as the command line takes and prints them."""
+
+from collections.abc import Collection
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
+from moorage.core.admission.model import FREE, LEASED, pacing_default
+from moorage.core.clock import SECOND
+from moorage.wire.admission import Pacing, Pool, PoolWanted
+
+PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
+DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
+ALWAYS_SAID = ("limit", "hold", "pacing")
+
+
+def wanted_of(pool: Pool) -> dict[str, Any]:
+    """Return what was wanted of a pool that is as it is; its pacing may have followed from it."""
+    names = {field.name for field in fields(PoolWanted)}
+    wanted = {name: getattr(pool, name) for name in names}
+    if _follows(pool):
+        wanted["pacing"] = AUTO
+    return wanted
+
+
+def _follows(pool: Pool) -> bool:
+    """Does its pacing follow from limit and hold? None follows from no hold; else it was said."""
+    if pool.pacing is None:
+        return pool.hold is None
+    return pool.pacing == paced(AUTO, units_of(pool), pool.hold)
+
+
+def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:
+    """Return the pacing that a wanted one becomes."""
+    if not isinstance(pacing, str):
+        return pacing
+    default = pacing_default(limit, None if hold is None else round(hold * SECOND))
+    if default is None:
+        return None
+    return Pacing(interval=default.interval / SECOND, burst=default.burst)
+
+
+def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
+    """Return what is wanted of a pool that is to be changed, if nobody else changes it first."""
+    return PoolWanted(**{**wanted_of(pool), **given})
+
+
+def summary(pool: Pool, given: Collection[str] = ()) -> str:
+    """Say a pool's limit, hold and pacing in one line, and what else was given."""
+    limit = "as many units as it has slots" if pool.limit is None else f"limit {pool.limit}"
+    parts = [limit]
+    if pool.hold is not None:
+        parts.append(f"hold {duration_text(pool.hold)}")
+    if pool.pacing is None:
+        parts.append("not paced")
+    else:
+        interval, burst = duration_text(pool.pacing.interval), pool.pacing.burst
+        parts.append(f"paced: interval {interval}, burst {burst}")
+    for name in sorted(given, key=PROPERTIES.index):
+        if name not in ALWAYS_SAID:
+            parts.append(f"{name.replace('_', ' ')} {property_text(name, getattr(pool, name))}")
+    return ", ".join(parts)
+
+
+def property_text(name: str, value: Any) -> str:
+    """Return a property of a pool as its option takes it."""
+    if name == "pacing":
+        return pacing_text(value)
+    if value is None:
+        return NONE
+    return duration_text(value) if name in DURATIONS else plain_text(value)
+
+
+def units_of(pool: Pool) -> int:
+    """Return the units of a pool: its limit, or how many slots it has."""
+    return sum(pool.slots.values()) if pool.limit is None else pool.limit
+
+
+def state_of(pool: Pool) -> str:
+    """Say in a word how a pool is, and how many hold units of it without a sign of life."""
+    word = "over" if pool.over else "full" if pool.free <= 0 else "open"
+    if pool.free <= 0 and pool.limit is None and pool.occupied < units_of(pool):
+        others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
+        word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
+    if pool.paused:
+        word = "paused"
+    return f"{word}, {pool.unheard} unheard" if pool.unheard else word
+
+
+def plain_text(value: Any) -> str:
+    """Return a value for a table."""
+    if value is None or value in ({}, [], ""):
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return " ".join(f"{key}={plain_text(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(plain_text(one) for one in value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,386 @@
+"""The commands `moorage lease acquire|renew|retry|release|status|cat`, on files, and `outcome`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from moorage.client.run.api_types import Lease, Wish
+from moorage.client.run.clock import elapsed
+from moorage.client.run.failures import (
+    CONFLICT,
+    FAILED,
+    NOT_GRANTED,
+    UNREACHABLE,
+    USAGE,
+)
+from moorage.client.run.handles.file import TTL_SECONDS, Entry, EntryKey, Handle, HandleError
+from moorage.client.run.handles.renewals import Renewals, refresh
+from moorage.client.run.lease.acquire import Acquiring, NotGrantedError
+from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
+from moorage.client.run.lease.renewer import FAILURES, GONE, carry_through, give_back
+from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
+from moorage.client.run.parse import UsageError, duration_of, patience_of, server_of, wish_of
+from moorage.client.run.printing import printable
+from moorage.client.run.process.signals import ENDING, Signals
+from moorage.client.run.progress import Notices
+from moorage.client.transport import RefusedError, UnreachableError
+
+UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another server"
+BY_HOLDER = ("released", "withdrawn")
+"""Causes of an end that a release has, or another release before."""
+
+NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
+"""Codes of refusals of what the server would have known, had it been granted or in line."""
+
+WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
+STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
+
+Words = Mapping[str, Any]
+
+
+def handle_command(name: str, words: Words, notices: Notices) -> int:
+    """Carry out one of the commands; return its exit code."""
+    try:
+        return COMMANDS[name](words, notices)
+    except InterruptedWaitError as interrupted:
+        notices.say(interrupted.told)
+        return 128 + interrupted.number
+    except NotGrantedError as failure:
+        code, why = WHY_CODES.get(failure.why, NOT_GRANTED), failure.why
+        notices.fail(code, f"no lease: {failure}", why, words.get("json", False))
+        return code
+    except (UsageError, HandleError, OSError, *FAILURES) as error:
+        return _failed(error, str(error), words, notices)
+
+
+def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
+    """Say why something has failed; return the exit code."""
+    refusal = error if isinstance(error, RefusedError) else None
+    exit_code = FAILED
+    if isinstance(error, UsageError):
+        exit_code = USAGE
+    elif isinstance(error, UnreachableError):
+        exit_code = UNREACHABLE
+    elif refusal is not None:
+        exit_code = STATUS_CODES.get(refusal.status, FAILED)
+    notices.fail(
+        exit_code, text, None if refusal is None else refusal.code, words.get("json", False)
+    )
+    return exit_code
+
+
+def _acquire(words: Words, notices: Notices) -> int:
+    wish = wish_of(words)
+    usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
+    wish = wish._replace(usual_ttl=usual)
+    leases = server_of(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is acquired")
+        _print(words["handle"] or "", {"leases": []}, words)
+        return 0
+    handle = Handle(words["handle"] or _temporary())
+    with handle.locked():
+        entry = None if words["another"] else _like(handle.entries(), wish)
+        if entry is None:
+            entry = Entry(str(uuid4()), wish)
+            handle.put(entry)
+    _get(handle, EntryKey(handle, entry), leases, words, notices)
+    _print(handle.path, _told(handle), words)
+    return 0
+
+
+def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: Notices) -> None:
+    """Wait until the lease of an entry is granted, and keep it there. Raises NotGrantedError."""
+    before = keys.entry
+    patience, timeout = patience_of(words), duration_of(words, "release_timeout", 5.0)
+    acquiring = Acquiring(leases, before.wish, keys, patience, lambda: attempted(leases, before))
+    try:
+        with Signals() as signals:
+            grant = await_grant(acquiring, notices, signals, timeout)
+    except (NotGrantedError, InterruptedWaitError) as failure:
+        # A retry that the server has never answered leaves us what we had before.
+        if not acquiring.uncertain and not (before.retrying and acquiring.lease is None):
+            with handle.locked():
+                handle.drop(keys.entry)
+            raise
+        stays = (
+            f"{handle.path} stays: the same command with --handle goes on with what it has asked"
+            " for, `lease release` gives it back"
+        )
+        if isinstance(failure, NotGrantedError):
+            raise NotGrantedError(failure.why, f"{failure}; {stays}") from None
+        notices.say(stays)
+        raise
+    with handle.locked():
+        kept = handle.change(keys.entry, keys.entry.granted(grant.lease))
+    if not kept:
+        give_back(leases, grant.lease, timeout)
+        raise NotGrantedError("withdrawn", f"somebody has released {handle.path} meanwhile")
+
+
+def attempted(leases: Leases, entry: Entry, seconds_max: float = ANSWER_SECONDS) -> Lease:
+    """Make the newest attempt of an entry, or learn what became of it: to repeat it is harmless.
+
+    Raises what keeps the server from answering.
+    """
+    if entry.retrying:
+        try:
+            return leases.retry(str(entry.id), entry.token, entry.key, seconds_max)
+        except RefusedError as refusal:
+            if refusal.code not in GONE:
+                raise
+    return leases.ask(entry.wish, entry.key, seconds_max)
+
+
+def _retry(words: Words, notices: Notices) -> int:
+    leases = server_of(words)
+    handle = _handle(words)
+    if leases is None or not handle.entries():
+        notices.say("there is nothing to retry")
+        return 0 if leases is None else NOT_GRANTED
+    for entry in _begun(handle):
+        _get(handle, EntryKey(handle, entry), leases, words, notices)
+    _print("", _told(handle), words)
+    return 0
+
+
+def _begun(handle: Handle) -> list[Entry]:
+    """Return the leases of a file, each with the key of its next attempt, which is in the file.
+
+    An attempt that was not answered goes on: what it has asked for may have been granted.
+    """
+    with handle.locked():
+        for entry in handle.entries():
+            if entry.answered:
+                handle.change(entry, entry._replace(key=str(uuid4()), retrying=True))
+        return handle.entries()
+
+
+def _renew(words: Words, notices: Notices) -> int:
+    leases, handle = server_of(words), _handle(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is renewed")
+        return 0
+    if not handle.entries() and not words["loop"]:
+        notices.say(f"{handle.path} has no lease")
+        return NOT_GRANTED
+    renewals = Renewals(handle, leases, notices)
+    with Signals() as signals:
+        pause = renewals.round(patient=words["loop"])
+        while words["loop"] and pause is not None:
+            if any(number in ENDING for number in signals.wait(pause)):
+                return 0
+            pause = renewals.round(patient=True)
+    _print("", _told(handle), words)
+    return CONFLICT if renewals.gone else 0
+
+
+def _release(words: Words, notices: Notices) -> int:
+    leases, delay = server_of(words), duration_of(words, "delay", None)
+    if not words["handle"]:
+        notices.say("no handle: there is nothing to release")
+        return 0
+    handle = Handle(words["handle"])
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is released")
+        return 0
+    entries = handle.entries()
+    if not entries:
+        notices.say(f"{handle.path} has no lease: there is nothing to release")
+        return 0
+    until = elapsed() + duration_of(words, "release_timeout", 5.0)
+    codes = []
+    for entry in entries:
+        try:
+            if delay is None:
+                note = _give_back(handle, entry, leases, max(0.1, until - elapsed()))
+            else:
+                note = _hold(handle, entry, leases, delay)
+            if note is not None:
+                notices.say(note)
+        except FAILURES as failure:
+            text = f"lease {entry.id or entry.key} is not released ({failure})"
+            codes.append(_failed(failure, text, words, notices))
+    _print("", _told(handle), words)
+    return max(codes, default=0)
+
+
+def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> str | None:
+    """Release one lease and forget it; return what is to be noted, that it had ended before.
+
+    Raises what keeps the server from it.
+    """
+    ended: list[Lease] = []
+    calls = [lambda left: ended.append(_released(entry, leases, left))]
+    (trouble,) = carry_through(calls, seconds)
+    if trouble is not None and getattr(trouble, "code", "") not in NOTHING_THERE:
+        raise trouble
+    with handle.locked():
+        handle.drop(entry)
+    if trouble is not None:
+        return f"lease {entry.id} is {UNKNOWN}" if entry.answered else f"no lease: {trouble}"
+    return None if ended[0].cause in BY_HOLDER else _over(ended[0])
+
+
+def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
+    """Release all that the server may hold for an entry; return the last of it.
+
+    Of what was never answered nobody knows the name. The key tells it: to ask for the same again is
+    harmless, as what that makes is released at once.
+    """
+    if entry.id is not None:
+        try:
+            ended = leases.release(entry.id, entry.token, seconds)
+        except RefusedError as refusal:
+            if entry.answered or refusal.code not in GONE:
+                raise
+        else:
+            if entry.answered:
+                return ended
+    lease = leases.ask(entry.wish, entry.key, seconds)
+    return leases.release(lease.id, lease.token, seconds)
+
+
+def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | None:
+    """Let the server end one lease later; it stays in the file, to be released before.
+
+    Returns what is to be noted: that it had ended before.
+    """
+    if not entry.answered:
+        told = entry.granted(attempted(leases, entry))
+        with handle.locked():
+            handle.change(entry, told)
+        entry = told
+    lease_id = str(entry.id)
+    try:
+        leases.hold(lease_id, entry.token, delay)
+        refresh(handle, entry, leases.renew(lease_id, entry.token, ANSWER_SECONDS))
+        return None
+    except RefusedError as refusal:
+        if refusal.code not in GONE:
+            raise
+        with handle.locked():
+            handle.drop(entry)
+        ended = _looked(leases, entry)
+        return f"lease {lease_id} is {UNKNOWN}" if ended is None else _over(ended)
+
+
+def _over(lease: Lease) -> str:
+    return f"lease {lease.id} had ended before: {lease.end}"
+
+
+def _status(words: Words, notices: Notices) -> int:
+    handle, leases = _handle(words), server_of(words)
+    entries = handle.entries()
+    if leases is None or not entries:
+        why = "no server is named" if leases is None else f"{handle.path} has no lease"
+        notices.say(why)
+        return 0 if leases is None else NOT_GRANTED
+    found = [_looked(leases, entry) for entry in entries]
+    if words["json"]:
+        told = [None if lease is None else lease._asdict() for lease in found]
+        _write(json.dumps({"leases": told}, indent=2))
+    else:
+        _write("id\tstate\tpools\tslots\tends\tremark")
+        for entry, lease in zip(entries, found):
+            _write("\t".join(map(printable, _row(entry, lease))))
+    held = all(lease is not None and lease.state == "granted" for lease in found)
+    return 0 if held else NOT_GRANTED
+
+
+def _looked(leases: Leases, entry: Entry) -> Lease | None:
+    """Return what has become of an entry; None: the server knows nothing of it."""
+    try:
+        return leases.look(entry.id) if entry.id else None
+    except RefusedError as refusal:
+        if refusal.code == "lease_not_found":
+            return None
+        raise
+
+
+def _row(entry: Entry, lease: Lease | None) -> list[str]:
+    if lease is None:
+        state, remark = ("unknown", UNKNOWN) if entry.id else ("asked", "no answer yet")
+        return [entry.id or "-", state, entry.wish.pools, "-", "-", remark]
+    slots = " ".join(lease.slot_names) or "-"
+    remark = "-" if lease.waiting is None else lease.waiting.reason
+    remark = lease.end if lease.cause is not None else remark
+    return [lease.id, lease.state, entry.wish.pools, slots, lease.ends_at or "-", remark]
+
+
+def _outcome(words: Words, notices: Notices) -> int:
+    """Tell what became of a start; the variable of a command without a lease names none."""
+    lease_id, result, leases = words["lease_id"], words["result"], server_of(words)
+    if leases is None:
+        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is told")
+        return 0
+    if not lease_id:
+        notices.say("no lease: there is nothing to tell")
+        return 0
+    lease = leases.outcome(lease_id, None, result, words["detail"] or "", ANSWER_SECONDS)
+    _print(f"{lease_id}: {result}", lease, words)
+    return 0
+
+
+def _cat(words: Words, notices: Notices) -> int:
+    if words["handle"]:
+        slots = [name for entry in Handle(words["handle"]).entries() for name in entry.slots]
+        if slots:
+            _write(",".join(slots) if words["format"] == "csv" else "\n".join(slots))
+    return 0
+
+
+COMMANDS = {
+    "lease acquire": _acquire,
+    "lease renew": _renew,
+    "lease retry": _retry,
+    "lease release": _release,
+    "lease status": _status,
+    "lease outcome": _outcome,
+    "lease cat": _cat,
+}
+
+
+def _handle(words: Words) -> Handle:
+    if not words["handle"]:
+        raise UsageError("which leases? Name their file with --handle")
+    return Handle(words["handle"])
+
+
+def _temporary() -> str:
+    descriptor, path = tempfile.mkstemp(prefix="moorage-lease-")
+    os.close(descriptor)
+    return path
+
+
+def _like(entries: Iterable[Entry], wish: Wish) -> Entry | None:
+    """Return the entry of the same wish; how long its place is kept does not tell them apart."""
+    asked = wish._replace(patience=0.0)
+    return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
+
+
+def _told(handle: Handle) -> dict[str, Any]:
+    leases = [
+        {name: value for name, value in entry._asdict().items() if name not in ("key", "wish")}
+        for entry in handle.entries()
+    ]
+    return {"handle": handle.path, "leases": leases}
+
+
+def _print(text: str, told: dict[str, Any], words: Words) -> None:
+    """Print what the command is asked for: only that is on standard output."""
+    if words["json"]:
+        _write(json.dumps(told, indent=2))
+    elif text:
+        _write(printable(text))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,187 @@
+"""Handle files: leases kept in a file, so that one step acquires and another releases.
+
+The file is JSON and readable by its owner only. An entry is written before the first try, with the
+key of the attempt, so that nothing is lost whenever the process ends. Changes are made under a lock
+beside the file (`FILE.lock`), and each is written as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, Wish
+from moorage.client.run.lease.idempotency_keys import write_private
+from moorage.client.run.locks import lock_path, locked
+
+TTL_SECONDS = 3600.0
+"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that.
+
+Never longer than its pools permit.
+"""
+
+
+class HandleError(Exception):
+    """The file is none of ours, or cannot be used."""
+
+
+class Entry(NamedTuple):
+    """One lease of a file.
+
+    `key` names the newest attempt. `id` and what follows are what the server has told: of that
+    attempt, or, if it is `retrying`, of the one before, which the server may have ended meanwhile.
+    None: it has told nothing yet.
+    """
+
+    key: str
+    wish: Wish
+    id: str | None = None
+    token: str | None = None
+    slots: tuple[str, ...] = ()
+    expires_at: str | None = None
+    hold_until: str | None = None
+    retrying: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Has the server told of the newest attempt?"""
+        return self.id is not None and not self.retrying
+
+    def granted(self, lease: Lease) -> Entry:
+        """Return it with what was granted to the newest attempt."""
+        return self.renewed(lease)._replace(id=lease.id, token=lease.token, retrying=False)
+
+    def renewed(self, lease: Lease) -> Entry:
+        """Return it with what is told of its lease anew."""
+        return self._replace(
+            slots=tuple(lease.slot_names),
+            expires_at=lease.expires_at,
+            hold_until=lease.hold_until,
+        )
+
+
+class Handle:
+    """The leases in one file; a file that is not there has none. Every method raises HandleError.
+
+    Of those that change it each stands in a `locked` block.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other process from changing the file."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path))
+            except OSError as error:
+                raise HandleError(f"{lock_path(self.path)}: {error.strerror}") from None
+            yield
+
+    def entries(self) -> list[Entry]:
+        """Return all leases in it, in the order of their acquisition."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        except UnicodeDecodeError:
+            raise HandleError(f"{self.path} is no handle of leases") from None
+        except OSError as error:
+            raise HandleError(f"{self.path}: {error.strerror}") from None
+        if not text.strip():
+            return []
+        try:
+            return [_entry(told) for told in json.loads(text)["leases"]]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise HandleError(f"{self.path} is no handle of leases") from None
+
+    def put(self, entry: Entry) -> None:
+        """Keep one more lease."""
+        self._write([*self.entries(), entry])
+
+    def change(self, old: Entry, new: Entry) -> bool:
+        """Keep the newer state of a lease; False: somebody has released it meanwhile."""
+        entries = self.entries()
+        if all(one.key != old.key for one in entries):
+            return False
+        self._write([new if one.key == old.key else one for one in entries])
+        return True
+
+    def drop(self, entry: Entry) -> None:
+        """Forget a lease; without any the file goes, too."""
+        entries = [one for one in self.entries() if one.key != entry.key]
+        if entries:
+            self._write(entries)
+        else:
+            self.clear()
+
+    def clear(self) -> None:
+        """Remove the file."""
+        for path in (self.path, lock_path(self.path)):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _write(self, entries: list[Entry]) -> None:
+        told = {"leases": [_told(entry) for entry in entries]}
+        try:
+            write_private(self.path, json.dumps(told, indent=1) + "\n")
+        except OSError as error:
+            raise HandleError(f"{self.path}: {error.strerror}") from None
+
+
+class EntryKey:
+    """The key of an entry, see `keys.Keys`; a new one is in the file before it is used."""
+
+    def __init__(self, handle: Handle, entry: Entry) -> None:
+        self._handle = handle
+        self.entry = entry
+
+    def current(self) -> str:
+        """See `Keys`."""
+        return self.entry.key
+
+    def renew(self) -> bool:
+        """See `Keys`."""
+        fresh = Entry(str(uuid4()), self.entry.wish)
+        with self._handle.locked():
+            if not self._handle.change(self.entry, fresh):
+                return False
+        self.entry = fresh
+        return True
+
+    def spend(self) -> None:
+        """See `Keys`."""
+        with self._handle.locked():
+            self._handle.drop(self.entry)
+
+
+def _entry(told: Any) -> Entry:
+    wish = told["wish"]
+    return Entry(
+        key=str(told["key"]),
+        wish=Wish(
+            needs=tuple((str(pool), int(units)) for pool, units in wish["needs"]),
+            ttl=wish["ttl"],
+            hold=wish["hold"],
+            priority=int(wish["priority"]),
+            labels=tuple((str(name), str(value)) for name, value in wish["labels"]),
+            patience=float(wish.get("patience", PATIENCE_SECONDS)),  # older files have none
+            usual_ttl=wish.get("usual_ttl"),
+        ),
+        id=told["id"],
+        token=told["token"],
+        slots=tuple(told["slots"]),
+        expires_at=told["expires_at"],
+        hold_until=told["hold_until"],
+        retrying=bool(told.get("retrying")),
+    )
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    return {**entry._asdict(), "wish": entry.wish._asdict()}

@@ -1,0 +1,66 @@
+"""Renews the leases in a handle file, once or again and again."""
+
+from __future__ import annotations
+
+from moorage.client.run.api_types import Lease
+from moorage.client.run.handles.file import TTL_SECONDS, Entry, Handle
+from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
+from moorage.client.run.lease.renewer import FAILURES, GONE
+from moorage.client.run.progress import Notices
+from moorage.client.transport import RefusedError
+
+TRY_AGAIN_SECONDS = 10.0
+"""After a renewal that was not answered."""
+
+
+class Renewals:
+    """Renews what is in a file, again and again."""
+
+    def __init__(self, handle: Handle, leases: Leases, notices: Notices) -> None:
+        self._handle = handle
+        self._leases = leases
+        self._notices = notices
+        self.gone: set[str] = set()
+        """Leases that have ended, although the file has them."""
+
+    def round(self, patient: bool) -> float | None:
+        """Renew each once; return when to do so again, in seconds, None if there is none left.
+
+        Raises what keeps us from it, unless we are `patient`.
+        """
+        pauses = []
+        for entry in self._handle.entries():
+            if entry.id is None or entry.id in self.gone:
+                continue
+            ttl = entry.wish.ttl
+            try:
+                lease = self._leases.renew(entry.id, entry.token, ANSWER_SECONDS)
+            except FAILURES as failure:
+                if patient and self._released(entry):
+                    continue
+                self._notices.say(f"lease {entry.id}: {failure}")
+                if isinstance(failure, RefusedError) and failure.code in GONE:
+                    self.gone.add(entry.id)
+                    continue
+                if not patient:
+                    raise
+                pauses.append(min(TRY_AGAIN_SECONDS, ttl or TTL_SECONDS))
+            else:
+                refresh(self._handle, entry, lease)
+                pauses.append((lease.ttl or TTL_SECONDS) / 3)
+        return min(pauses, default=None)
+
+    def _released(self, entry: Entry) -> bool:
+        """Has somebody released it, perhaps without having come to the file yet?"""
+        if all(one.key != entry.key for one in self._handle.entries()):
+            return True
+        try:
+            return self._leases.look(str(entry.id)).cause == "released"
+        except FAILURES:
+            return False
+
+
+def refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
+    """Keep a renewed lease, unless somebody has released it meanwhile."""
+    with handle.locked():
+        handle.change(entry, entry.renewed(lease))

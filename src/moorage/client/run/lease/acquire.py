@@ -1,0 +1,287 @@
+"""Gets a lease: asks, waits in line, tries again whatever is lost on the way, gives up in time."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from moorage.client.run.api_types import Lease, StrangeAnswerError, Wish
+from moorage.client.run.clock import elapsed
+from moorage.client.run.durations import spoken
+from moorage.client.run.lease.api import WAIT_SECONDS_MAX, Leases
+from moorage.client.run.lease.idempotency_keys import Keys
+from moorage.client.run.lease.lease_clock import Term
+from moorage.client.transport import RefusedError, UnreachableError
+
+PAUSE_SECONDS = 0.25
+"""The first pause before something lost is tried again; each further one is twice as long."""
+
+PAUSE_SECONDS_MAX = 5.0
+RETRY_SECONDS_MAX = 30.0
+"""The longest pause that a server can ask for; a place in line is kept for as long at least."""
+
+QUEUE_FULL_STATUS = 429
+TROUBLE_STATUS = 500
+"""From here on the server itself is in trouble, and another try may help."""
+
+CONFIRM_PART = 10
+"""A lease that may have been granted longer ago than this part of its TTL is renewed first."""
+
+T = TypeVar("T")
+
+
+class NotGrantedError(Exception):
+    """There is no lease.
+
+    `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
+    """
+
+    def __init__(self, why: str, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class Grant(NamedTuple):
+    """A lease, and how long it is ours; None: until we give it back."""
+
+    lease: Lease
+    term: Term | None
+
+
+class Patience(NamedTuple):
+    """How long to go on, in seconds."""
+
+    wait: float
+    unreachable_after: float
+    poll: float = WAIT_SECONDS_MAX
+    jitter: float = 0.0
+
+
+class Acquiring:
+    """One attempt. `get` runs in a thread; everything else is read or called from others.
+
+    `lease` is the newest answer, `trouble` what keeps us from getting one. `uncertain` tells
+    whether the server may hold a lease or a place in line for us. `notes` are for people, to be
+    taken out when they are told.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        wish: Wish,
+        keys: Keys,
+        patience: Patience,
+        first: Callable[[], Lease] | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """Prepare to ask.
+
+        Args:
+            leases: the way to the server.
+            wish: what to ask for.
+            keys: of this attempt.
+            patience: how long to go on.
+            first: how to ask for the first time, if not by the key alone.
+            check: called before that, and again until it is answered; may raise NotGrantedError.
+        """
+        self.wish = wish
+        self.began = elapsed()
+        self.lease: Lease | None = None
+        self.trouble: str | None = None
+        self.uncertain = False
+        self.notes: list[str] = []
+        self.leases = leases
+        self._keys = keys
+        self._patience = patience
+        self._first = first
+        self._check = check
+        self._stopped = threading.Event()
+        self._sent = self._told = self.began
+        self._lost = False
+        """Was an answer to the present question lost?"""
+        self._ungranted = self.began
+        """When it was surely not granted yet: before it was asked for, or while it waited."""
+
+    def stop(self) -> None:
+        """Give up at the next opportunity."""
+        self._stopped.set()
+
+    def poll_within(self, seconds: float) -> None:
+        """Ask at least this often where we stand."""
+        self._patience = self._patience._replace(poll=seconds)
+
+    @property
+    def age(self) -> float:
+        """Seconds since `lease` was told."""
+        return elapsed() - self._told
+
+    @property
+    def waited(self) -> float:
+        """Seconds since it began."""
+        return elapsed() - self.began
+
+    def get(self) -> Grant:
+        """Return the lease when it is granted; called again, the same if it is still ours.
+
+        Raises NotGrantedError, OSError (of the key).
+        """
+        lease = self._first_answer() if self.lease is None else self.lease
+        while True:
+            if lease.state == "granted":
+                grant = self._confirmed(lease)
+                if grant is not None:
+                    return grant
+                lease = self._look(lease, 0.0)
+            elif lease.state == "waiting":
+                lease = self._look(lease, self._left(lease))
+            elif lease.cause == "revoked":
+                raise NotGrantedError("refused", f"taken out of the line: {lease.end}")
+            else:
+                lease = self._again(lease)
+
+    def _first_answer(self) -> Lease:
+        if self._patience.jitter:
+            self._stopped.wait(random.uniform(0, self._patience.jitter))
+        if self._check is not None:
+            self._persist(self._check)
+        self._ungranted = elapsed()
+        lease = self._attempt(self._ask if self._first is None else self._first)
+        if lease.state == "ended":  # that of a former attempt by the same key
+            lease = self._again(lease)
+        return lease
+
+    def _look(self, lease: Lease, wait: float) -> Lease:
+        try:
+            return self._attempt(lambda: self.leases.look(lease.id, wait))
+        except _EndedError as ended:
+            self.uncertain = False
+            return lease._replace(state="ended", cause="forgotten", detail=str(ended))
+
+    def _again(self, ended: Lease) -> Lease:
+        """Ask anew, as the attempt has come to nothing. Raises NotGrantedError."""
+        if self._stopped.is_set():
+            raise NotGrantedError("withdrawn", "withdrawn")
+        if not self._keys.renew():
+            raise NotGrantedError(
+                "refused",
+                f"the lease of this key has ended ({ended.end}): a new attempt needs a new key",
+            )
+        self.notes.append(self._anew(ended))
+        self.lease = None
+        self._ungranted = elapsed()
+        return self._attempt(self._ask)
+
+    def _anew(self, ended: Lease) -> str:
+        if ended.cause != "unheard":
+            return f"lease {ended.id} has ended ({ended.end}): asking anew"
+        kept = spoken(self.wish.patience)
+        return (
+            f"the place in line is lost: the server heard nothing from us for {kept} (--patience);"
+            " asking anew, at the end of the line"
+        )
+
+    def _ask(self) -> Lease:
+        return self.leases.ask(self.wish, self._keys.current())
+
+    def _left(self, lease: Lease) -> float:
+        left = self._patience.wait - self.waited
+        if left <= 0:
+            place = "" if lease.waiting is None else f": {lease.waiting.reason}"
+            raise NotGrantedError("timed_out", f"not granted in time{place}")
+        return min(left, self._patience.poll)
+
+    def _confirmed(self, lease: Lease) -> Grant | None:
+        """Return the grant with a term that is surely right; None: it is not ours any more.
+
+        The answer that told of the grant first may have been lost, or read late. If the lease was
+        granted to another process with our key, asking again has renewed it.
+        """
+        received, since = elapsed(), self._ungranted
+        hold_by = None if lease.hold is None else received + lease.hold
+        ttl = lease.ttl
+        if ttl is None:
+            return Grant(lease, None)
+        if received - since > ttl / CONFIRM_PART:
+            try:
+                lease = self._attempt(
+                    lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)
+                )
+            except _EndedError:
+                return None
+            since = self._sent
+        return Grant(lease, Term(ttl, since, hold_by))
+
+    def _attempt(self, call: Callable[[], Lease]) -> Lease:
+        """Call until there is an answer, and note it. Raises NotGrantedError, _EndedError."""
+        before, self._lost = self.uncertain, False
+
+        def asked() -> Lease:
+            self.uncertain = True
+            try:
+                return call()
+            except RefusedError as refusal:
+                if refusal.status < TROUBLE_STATUS and not self._lost:
+                    self.uncertain = before  # it has made nothing
+                raise
+
+        try:
+            lease = self._persist(asked)
+        except StrangeAnswerError as strange:
+            raise NotGrantedError("refused", str(strange)) from None
+        self.lease = lease
+        self.uncertain = lease.state != "ended"
+        self._told = elapsed()
+        if lease.state == "waiting":
+            self._ungranted = self._sent
+        return lease
+
+    def _persist(self, call: Callable[[], T]) -> T:
+        """Call until there is an answer. Raises NotGrantedError, _EndedError."""
+        pause, since = PAUSE_SECONDS, elapsed()
+        while True:
+            if self._stopped.is_set():
+                raise NotGrantedError("withdrawn", "withdrawn")
+            self._sent = elapsed()
+            try:
+                answer = call()
+                self.trouble = None
+                return answer
+            except UnreachableError as lost:
+                self._lost = True
+                self.trouble = str(lost)
+                self._bear(since)
+            except RefusedError as refusal:
+                self._lost = self._lost or refusal.status >= TROUBLE_STATUS
+                pause = self._judge(refusal, since) or pause
+            self._rest(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _judge(self, refusal: RefusedError, since: float) -> float | None:
+        """Return how long to pause, if the refusal says so. Raises what cannot be mended."""
+        if refusal.code in ("lease_ended", "lease_not_found") and self.lease is not None:
+            raise _EndedError(str(refusal))
+        if refusal.status == QUEUE_FULL_STATUS:
+            self.trouble = str(refusal)
+        elif refusal.status >= TROUBLE_STATUS:
+            self.trouble = str(refusal)
+            self._bear(since)
+        else:
+            why = "pool_unknown" if refusal.code == "pool_unknown" else "refused"
+            raise NotGrantedError(why, str(refusal))
+        return None if refusal.retry_after is None else min(refusal.retry_after, RETRY_SECONDS_MAX)
+
+    def _bear(self, since: float) -> None:
+        if elapsed() - since >= min(self._patience.unreachable_after, self._patience.wait):
+            raise NotGrantedError("unreachable", str(self.trouble))
+
+    def _rest(self, seconds: float) -> None:
+        left = self._patience.wait - self.waited
+        if left <= 0:
+            raise NotGrantedError("timed_out", f"not granted in time: {self.trouble}")
+        self._stopped.wait(min(seconds, left))
+
+
+class _EndedError(Exception):
+    """The lease that was spoken of is not there any more."""

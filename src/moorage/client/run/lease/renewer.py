@@ -1,0 +1,264 @@
+"""Keeps a granted lease: renews it in the background, notices its end, gives it back."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+from moorage.client.run.api_types import Lease, StrangeAnswerError
+from moorage.client.run.clock import elapsed
+from moorage.client.run.lease.acquire import Grant
+from moorage.client.run.lease.api import ANSWER_SECONDS, WAIT_SECONDS_MAX, Leases
+from moorage.client.run.lease.lease_clock import Term
+from moorage.client.transport import RefusedError, UnreachableError
+
+TRIES = 12
+"""Tries within a TTL while the server does not answer."""
+
+PAUSE_SECONDS_MAX = 5.0
+LOOK_SECONDS = 5.0
+"""The longest time until a clock is looked at again: waits do not count while a machine sleeps."""
+
+HASTY_MAX = 3
+"""A server that answers so often at once, although it was to wait, does not know how to wait."""
+
+GONE = ("lease_ended", "lease_not_found", "token_stale", "holder_mismatch")
+FAILURES = (UnreachableError, RefusedError, StrangeAnswerError)
+
+
+class Keeper:
+    """Renews a lease until it is closed, lost or over, and lets the server tell of its end.
+
+    `wake` is called whenever something has happened that `lost` and `over` tell of. A keeper that
+    is `patient` does not take the lease for lost because the server does not answer: only the
+    server can say so. Another one takes it for lost in time before the server may end it.
+    """
+
+    def __init__(
+        self, leases: Leases, grant: Grant, term: Term, wake: Callable[[], None], patient: bool
+    ) -> None:
+        self._leases = leases
+        self._lease = grant.lease
+        self._term = term
+        self._wake = wake
+        self._patient = patient
+        self._closed = threading.Event()
+        self._tried = threading.Event()
+        self._tried_at = 0.0
+        self._ending = threading.Lock()
+        self._reason: str | None = None
+        self._over = False
+        self._failing_since: float | None = None
+        self.trouble = "it was not renewed in time"
+        """What keeps us from renewing, or did."""
+        self.kill_by = float("inf")
+        """When nothing may be left of the command, if our own clock says that the lease is lost."""
+        self.threads = [
+            threading.Thread(target=work, daemon=True) for work in (self._renew, self._listen)
+        ]
+
+    def start(self) -> None:
+        """Begin to renew, and to listen for the end."""
+        for thread in self.threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Renew no more."""
+        self._closed.set()
+
+    @property
+    def over(self) -> bool:
+        """Has its hold ended it, as was wished?"""
+        return self._over or (self._reason is None and self._term.over(elapsed()))
+
+    @property
+    def lost(self) -> str | None:
+        """Return why it is lost; None: it is ours, or was until its hold was over."""
+        if not self._patient and self._reason is None and self._term.lost(elapsed()):
+            self.kill_by = self._term.kill_by
+            self._conclude(self.trouble)
+        return self._reason
+
+    @property
+    def doubtful(self) -> bool:
+        """Was it not renewed in time, so that the server may have ended it?"""
+        return self._reason is None and not self._over and self._term.lost(elapsed())
+
+    @property
+    def failing_seconds(self) -> float:
+        """For how long renewals have failed."""
+        since = self._failing_since
+        return 0.0 if since is None else elapsed() - since
+
+    @property
+    def seconds_left(self) -> float:
+        """Return how long it is neither lost nor over, without another renewal."""
+        return self._term.seconds_to_look(elapsed())
+
+    def settle(self, seconds: float) -> None:
+        """Wait until it is known what has become of a lease that was not renewed in time.
+
+        For so many seconds at most, and for no longer than one more try takes.
+        """
+        began = elapsed()
+        while self.doubtful and not self.lost and self._tried_at < began:
+            left = began + seconds - elapsed()
+            if left <= 0:
+                return
+            self._tried.wait(left)
+            self._tried.clear()
+
+    def _renew(self) -> None:
+        while not self._closed.is_set():
+            wait = self._term.renew_at - elapsed()
+            if wait > 0:
+                self._closed.wait(min(wait, LOOK_SECONDS))
+            elif not self._renewed():
+                if self.lost or self.over:
+                    self._wake()
+                    return
+                self._closed.wait(min(self._term.ttl / TRIES, PAUSE_SECONDS_MAX))
+
+    def _renewed(self) -> bool:
+        """Try once; False: it is not renewed, and perhaps lost."""
+        if self.lost or self.over:
+            return False
+        sent = elapsed()
+        seconds_max = min(max(self._term.ttl / 3, 1.0), ANSWER_SECONDS)
+        try:
+            renewed = self._leases.renew(self._lease.id, self._lease.token, seconds_max)
+        except RefusedError as refusal:
+            if refusal.code in GONE:
+                self._ended(str(refusal), sent)
+            return self._failed(refusal, sent)
+        except FAILURES as failure:
+            return self._failed(failure, sent)
+        if renewed.hold_until != self._lease.hold_until:  # somebody has changed it meanwhile
+            self._term.hold_by = None if renewed.hold is None else elapsed() + renewed.hold
+            self._lease = renewed
+        in_time = self._term.renewed(sent, elapsed(), late=self._patient)
+        self._failing_since = None
+        self._note_try(sent)
+        return in_time
+
+    def _failed(self, failure: Exception, sent: float) -> bool:
+        self.trouble = str(failure)
+        if self._failing_since is None:
+            self._failing_since = sent
+        self._note_try(sent)
+        return False
+
+    def _note_try(self, sent: float) -> None:
+        self._tried_at = sent
+        self._tried.set()
+
+    def _listen(self) -> None:
+        """Wait at the server for the end, which is told at once; renewals would hear of it later.
+
+        A server that does not know how to wait for an end is left alone.
+        """
+        hasty = 0
+        while not self._closed.is_set() and not (self.lost or self.over):
+            sent = elapsed()
+            try:
+                lease = self._leases.await_end(self._lease.id, WAIT_SECONDS_MAX)
+            except RefusedError as refusal:
+                if refusal.code in ("lease_ended", "lease_not_found"):
+                    self._ended(str(refusal), sent)
+                    self._wake()
+                    return
+                if refusal.status < 500 and refusal.status != 429:
+                    return
+            except FAILURES:
+                pass  # the renewals tell of it
+            else:
+                if lease.state == "ended":
+                    self._ended_as(lease)
+                    self._wake()
+                    return
+                hasty = hasty + 1 if elapsed() - sent < WAIT_SECONDS_MAX / 2 else 0
+                if hasty >= HASTY_MAX:
+                    return
+                if not hasty:
+                    continue
+            # All holders lose their connections at the same moment.
+            self._closed.wait(random.uniform(0.5, 1.0) * PAUSE_SECONDS_MAX)
+
+    def _ended(self, told: str, sent: float) -> None:
+        """The server says that it has ended: a loss, unless its hold has ended it."""
+        try:
+            self._ended_as(self._leases.look(self._lease.id), told)
+        except FAILURES:
+            hold_by = self._term.hold_by
+            self._conclude(told, over=hold_by is not None and sent >= hold_by)
+
+    def _ended_as(self, lease: Lease, told: str = "") -> None:
+        text = told if lease.cause is None else f"it has ended ({lease.end})"
+        self._conclude(text, over=lease.cause == "hold_over")
+
+    def _conclude(self, reason: str, over: bool = False) -> None:
+        """Note how it has ended; what was noted first counts."""
+        with self._ending:
+            if self._reason is None and not self._over:
+                self._over = over
+                self._reason = None if over else reason
+
+
+def give_back(leases: Leases, lease: Lease, seconds: float) -> Exception | None:
+    """Release a lease or leave the line, trying for so many seconds at most.
+
+    Args:
+        leases: the way to the server.
+        lease: or ticket.
+        seconds: then it is left to its TTL, whatever keeps the server from answering.
+
+    Returns:
+        None if it is done, else why not.
+    """
+    (trouble,) = carry_through([lambda left: leases.release(lease.id, lease.token, left)], seconds)
+    return trouble
+
+
+def carry_through(
+    calls: Sequence[Callable[[float], object]], seconds: float
+) -> list[Exception | None]:
+    """Make each call, those before first, and again until it is answered or the time is over.
+
+    To repeat them must be harmless. Each is given the seconds that are left.
+
+    Returns:
+        For each call None if it is done, else why not.
+    """
+    troubles: list[Exception | None] = [UnreachableError("no answer in time") for _ in calls]
+    until = elapsed() + seconds
+    pause = threading.Event()
+
+    def work() -> None:
+        left = dict(enumerate(calls))
+        while left:
+            for index, call in [*left.items()]:
+                troubles[index] = trouble = _tried(call, max(0.1, until - elapsed()))
+                if trouble is None or _final(trouble):
+                    del left[index]
+            if left and (pause.wait(min(0.2, max(0.0, until - elapsed()))) or elapsed() >= until):
+                return
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    pause.set()
+    return troubles
+
+
+def _tried(call: Callable[[float], object], seconds: float) -> Exception | None:
+    try:
+        call(seconds)
+    except FAILURES as failure:
+        return failure
+    return None
+
+
+def _final(trouble: Exception) -> bool:
+    """Will it be answered in the same way, however often it is tried?"""
+    return isinstance(trouble, RefusedError) and trouble.status < 500 and trouble.status != 429

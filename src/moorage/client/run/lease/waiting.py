@@ -1,0 +1,114 @@
+"""Waits for a lease in the main thread, telling where it stands; a signal ends the wait at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+from moorage.client.run.clock import elapsed
+from moorage.client.run.lease.acquire import Acquiring, Grant
+from moorage.client.run.lease.renewer import give_back
+from moorage.client.run.process.signals import ENDING, Signals
+from moorage.client.run.progress import Notices, standing_of
+
+LIVE_POLL_SECONDS = 5.0
+"""On a terminal somebody watches: ask more often where we stand."""
+
+
+class InterruptedWaitError(Exception):
+    """A signal came while we waited; `number` is which.
+
+    `withdrawn`: the server knows, so nothing is held or waited for.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+        self.withdrawn = False
+
+    @property
+    def told(self) -> str:
+        """What has become of it, for people."""
+        if self.withdrawn:
+            return f"{self} while waiting: withdrawn"
+        return f"{self} while waiting: the server does not answer, so it could not be told"
+
+
+def await_grant(
+    acquiring: Acquiring, notices: Notices, signals: Signals, release_timeout: float
+) -> Grant:
+    """Return the lease when it is granted.
+
+    Raises NotGrantedError, InterruptedWaitError, and OSError of a key's file. Then nothing is held
+    or waited for, unless the server could not be told within `release_timeout` seconds: that is
+    `acquiring.uncertain`.
+    """
+    if notices.live:
+        acquiring.poll_within(LIVE_POLL_SECONDS)
+    results: list[Grant | Exception] = []
+
+    def work() -> None:
+        try:
+            results.append(acquiring.get())
+        except Exception as failure:
+            results.append(failure)
+        signals.wake()
+
+    thread = _begun(work)
+    try:
+        while True:
+            while not results:
+                for number in signals.wait(1.0):
+                    if number in ENDING:
+                        raise InterruptedWaitError(number)
+                _tell(acquiring, notices)
+                if not results:
+                    notices.standing(_standing(acquiring), elapsed())
+            thread.join()
+            result = results.pop()
+            if isinstance(result, Exception):
+                raise result
+            if result.term is None or not result.term.lost(elapsed()):
+                return result
+            thread = _begun(work)  # all of us were stopped since then: is it still ours?
+    except BaseException as failure:
+        notices.clear()
+        _withdraw(acquiring, thread, release_timeout)
+        if isinstance(failure, InterruptedWaitError):
+            failure.withdrawn = not acquiring.uncertain
+        raise
+    finally:
+        notices.clear()
+
+
+def _begun(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def _tell(acquiring: Acquiring, notices: Notices) -> None:
+    while acquiring.notes:
+        notices.say(acquiring.notes.pop(0))
+
+
+def _standing(acquiring: Acquiring) -> str:
+    waiting = None if acquiring.lease is None else acquiring.lease.waiting
+    return standing_of(
+        acquiring.wish.pools, waiting, acquiring.waited, acquiring.trouble, acquiring.age
+    )
+
+
+def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) -> None:
+    """Leave the line. Who has just asked must hear under which name, to be able to leave."""
+    until = elapsed() + seconds
+    acquiring.stop()
+    if acquiring.lease is None:
+        thread.join(seconds)
+    lease = acquiring.lease
+    if lease is not None and lease.state != "ended":
+        trouble = give_back(acquiring.leases, lease, max(0.0, until - elapsed()))
+        if trouble is None or getattr(trouble, "code", "") == "lease_not_found":
+            acquiring.uncertain = False
+    thread.join(max(0.0, until - elapsed()))

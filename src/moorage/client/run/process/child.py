@@ -1,0 +1,216 @@
+"""The command that runs with a lease, in a process group of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from moorage.client.run.clock import elapsed
+from moorage.client.run.process.descendants import LINUX, adopt_orphans, descendants, reap_orphans
+from moorage.client.run.terminal import Terminal
+
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): the signal that a process gets when its parent has died."""
+
+STOP_SECONDS = 1.0
+"""How long a command may take to stop when it is asked to; then it is stopped by force."""
+
+LOOK_SECONDS = 0.02
+
+
+class CommandError(Exception):
+    """The command cannot be run; `code` is the exit code that shells use for it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def check_command(name: str) -> None:
+    """Look for a command where `Child` will. Raises CommandError: 127 or 126, as in shells."""
+    folders = [""] if "/" in name else os.get_exec_path()
+    there = [path for path in (os.path.join(it, name) for it in folders) if os.path.exists(path)]
+    if any(os.path.isfile(path) and os.access(path, os.X_OK) for path in there):
+        return
+    if not there:
+        raise CommandError(127, f"{name}: no such command")
+    why = "is a directory" if os.path.isdir(there[0]) else "is not executable"
+    raise CommandError(126, f"{name}: {why}")
+
+
+class Child:
+    """A running command and everything that it has started.
+
+    When it has ended, `killed_by` is the signal that killed it, None: it ended by itself; and
+    `had_terminal` tells whether its group had the terminal then.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        if_we_die: int | None,
+        terminal: Terminal,
+    ) -> None:
+        """Start it. File descriptors and ignored signals are handed on as they are.
+
+        Args:
+            command: and its arguments.
+            environment: all of its variables.
+            if_we_die: the signal that it gets (on Linux) should we be killed; None: none.
+            terminal: given to it if it is wholly ours.
+
+        Raises:
+            CommandError: it cannot be run.
+        """
+        self.code: int | None = None
+        self.killed_by: int | None = None
+        self.had_terminal = False
+        self._terminal = terminal
+        self._stopped: int | None = None
+        self._told_stopped = False
+        self._adopts = if_we_die is not None and adopt_orphans()
+        given = terminal if terminal.wholly_ours else None
+        try:
+            self._process = subprocess.Popen(
+                [*command],
+                env=dict(environment),
+                close_fds=False,
+                preexec_fn=_prepare(given, if_we_die),  # noqa: PLW1509 it only makes system calls
+            )
+        except FileNotFoundError:
+            raise CommandError(127, f"{command[0]}: no such command") from None
+        except (OSError, ValueError) as error:
+            raise CommandError(126, f"{command[0]}: {error}") from None
+
+    @property
+    def group(self) -> int:
+        """Its process group."""
+        return self._process.pid
+
+    @property
+    def lives(self) -> bool:
+        """Is anything left of it, which may outlive the command itself?"""
+        with suppress(ChildProcessError):  # what has lost its parent may have become ours
+            while self.code is not None and os.waitpid(-self.group, os.WNOHANG)[0]:
+                pass
+        self._reap()
+        try:
+            os.killpg(self.group, 0)
+        except ProcessLookupError:
+            return bool(self._outside())
+        except PermissionError:
+            pass
+        return True
+
+    def end(self, number: int) -> bool:
+        """Send a signal to all that is left of it; False: its process group is another user's."""
+        permitted = self.signal(number)
+        for pid in self._outside():
+            with suppress(OSError):
+                os.kill(pid, number)
+                os.kill(pid, signal.SIGCONT)
+        return permitted
+
+    def _outside(self) -> list[int]:
+        """Return what it has started that is in other process groups."""
+        if not self._adopts:
+            return []
+        return [process.pid for process in descendants() if process.group != self.group]
+
+    def _reap(self) -> None:
+        if self._adopts or os.getpid() == 1:  # as whom a container starts us
+            reap_orphans(self.group)
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to all of its process group; False: it is another user's."""
+        try:
+            os.killpg(self.group, number)
+        except ProcessLookupError:
+            pass  # it has ended
+        except PermissionError:
+            return False
+        if number == signal.SIGCONT:
+            self._stopped = None
+        return True
+
+    def tell(self, number: int) -> None:
+        """Hand on a signal that was sent to us; what is stopped goes on, to be able to heed it."""
+        self.signal(number)
+        if self._stopped is not None:
+            self.signal(signal.SIGCONT)
+
+    def look(self) -> int | None:
+        """Return its exit code as shells tell it (128+n for a signal); None: it runs."""
+        self._reap()
+        while self.code is None:
+            pid, status = os.waitpid(self.group, os.WNOHANG | os.WUNTRACED)
+            if pid == 0:
+                return None
+            if os.WIFSTOPPED(status):
+                self._stopped, self._told_stopped = os.WSTOPSIG(status), False
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            self._process.returncode = code
+            self.had_terminal = self._terminal.foreground == self.group
+            if self.had_terminal:
+                self._terminal.give(os.getpgrp())
+            self.killed_by = -code if code < 0 else None
+            self.code = 128 - code if code < 0 else code
+        return self.code
+
+    def stopped(self) -> int | None:
+        """Return the signal that has stopped it, once; None: it was not stopped since."""
+        number = None if self._told_stopped else self._stopped
+        self._told_stopped = True
+        return number
+
+    def suspend(self) -> None:
+        """Stop all of its process group, also what does not heed SIGTSTP."""
+        self.signal(signal.SIGTSTP)
+        self._await_stop()
+        if self.code is None:
+            self.signal(signal.SIGSTOP)
+            self._await_stop()
+        self._told_stopped = True
+
+    def _await_stop(self) -> None:
+        """Wait until it is stopped, for a while; what it has started may take a moment longer."""
+        pause, until = threading.Event(), elapsed() + STOP_SECONDS
+        while self.look() is None and self._stopped is None and elapsed() < until:
+            pause.wait(LOOK_SECONDS)
+        pause.wait(LOOK_SECONDS)
+
+
+def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], None]:
+    """Return what the new process does before it becomes the command."""
+    tie = None if if_we_die is None else _tie(if_we_die)
+    parent = os.getpid()
+
+    def prepare() -> None:
+        os.setpgid(0, 0)
+        if terminal is not None:
+            terminal.give(os.getpid())
+        if tie is not None:
+            tie()
+            if os.getppid() != parent:
+                os._exit(128 + signal.SIGKILL)
+
+    return prepare
+
+
+def _tie(number: int) -> Callable[[], None] | None:
+    """Return what makes a process get a signal when its parent dies; None: not on this system."""
+    if not LINUX:
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+    return tie

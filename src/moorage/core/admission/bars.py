@@ -1,0 +1,99 @@
+"""When a ticket is passed over, so that it sets nothing aside. Each rule is defined here once."""
+
+from typing import Literal
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.units import limit_of
+from moorage.core.clock import SECOND, Instant
+from moorage.core.service_time import Moment
+
+PULL_SILENCE = 10 * SECOND
+"""A polling client that is silent for this long (alive time) does not make others wait."""
+
+SPARE = 5
+"""A ticket may outlast its patience by 1/`SPARE` of it."""
+
+Bar = Literal["above_limit", "paused", "quota"]
+"""Why a ticket is passed over: it cannot be granted until something changes."""
+
+
+def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -> Bar | None:
+    """Return why a ticket is passed over in this pool; None: it is not.
+
+    A ticket that is passed over sets nothing aside: its bar may last for days and does not concern
+    the tickets behind it. It keeps its rank, and is ahead of them again once the bar is gone.
+
+    Args:
+        facts: as before this scan.
+        pool: a pool that the ticket needs.
+        owner: of the ticket, which must not be forced; a forced one is never passed over.
+        units: that the ticket needs from the pool.
+        granted: units of the pool granted to its owner in this scan.
+    """
+    if pool.paused:
+        return "paused"
+    if units > limit_of(facts, pool):
+        return "above_limit"
+    quota = quota_left(facts, pool, owner)
+    if quota is not None and units + granted > quota:
+        return "quota"
+    return None
+
+
+def quota_left(facts: Facts, pool: Pool, owner: str) -> int | None:
+    """Return how many more units an owner may occupy; None: there is no quota.
+
+    Negative if the quota was lowered, or units were forced.
+    """
+    if pool.spec.quota is None:
+        return None
+    return pool.spec.quota - facts.held.get((pool.name, owner), 0)
+
+
+def room_of(facts: Facts, pool: Pool) -> tuple[int, dict[str, int]]:
+    """Return the most units a ticket may need without a `Bar`, and the owners for whom it is less.
+
+    So a line can be read without the tickets that are passed over anyway.
+    """
+    most = limit_of(facts, pool)
+    if pool.spec.quota is None:
+        return most, {}
+    most = min(most, pool.spec.quota)
+    owners = {owner for name, owner in facts.held if name == pool.name}
+    left = {owner: quota_left(facts, pool, owner) or 0 for owner in owners}
+    return most, {owner: units for owner, units in left.items() if units < most}
+
+
+def silence_ends(ticket: Lease, silence: int | None) -> int | None:
+    """Return the alive time from which an unpolled pull ticket is passed over; None: never.
+
+    `heard_until - patience` is not before the end of its last poll; see `lives_on`.
+    """
+    if silence is None or ticket.heard_until is None:
+        return None
+    return silent_from(ticket.heard_until, ticket.patience, silence)
+
+
+def silent_from(heard_until: int, patience: int, silence: int = PULL_SILENCE) -> int:
+    """Return the alive time from which a ticket with this deadline counts as silent."""
+    return heard_until - patience + silence
+
+
+def is_silent(ticket: Lease, moment: Moment, silence: int | None) -> bool:
+    """Is this pull ticket passed over because its client has stopped polling?"""
+    ends = silence_ends(ticket, silence)
+    return ends is not None and moment.alive > ends
+
+
+def lives_on(moment: Moment, ticket: Lease) -> Instant | None:
+    """Return the deadline that a poll gives a ticket; None: its present one suffices.
+
+    It is somewhat longer than the patience, so that not every poll must be stored: of a client that
+    polls ten times within its patience, about every second is. A ticket is never withdrawn before
+    its patience is over.
+    """
+    until = moment.alive + ticket.patience
+    if ticket.heard_until is None or until <= ticket.heard_until:
+        return None
+    return Instant(until + ticket.patience // SPARE)

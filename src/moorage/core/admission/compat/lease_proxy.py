@@ -1,0 +1,114 @@
+"""Leases of the lease proxy: they are not renewed, and their units are released singly by name.
+
+Units of a pool with slots have the slots' names; others are named by the lease and a number.
+A slot's name does not identify the lease that is released, see `late_releases.py`.
+"""
+
+import re
+
+from msgspec import structs
+
+from moorage.core.admission.compat.slots_by_name import let_go, slot_named
+from moorage.core.admission.draft import Draft
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.late_releases import LATE, OWNER, without_one
+from moorage.core.admission.model import FREE, Lease, Slot
+from moorage.core.admission.slots import BOSKOS
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId, is_normal
+from moorage.core.service_time import Moment
+
+RETURNED = "returned"
+"""The label that lists the released numbered units."""
+
+_NUMBERED = re.compile(r"(?P<lease>[0-9a-f-]{36})\.(?P<number>[0-9]{1,9})")
+
+
+def is_reserved(owner: str) -> bool:
+    """Is this the owner of leases made through Boskos or the lease proxy?"""
+    return owner.startswith(BOSKOS) or owner == OWNER
+
+
+def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
+    """Remove the TTL of a granted lease: it lasts until it is released or its hold is over.
+
+    Its hold ends at the latest after the `proxy_ttl` of its pool.
+
+    Raises LEASE_ENDED: it was not granted, or has ended.
+    """
+    found = facts.leases.get(lease)
+    if found is None or found.state != "granted":
+        raise Error(Code.LEASE_ENDED, f"lease {lease} has ended")
+    pools = [facts.pools[need.pool] for need in found.needs]
+    spans = [pool.spec.proxy_ttl for pool in pools if pool.spec.proxy_ttl is not None]
+    ends = [Instant(moment.at + span) for span in spans]
+    ends += [] if found.hold_until is None else [found.hold_until]
+    told = structs.replace(found, ttl=None, heard_until=None, hold_until=min(ends, default=None))
+    return Changes(leases={lease: told})
+
+
+def names_of(facts: Facts, lease: Lease) -> list[str]:
+    """Return the names of all units of a lease."""
+    if lease.slots:
+        return [name for _, names in sorted(lease.slots.items()) for name in names]
+    return [f"{lease.id}.{n}" for n in range(sum(need.units for need in lease.needs))]
+
+
+def lease_of(name: str) -> LeaseId | None:
+    """Return the lease of a numbered unit; None: this is the name of a slot."""
+    found = _NUMBERED.fullmatch(name)
+    if found is None or not is_normal(found["lease"]):
+        return None
+    return LeaseId(found["lease"])
+
+
+def give_back(facts: Facts, moment: Moment, wall: Instant, name: str) -> Changes:
+    """Release one unit. Nothing changes if it is already released or has another owner.
+
+    A late release by an earlier holder does not take the slot from the present one.
+
+    Raises SLOT_NOT_FOUND: no such unit is known.
+    """
+    draft = Draft(facts, moment, wall)
+    lease = lease_of(name)
+    if lease is not None:
+        _numbered(draft, lease, name)
+        return draft.changes
+    slot = slot_named(facts, name)
+    if slot is None:
+        raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
+    late = without_one(slot.late, moment.at)
+    if late is not None:
+        draft.changes.slots[slot.pool, slot.name] = structs.replace(slot, late=late)
+        _bound(draft, slot)
+    elif slot.lease is not None and facts.leases[slot.lease].owner == OWNER:
+        let_go(draft, [slot], FREE, "released")
+    return draft.changes
+
+
+def _bound(draft: Draft, slot: Slot) -> None:
+    """Bound the hold of a slot's lease: the release may have been its own, and the only one."""
+    lease = None if slot.lease is None else draft.facts.leases[slot.lease]
+    if lease is not None and lease.owner == OWNER and lease.ttl is None and not lease.hold_until:
+        draft.put(structs.replace(lease, hold_until=Instant(draft.moment.at + LATE)))
+
+
+def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
+    lease = draft.facts.leases.get(key)
+    if lease is None or lease.owner != OWNER or lease.slots:  # slots have their own names
+        raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
+    number = name.rpartition(".")[2]
+    returned = lease.labels.get(RETURNED, "").split()
+    if lease.state != "granted" or number in returned:
+        return
+    (need,) = lease.needs
+    if int(number) >= need.units + len(returned) or str(int(number)) != number:
+        raise Error(Code.SLOT_NOT_FOUND, f"no resource name {name}")
+    if need.units == 1:
+        draft.end(lease, "released")
+        return
+    labels = {**lease.labels, RETURNED: " ".join([*returned, number])}
+    left = structs.replace(need, units=need.units - 1)
+    draft.vacate(need.pool, 1, 1, "released")
+    draft.put(structs.replace(lease, needs=(left,), labels=labels))

@@ -1,0 +1,287 @@
+"""How long a ticket may still wait: its pool's line is simulated twice, quickly and slowly.
+
+Leases end, and tickets are granted in order as units and pacing permit, until their leases end. A
+lease with a hold ends at its hold at the latest. Otherwise leases are assumed to last, from their
+grant, as long as past leases of the pool: their 10th percentile in the quick play, their 90th in
+the slow one. So an estimate only counts down while nothing changes. A lease without a hold that
+outlasts the 90th percentile is overdue and has no predicted end. New tickets of higher priority and
+changes of the pool are not predicted.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from operator import itemgetter
+
+from msgspec import Struct
+
+from moorage.core.admission import pacing
+from moorage.core.admission.model import Pool
+from moorage.core.clock import SECOND, Instant
+
+QUICK, SLOW = 0.1, 0.9
+"""Quantiles of the durations of past leases."""
+
+NEVER = Instant(1 << 62)
+"""Later than any time: unknown."""
+
+PLAYED_MAX = 1_000
+"""Tickets that are simulated; behind them a steady pace is assumed."""
+
+Range = tuple[float, float]
+"""Earliest and latest, in seconds from now."""
+
+Floor = tuple[int, int]
+"""Lower bounds of a ticket's grant, for the quick and the slow play; `NEVER`: unknown."""
+
+End = tuple[int, int]
+"""When units become free, and how many."""
+
+Untimed = list[tuple[Instant, int]]
+"""Grant times and units of leases without a hold; ascending."""
+
+
+class Place(Struct, frozen=True):
+    """A ticket's place in the line of one pool."""
+
+    rank: int
+    """1: the first."""
+    units: int
+    """Units that it and all before it need."""
+
+
+class Holder(Struct, frozen=True):
+    """A granted lease: its units in one pool, its grant time, and the end of its hold, if any."""
+
+    units: int
+    granted_at: Instant
+    hold_until: Instant | None
+
+
+class Estimate(Struct, frozen=True):
+    """When a ticket may be granted; neither member is set if there is no basis for an estimate."""
+
+    seconds: Range | None = None
+    overdue: bool = False
+    """It depends on leases that have lasted longer than usual."""
+
+
+class Outlook:
+    """The coming grants in the line of one pool, as of one moment; computed on demand."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        limit: int,
+        line: Sequence[int],
+        held: Sequence[float],
+        holders: Sequence[Holder],
+        floors: Mapping[int, Floor] | None = None,
+    ) -> None:
+        """Prepare the plays.
+
+        Args:
+            pool: that the line belongs to.
+            limit: the pool's units.
+            line: units of each ticket, in order.
+            held: durations of past leases of the pool in seconds, ascending. If empty, the pool's
+                hold is the latest end; without a hold there is no estimate.
+            holders: the pool's leases, in the order of their grants. Occupied units of other leases
+                count as granted with the last of these.
+            floors: for tickets that also wait for other pools, by index in the line: when those
+                pools allow a grant.
+        """
+        self._pool = pool
+        self._limit = limit
+        self._line = line
+        self._quick = round(share_of(held, QUICK) * SECOND) if held else None
+        self._slow = round(share_of(held, SLOW) * SECOND) if held else None
+        self._timed = [
+            (one.granted_at, one.hold_until, one.units)
+            for one in holders
+            if one.hold_until is not None
+        ]
+        self._untimed = [(one.granted_at, one.units) for one in holders if one.hold_until is None]
+        self._untold = max(0, pool.occupied - sum(one.units for one in holders))
+        self._newest = holders[-1].granted_at if holders else None
+        self._floors = floors or {}
+        self._plays: dict[str, tuple[_Play, _Play]] = {}
+
+    def of(self, state: str, free: int, at: Instant, place: Place, own: int) -> Estimate:
+        """Return when a ticket may be granted, as far as this pool is concerned.
+
+        Args:
+            state: of the slots that it needs.
+            free: units in that state that limit and cooldown leave; may be negative.
+            at: now, in service time.
+            place: of the ticket; it may be beyond the end of the line.
+            own: units that it needs.
+        """
+        plays = self._plays.get(state)
+        if plays is None:
+            plays = self._plays[state] = self._prepared(free, at)
+        earliest, latest = (play.granted(place, own) for play in plays)
+        if earliest >= NEVER:
+            return Estimate()
+        if latest >= NEVER:
+            return Estimate(overdue=True)
+        return Estimate((max(0, earliest - at) / SECOND, max(0, latest - at) / SECOND))
+
+    def _prepared(self, free: int, at: Instant) -> "tuple[_Play, _Play]":
+        resting = self._pool.resting
+        rests: list[End] = sorted((it.until, it.units) for it in resting if it.until > at)
+        untimed = self._untimed
+        if self._untold:
+            newest = at if self._newest is None else self._newest
+            untimed = [*untimed, (newest, self._untold)]
+        lasts = self._lasts()
+        limits = self._pool.spec.pacing
+        jitter = 0 if limits is None else limits.jitter
+        parts = (self._pool, self._limit, self._line, at, free)
+        early = {index: floor[0] for index, floor in self._floors.items()}
+        late = {index: floor[1] for index, floor in self._floors.items()}
+        return (
+            _Play(*parts, merge(rests, self._early_ends(untimed, at)), lasts[0], 0, early),
+            _Play(*parts, merge(rests, self._late_ends(untimed, at)), lasts[1], jitter, late),
+        )
+
+    def _early_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
+        """Yield the earliest times at which occupied units become free, and how many; in order."""
+        quick, rest = self._quick, self._pool.spec.cooldown
+        if quick is None:
+            unknown = NEVER if self._pool.spec.hold is None else at
+            timed = [(until + rest, units) for _, until, units in self._timed]
+            return merge(sorted(timed), ((unknown + rest, units) for _, units in untimed))
+        timed = [
+            (min(until, max(at, since + quick)) + rest, units)
+            for since, until, units in self._timed
+        ]
+        usual = ((max(at, since + quick) + rest, units) for since, units in untimed)
+        return merge(sorted(timed), usual)
+
+    def _late_ends(self, untimed: Untimed, at: Instant) -> Iterator[End]:
+        """Yield the latest times at which occupied units become free, where these are known.
+
+        Units of overdue leases are left out.
+        """
+        slow, rest = self._slow, self._pool.spec.cooldown
+        if slow is None:
+            slow = self._pool.spec.hold
+        timed = sorted((until + rest, units) for _, until, units in self._timed)
+        if slow is None:
+            return iter(timed)
+        late = bisect_left(untimed, at - slow, key=itemgetter(0))
+        return merge(timed, ((since + slow + rest, units) for since, units in untimed[late:]))
+
+    def _lasts(self) -> tuple[int | None, int | None]:
+        """Return how long future leases will last in the two plays; None: unknown."""
+        hold = self._pool.spec.hold
+        if hold is None or self._quick is None or self._slow is None:
+            return (hold, hold) if self._quick is None else (self._quick, self._slow)
+        return min(hold, self._quick), min(hold, self._slow)
+
+
+class _Play:
+    """One simulation of a line. Times are service times, or `NEVER`."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        limit: int,
+        line: Sequence[int],
+        at: Instant,
+        free: int,
+        ends: Iterator[End],
+        lasts: int | None,
+        jitter: int,
+        floors: Mapping[int, int],
+    ) -> None:
+        self._limit = limit
+        self._line = line
+        self._at: int = at
+        self._free = free
+        self._coming = ends
+        self._ends: list[End] = []
+        """Ends of present leases and cooldowns, as far as they were needed; see `_end`."""
+        self._next_end = 0
+        self._later: list[End] = []
+        """Ends of leases that are granted in the play; in order."""
+        self._next_later = 0
+        self._lasts = None if lasts is None else lasts + pool.spec.cooldown
+        self._pacing = pool.spec.pacing
+        self._paid: int = pool.paced_at
+        self._opens: int = at if (opens := pacing.opens_at(pool)) is None else opens
+        self._jitter = jitter
+        self._floors = floors
+        self._grants: list[int] = []
+        self._ahead = 0
+        """Units of the tickets in `_grants`."""
+
+    def granted(self, place: Place, own: int) -> int:
+        """Return when the ticket at a place is granted; `own`: units that it needs."""
+        played = min(len(self._line), PLAYED_MAX)
+        while len(self._grants) < min(place.rank, played):
+            units = self._line[len(self._grants)]
+            self._ahead += units
+            self._grants.append(self._grant(units))
+        if place.rank <= played:
+            return self._grants[place.rank - 1]
+        return self._find(own)[0] if played < PLAYED_MAX else self._beyond(place.units)
+
+    def _beyond(self, units: int) -> int:
+        """Return when this many units of the line have been granted, at a steady pace."""
+        if self._at >= NEVER or self._lasts is None:
+            return NEVER
+        step = 0 if self._pacing is None else self._pacing.interval + self._jitter
+        more = units - self._ahead
+        return self._at + max(more * step, more * self._lasts // self._limit)
+
+    def _find(self, units: int) -> tuple[int, int, int, int]:
+        """Return when this many units are free and may be granted.
+
+        Also the units free then, and the numbers of ends and later ends that have passed.
+        """
+        at, free, end, later = self._at, self._free, self._next_end, self._next_later
+        laters = self._later
+        while free < units:
+            first = self._end(end)
+            if first is not None and (later == len(laters) or first <= laters[later]):
+                time, freed = first
+                end += 1
+            elif later < len(laters):
+                time, freed = laters[later]
+                later += 1
+            else:
+                return NEVER, free, end, later
+            free += freed
+            if time > at:
+                at = time
+        return max(at, self._opens), free, end, later
+
+    def _end(self, n: int) -> End | None:
+        """Return the n-th end of present leases and cooldowns; None if there are fewer."""
+        while len(self._ends) <= n:
+            one = next(self._coming, None)
+            if one is None:
+                return None
+            self._ends.append(one)
+        return self._ends[n]
+
+    def _grant(self, units: int) -> int:
+        if units > self._limit:
+            return NEVER  # passed over while the limit is below
+        at, free, self._next_end, self._next_later = self._find(units)
+        self._at, self._free = at, free - units
+        # A ticket that waits for another pool keeps its units set aside; others see what is left.
+        granted = max(at, self._floors.get(len(self._grants), at))
+        end = NEVER if self._lasts is None or granted >= NEVER else granted + self._lasts
+        insort(self._later, (end, units), lo=self._next_later)
+        if self._pacing is not None:
+            self._paid = max(at, self._paid) + units * (self._pacing.interval + self._jitter)
+            self._opens = self._paid - (self._pacing.burst - 1) * self._pacing.interval
+        return granted
+
+
+def share_of(rising: Sequence[float], share: float) -> float:
+    """Return the quantile `share` of these values; they are sorted and not empty."""
+    return rising[min(len(rising) - 1, int(share * len(rising)))]

@@ -1,0 +1,279 @@
+"""Simulates a pool with the decisions of the service, on an event-driven clock.
+
+Jobs ask, run and release; none of them crash or are late. It helps to choose a limit and a pacing
+before they are used.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from msgspec import structs
+
+from moorage.core.admission import expiry, leases, pools
+from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.bounds import EXEMPT
+from moorage.core.admission.facts import Changes, Facts, Line
+from moorage.core.admission.model import Lease, Need, PoolSpec
+from moorage.core.admission.requests import NEVER, Ask, Proof
+from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import QUEUE_MAX_MAX
+from moorage.core.service_time import Moment, Timeline
+
+MINUTE = 60 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A future request. Times are microseconds from the start."""
+
+    arrives: int
+    duration: int | None = None
+    """From its grant until it releases its units; None: until the pool's hold is over."""
+    units: int = 1
+    owner: str = "somebody"
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """The times of one job; None: that did not happen."""
+
+    arrived: int
+    started: int | None
+    ended: int | None
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The effect of a limit and a pacing. Times are microseconds."""
+
+    jobs: int
+    never: int
+    """Jobs that were never granted: they need more than the limit."""
+    starts_per_minute: int
+    """The most units that were granted within any 60 seconds."""
+    running: int
+    """The most units occupied at once."""
+    waiting: int
+    """The most jobs waiting at once."""
+    last_start: int
+    last_end: int
+    waited: tuple[int, int, int] | None
+    """Median, 90th and 99th percentile of the time from request to grant."""
+
+
+def rehearse(name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0) -> list[Stay]:
+    """Run jobs against an empty pool; return the times of each, in their order.
+
+    Args:
+        name: of the pool; jitter depends on it.
+        spec: of the pool; all settings apply except `queue_max`.
+        jobs: in any order. Those that arrive at the same time ask in the given order.
+        seed: for jitter.
+
+    Raises:
+        Error: the spec is not valid.
+        ValueError: a job would never end.
+    """
+    if spec.hold is None and any(job.duration is None for job in jobs):
+        raise ValueError("a job without a duration, in a pool without a hold, would never end")
+    spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX)
+    return _Stage(name, spec, jobs, seed).play()
+
+
+def summary(stays: Sequence[Stay]) -> Summary:
+    """Summarize a rehearsal or a history."""
+    starts = sorted((stay.started, stay.units) for stay in stays if stay.started is not None)
+    waits = sorted(stay.started - stay.arrived for stay in stays if stay.started is not None)
+    ends = [stay.ended for stay in stays if stay.ended is not None]
+    return Summary(
+        jobs=len(stays),
+        never=len(stays) - len(starts),
+        starts_per_minute=_busiest_minute(starts),
+        running=max((count for _, count in running(stays)), default=0),
+        waiting=max((count for _, count in waiting(stays)), default=0),
+        last_start=max((at for at, _ in starts), default=0),
+        last_end=max(ends, default=0),
+        waited=(_share(waits, 0.5), _share(waits, 0.9), _share(waits, 0.99)) if waits else None,
+    )
+
+
+def running(stays: Sequence[Stay]) -> list[tuple[int, int]]:
+    """Return (time, occupied units from then on), by time."""
+    steps = [(stay.started, stay.units) for stay in stays if stay.started is not None]
+    steps += [(stay.ended, -stay.units) for stay in stays if stay.ended is not None]
+    return _summed(steps)
+
+
+def waiting(stays: Sequence[Stay]) -> list[tuple[int, int]]:
+    """Return (time, waiting jobs from then on), by time; a job granted at once never waits."""
+    waited = [stay for stay in stays if stay.started != stay.arrived]
+    steps = [(stay.arrived, 1) for stay in waited]
+    steps += [(stay.started, -1) for stay in waited if stay.started is not None]
+    return _summed(steps)
+
+
+def starts_by_minute(stays: Sequence[Stay]) -> list[tuple[int, int]]:
+    """Return (start of a minute, units granted in it), for each minute up to the last grant."""
+    counts: dict[int, int] = {}
+    for stay in stays:
+        if stay.started is not None:
+            minute = stay.started // MINUTE
+            counts[minute] = counts.get(minute, 0) + stay.units
+    return [(n * MINUTE, counts.get(n, 0)) for n in range(max(counts, default=-1) + 1)]
+
+
+def _summed(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    totals: dict[int, int] = {}
+    for at, count in steps:
+        totals[at] = totals.get(at, 0) + count
+    reached, found = 0, []
+    for at in sorted(totals):
+        reached += totals[at]
+        found.append((at, reached))
+    return found
+
+
+def _busiest_minute(starts: list[tuple[int, int]]) -> int:
+    most = within = first = 0
+    for at, units in starts:
+        within += units
+        while starts[first][0] <= at - MINUTE:
+            within -= starts[first][1]
+            first += 1
+        most = max(most, within)
+    return most
+
+
+def _share(ordered: list[int], share: float) -> int:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+class _Stage:
+    """The rows of one pool, the coming events, and the times of each job."""
+
+    def __init__(self, name: str, spec: PoolSpec, jobs: Sequence[Job], seed: int) -> None:
+        self.name = name
+        self.jobs = jobs
+        # Jitter depends on pool and arrival number, so the seed shifts the arrival numbers.
+        self.timeline = Timeline(arrivals=seed * 1_000_000)
+        _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
+        self.leases: dict[LeaseId, Lease] = {}
+        self.line: list[tuple[int, int, LeaseId]] = []
+        """(negated priority, arrival, ticket), sorted."""
+        self.ends: list[tuple[int, LeaseId]] = []
+        self.held: dict[str, int] = {}
+        self.stays = [Stay(job.arrives, None, None, job.units) for job in jobs]
+
+    def play(self) -> list[Stay]:
+        """Process all events in order of time."""
+        comers = sorted(range(len(self.jobs)), key=lambda n: (-self.jobs[n].arrives, -n))
+        at = self._next(comers)
+        while at is not None:
+            coming = []
+            while comers and self.jobs[comers[-1]].arrives <= at:
+                coming.append(comers.pop())
+            over = []
+            while self.ends and self.ends[0][0] <= at:
+                over.append(heappop(self.ends)[1])
+            self._batch(at, coming, over)
+            at = self._next(comers)
+        return self.stays
+
+    def _next(self, comers: list[int]) -> int | None:
+        known = [self.pool.wake_at, self.ends[0][0] if self.ends else None]
+        known.append(self.jobs[comers[-1]].arrives if comers else None)
+        return min((at for at in known if at is not None), default=None)
+
+    def _batch(self, at: int, coming: list[int], over: list[LeaseId]) -> None:
+        """Decide as the service does: one request after the other, then grant once."""
+        moment, wall = _moment(at), Instant(at)
+        facts = self._facts(over)
+        changes = Changes()
+
+        def take(made: Changes) -> None:
+            facts.apply(made)
+            changes.update(made)
+
+        take(expiry.sweep(facts, moment, wall, facts.due)[0])
+        for key in over:
+            take(leases.release(facts, moment, wall, key, Proof())[0])
+        for n in coming:
+            try:
+                take(leases.ask(facts, moment, self._ask(n))[0])
+            except Error as refusal:
+                if refusal.code is not Code.UNITS_ABOVE_LIMIT:
+                    raise
+        while True:
+            try:
+                take(admit(facts, moment, wall))
+                break
+            except LineShort as short:
+                self._load_more(facts, short.wanted[self.name])
+        self.timeline = facts.timeline
+        self.pool = facts.pools[self.name]
+        for lease in changes.leases.values():
+            assert lease is not None
+            self._keep(at, lease)
+
+    def _facts(self, over: list[LeaseId]) -> Facts:
+        return Facts(
+            timeline=self.timeline,
+            pools={self.name: self.pool},
+            leases={key: self.leases[key] for key in over},
+            slots={self.name: {}},
+            held={(self.name, owner): units for owner, units in self.held.items()},
+            due=list(over),
+        )
+
+    def _load_more(self, facts: Facts, count: int) -> None:
+        line = facts.lines.setdefault(self.name, Line())
+        for _, _, key in self.line[len(line.tickets) : count]:
+            line.tickets.append(key)
+            facts.leases[key] = self.leases[key]
+        line.whole = count >= len(self.line)
+
+    def _ask(self, n: int) -> Ask:
+        job = self.jobs[n]
+        return Ask(
+            id=LeaseId(str(n)),
+            owner=job.owner,
+            key=str(n),
+            digest="",
+            needs=(Need(self.name, job.units),),
+            priority=job.priority,
+            ttl=NEVER,
+            roles=frozenset({EXEMPT}),  # a rehearsal covers only limits and pacings
+        )
+
+    def _keep(self, at: int, lease: Lease) -> None:
+        """Store a row, and update what depends on it."""
+        before = self.leases.pop(lease.id, None)
+        place = (-lease.priority, lease.arrival, lease.id)
+        if before is not None and before.state == "waiting":
+            del self.line[bisect_left(self.line, place)]
+        n = int(lease.key)
+        job, stay = self.jobs[n], self.stays[n]
+        if lease.state == "ended":
+            self.held[lease.owner] -= job.units
+            self.stays[n] = Stay(job.arrives, stay.started, at, job.units)
+            return
+        self.leases[lease.id] = lease
+        if lease.state == "waiting":
+            insort(self.line, place)
+            return
+        self.held[lease.owner] = self.held.get(lease.owner, 0) + job.units
+        self.stays[n] = Stay(job.arrives, at, None, job.units)
+        ends = [] if lease.hold_until is None else [int(lease.hold_until)]
+        if job.duration is not None:
+            ends.append(at + job.duration)
+        heappush(self.ends, (min(ends), lease.id))
+
+
+def _moment(at: int) -> Moment:
+    return Moment(Instant(at), Instant(at))

@@ -1,0 +1,330 @@
+"""Why a ticket waits, at which position and for how long; only `admit` decides.
+
+The codes are stable, for programs; the sentences name the constraint and the holders, for people.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from moorage.core.admission import pacing
+from moorage.core.admission.bars import Bar, bar_of
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.forecast.eta import (
+    NEVER,
+    Estimate,
+    Floor,
+    Holder,
+    Outlook,
+    Place,
+    Range,
+)
+from moorage.core.admission.forecast.queue_order import Queue
+from moorage.core.admission.model import FREE, Lease, Need, Pool
+from moorage.core.admission.units import (
+    free_units,
+    is_gang,
+    limit_of,
+    resting,
+    units_by_pool,
+)
+from moorage.core.clock import SECOND
+from moorage.core.counting import are, counted
+from moorage.core.service_time import Moment
+
+HOLDERS_NAMED = 3
+"""Owners that a sentence names; the others are only counted."""
+
+CODES = {
+    "above_limit": "more units are wanted than the pool's present limit",
+    "paused": "the pool is paused",
+    "quota": "its owner may hold no more",
+    "capacity": "it does not fit into the ledger",
+    "ahead": "others are before it",
+    "set_aside": "what is free is set aside for those before it",
+    "over": "more is held than the limit, which was lowered or passed by force",
+    "limit": "everything is held",
+    "resting": "what was freed rests",
+    "pacing": "it is too soon after the last grant",
+    "poll": "it is granted when its client asks again",
+    "next": "it is granted at any moment",
+}
+"""Every code and its meaning."""
+
+
+class Evidence(Struct, frozen=True):
+    """What is known about a pool besides its facts."""
+
+    held: tuple[float, ...] = ()
+    """Durations of past leases in seconds, ascending."""
+    holders: tuple[tuple[str, int], ...] = ()
+    """All owners and their occupied units, the most first."""
+    holding: tuple[Holder, ...] = ()
+    """Granted leases, the oldest grants first; not all, if there are very many."""
+    line: tuple[int, ...] = ()
+    """Units of each ticket in its line that is not passed over, in order."""
+
+
+class Binding(Struct, frozen=True):
+    """The constraint that prevents grants in a pool."""
+
+    code: str
+    text: str
+
+
+class Standing(Struct, frozen=True):
+    """A ticket's state of waiting. `position` is that in its longest line; 1 is the first.
+
+    `overdue`: it waits for units of overdue leases; then there is no range.
+    """
+
+    position: int
+    eta_seconds: Range | None
+    code: str
+    reason: str
+    overdue: bool = False
+
+
+NOTHING = Evidence()
+
+
+class View(Struct, frozen=True):
+    """What is known about a pool, and the outlook computed from it."""
+
+    evidence: Evidence
+    outlook: Outlook
+
+
+def view_of(
+    facts: Facts, pool: Pool, evidence: Evidence, floors: Mapping[int, Floor] | None = None
+) -> View:
+    """Return the basis for the standings of a pool's tickets; `floors` as in `Outlook`."""
+    limit = limit_of(facts, pool)
+    outlook = Outlook(pool, limit, evidence.line, evidence.held, evidence.holding, floors)
+    return View(evidence, outlook)
+
+
+def floors_of(
+    facts: Facts,
+    moment: Moment,
+    gangs: Iterable[tuple[int, Lease]],
+    queues: Mapping[str, Queue],
+    views: Mapping[str, View],
+) -> dict[int, Floor]:
+    """Return when the other pools of a line's gangs allow a grant, for `view_of`.
+
+    Args:
+        facts: with these other pools, as in `standing`.
+        moment: now.
+        gangs: `Queue.gangs` of the line.
+        queues: of the other pools, as far as they are known.
+        views: of the same pools.
+    """
+    found: dict[int, Floor] = {}
+    for index, gang in gangs:
+        needs = [need for need in gang.needs if need.pool in views]
+        place = {need.pool: queues[need.pool].place_of(gang, need.pool) for need in needs}
+        estimate = eta_of(facts, moment, needs, place, views)
+        if estimate.seconds is None:
+            found[index] = (moment.at if estimate.overdue else NEVER, NEVER)
+        else:
+            earliest, latest = (round(seconds * SECOND) for seconds in estimate.seconds)
+            found[index] = (moment.at + earliest, moment.at + latest)
+    return found
+
+
+def standing(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, Place],
+    views: Mapping[str, View],
+) -> Standing:
+    """Return the standing of a waiting ticket.
+
+    Args:
+        facts: with the ticket's pools, their slots, and occupied units by owner under a quota.
+        moment: now.
+        ticket: that waits.
+        place: its place in each of its pools.
+        views: of each of its pools.
+    """
+    position = max(place[need.pool].rank for need in ticket.needs)
+    barred = None if ticket.forced else _barred(facts, ticket)
+    if barred is not None:
+        return Standing(position, None, barred.code, barred.text)
+    if ticket.allocations is not None and ticket.detail:
+        text = f"it waits for capacity: {ticket.detail}"
+        return Standing(position, None, "capacity", text)
+    bound = _bound(facts, moment, ticket, place, views)
+    text = bound.text + _aside(facts, moment, ticket, place)
+    estimate = eta_of(facts, moment, ticket.needs, place, views)
+    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
+
+
+def eta_of(
+    facts: Facts,
+    moment: Moment,
+    needs: Iterable[Need],
+    place: Mapping[str, Place],
+    views: Mapping[str, View],
+) -> Estimate:
+    """Return when a ticket may be granted: the latest of its pools decides."""
+    earliest = latest = 0.0
+    overdue = False
+    for need in needs:
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        found = views[need.pool].outlook.of(
+            need.state, free, moment.at, place[need.pool], need.units
+        )
+        if found.seconds is None and not found.overdue:
+            return Estimate()
+        overdue = overdue or found.overdue
+        if found.seconds is not None:
+            earliest, latest = max(earliest, found.seconds[0]), max(latest, found.seconds[1])
+    return Estimate(overdue=True) if overdue else Estimate((earliest, latest))
+
+
+def binding(
+    facts: Facts,
+    moment: Moment,
+    pool: Pool,
+    evidence: Evidence = NOTHING,
+    units: int = 1,
+    state: str = FREE,
+) -> Binding | None:
+    """Return the constraint on this many units of a pool, independent of the order of the line.
+
+    None: they are free, and may be granted unless they are set aside.
+    """
+    if pool.paused:
+        return Binding("paused", f"paused: {pool.name} grants nothing until it is resumed")
+    at = moment.at
+    free = free_units(facts, pool, at).get(state, 0)
+    if free < units:
+        return _full(facts, moment, pool, evidence, Need(pool.name, units, state), free)
+    opens = pacing.opens_at(pool)
+    if opens is not None and opens > at:
+        return Binding("pacing", f"pacing: next grant in {span(opens - at)}")
+    return None
+
+
+def span(microseconds: int) -> str:
+    """Return a duration in words: `12 s`, `3 min`, `2 h 5 min`."""
+    seconds = max(1, -(-microseconds // SECOND))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = -(-seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def _barred(facts: Facts, ticket: Lease) -> Binding | None:
+    for name, units in units_by_pool(ticket.needs).items():
+        pool = facts.pools[name]
+        bar = bar_of(facts, pool, ticket.owner, units)
+        if bar is not None:
+            return Binding(bar, _bar_text(facts, pool, ticket, units, bar))
+    return None
+
+
+def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> str:
+    name = pool.name
+    if bar == "paused":
+        return f"paused: {name} grants nothing until it is resumed"
+    if bar == "above_limit":
+        return (
+            f"above the limit: {counted(units, 'unit')} of {name} {are(units)} wanted, its limit"
+            f" is now {limit_of(facts, pool)}; others go first until it is raised"
+        )
+    held = facts.held.get((name, ticket.owner), 0)
+    return (
+        f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
+        f" of {name}, and wants {units} more"
+    )
+
+
+def _bound(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, Place],
+    views: Mapping[str, View],
+) -> Binding:
+    """Return the constraint of the most relevant pool: a constrained one first, then by rank."""
+    found = []
+    for need in ticket.needs:
+        rank, pool = place[need.pool].rank, facts.pools[need.pool]
+        known = views[need.pool].evidence
+        # For a ticket behind others it matters only whether anything is free.
+        units = need.units if rank == 1 else 1
+        bound = None
+        if not ticket.forced or pool.spec.limit is None:
+            bound = binding(facts, moment, pool, known, units, need.state)
+        found.append((bound is not None, rank, need, bound))
+    _, rank, need, bound = max(found, key=lambda each: each[:2])
+    where = f" in {need.pool}" if is_gang(ticket.needs) else ""
+    if rank > 1:
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        if bound is None:
+            text = f"{rank - 1} ahead{where}; {free} free, set aside for them"
+            return Binding("set_aside", text)
+        return Binding("ahead", f"{rank - 1} ahead{where}; {bound.text}")
+    if bound is not None:
+        return Binding(bound.code, f"first in line{where}; {bound.text}")
+    if ticket.pull:
+        return Binding("poll", "first in line; it is granted when its client asks next")
+    return Binding("next", "first in line; it is granted at any moment")
+
+
+def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, Place]) -> str:
+    """Return the clause on free units that are set aside for a gang that is first."""
+    if not is_gang(ticket.needs):
+        return ""
+    text = ""
+    for need in ticket.needs:
+        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        units = min(free, need.units)
+        if place[need.pool].rank == 1 and units > 0:
+            text += f"; {units} of {need.pool} set aside for it"
+    return text
+
+
+def _full(
+    facts: Facts, moment: Moment, pool: Pool, evidence: Evidence, need: Need, free: int
+) -> Binding:
+    limit, at = limit_of(facts, pool), moment.at
+    units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
+    held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
+    lacking = f"; {need.units} are needed, {max(0, free)} free" if need.units > 1 else ""
+    if pool.occupied > limit:
+        return Binding("over", f"over the limit: {held}{lacking}")
+    idle = resting(pool, at)
+    if idle and free + idle >= need.units:
+        until = min(rest.until for rest in pool.resting if rest.until > at)
+        freed = f"{counted(idle, 'freed unit')} of {pool.name}"
+        text = f"resting: {freed}, the first for {span(until - at)}"
+        return Binding("resting", text + lacking)
+    if pool.spec.limit is None:
+        return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")
+    return Binding("limit", f"limit: {held}{lacking}")
+
+
+def _by(evidence: Evidence, pool: Pool) -> str:
+    named = evidence.holders[:HOLDERS_NAMED]
+    if not named:
+        return ""
+    others = len(evidence.holders) - len(named)
+    text = ", ".join(f"{owner} ({units})" for owner, units in named)
+    return f" by {text}" + (f" and {others} more" if others else "")
+
+
+def _states(facts: Facts, pool: Pool) -> str:
+    """Return the clause on the states of free slots."""
+    found: dict[str, int] = {}
+    for slot in facts.slots.get(pool.name, {}).values():
+        if not slot.owner:
+            found[slot.state] = found.get(slot.state, 0) + 1
+    return "".join(f", {count} {state}" for state, count in sorted(found.items()))

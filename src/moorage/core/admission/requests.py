@@ -1,0 +1,235 @@
+"""Requests to admission: an ask for units, a holder's proof, and the checks of both."""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final, Literal
+
+from msgspec import Struct, structs
+
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, Token
+from moorage.core.admission.slots import free
+from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.clock import SECOND, Instant
+from moorage.core.counting import are, counted
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import (
+    ASKED_BYTES_MAX,
+    DURATION_SECONDS_MAX,
+    KEY_LENGTH_MAX,
+    LABEL_NAME_LENGTH_MAX,
+    LABELS_MAX,
+    MAX_INT,
+    NEEDS_MAX,
+    PATIENCE_SECONDS_MAX,
+    PRIORITY_MAX,
+    TTL_SECONDS_MIN,
+)
+from moorage.core.texts import check_plain
+
+
+class _Sentinel(Enum):
+    NEVER = "never"
+
+
+NEVER: Final = _Sentinel.NEVER
+"""A TTL or hold: none at all, whatever the pools' defaults are."""
+
+Term = int | Literal[_Sentinel.NEVER] | None
+"""Microseconds; None: the shortest of the pools' defaults."""
+
+
+class Ask(Struct, frozen=True):
+    """A request for units of one or more pools, all or none. Times are microseconds."""
+
+    id: LeaseId
+    """Of the lease, if a new one is made."""
+    owner: str
+    key: str
+    digest: str
+    needs: tuple[Need, ...]
+    priority: int = 0
+    ttl: Term = None
+    hold: Term = None
+    patience: int = 30 * SECOND
+    labels: dict[str, str] = {}
+    forced: bool = False
+    pull: bool = False
+    allocations: str | None = None
+    heard_until: Instant | None = None
+    """Alive time until which its ticket waits without a poll; None: for ever."""
+    roles: frozenset[str] = frozenset()
+    """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+
+    def heard(self, until: Instant) -> "Ask":
+        """Return the same request with this `heard_until`."""
+        return structs.replace(self, heard_until=until)
+
+
+class Proof(Struct, frozen=True):
+    """A caller's right to change a lease."""
+
+    owner: str | None = None
+    """The caller; None: an operator, who may change any lease."""
+    token: Token | str | None = None
+    """The holder's token, or its text form; None: it is not checked."""
+
+
+def check_proof(lease: Lease, proof: Proof) -> None:
+    """Raise HOLDER_MISMATCH or TOKEN_STALE unless the proof matches the lease."""
+    if proof.owner is not None and proof.owner != lease.owner:
+        raise Error(Code.HOLDER_MISMATCH, f"lease {lease.id} is somebody else's")
+    if proof.token is not None and str(proof.token) != str(lease.token):
+        raise Error(Code.TOKEN_STALE, f"token {proof.token} is not that of lease {lease.id}")
+
+
+def check_ask(facts: Facts, ask: Ask) -> None:
+    """Raise INVALID or POOL_UNKNOWN if a request is not valid."""
+    _check_words(ask)
+    _check_needs(facts, ask.needs)
+    terms = (("ttl", ask.ttl), ("hold", ask.hold))
+    for name, term in terms:
+        if term is not None and term is not NEVER:
+            check_duration(name, term)
+    for pool in pools_of(facts, ask.needs):
+        check_ttl(pool, None if ask.ttl is NEVER else ask.ttl)
+
+
+def check_ttl(pool: Pool, ttl: int | None) -> None:
+    """Raise INVALID if a pool does not permit this TTL."""
+    if ttl is None:
+        return
+    if ttl < TTL_SECONDS_MIN * SECOND:
+        raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s")
+    if ttl > pool.spec.ttl_max:
+        most = pool.spec.ttl_max / SECOND
+        raise Error(Code.INVALID, f"ttl must be at most {most:g} s in pool {pool.name}")
+
+
+def check_duration(name: str, microseconds: int, least: int = 1) -> None:
+    """Raise INVALID unless a duration is within bounds."""
+    if not least <= microseconds <= DURATION_SECONDS_MAX * SECOND:
+        raise Error(
+            Code.INVALID,
+            f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s",
+        )
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raise INVALID for too many labels, labels that are too long, and control characters."""
+    if len(labels) > LABELS_MAX:
+        raise Error(Code.INVALID, f"there may be at most {LABELS_MAX} labels")
+    for name, value in labels.items():
+        if not 1 <= len(name) <= LABEL_NAME_LENGTH_MAX or len(value) > KEY_LENGTH_MAX:
+            raise Error(
+                Code.INVALID,
+                f"label '{name}': a name has 1 to {LABEL_NAME_LENGTH_MAX} characters,"
+                f" a value at most {KEY_LENGTH_MAX}",
+            )
+        check_plain("the name of a label", name)
+        check_plain(f"label '{name}'", value)
+
+
+def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
+
+    A forced one is bound only by the number of free slots.
+    """
+    for pool in pools_of(facts, ask.needs):
+        units = units_by_pool(ask.needs)[pool.name]
+        if ask.forced:
+            _check_slots(facts, pool, ask.needs, at)
+        elif units > limit_of(facts, pool):
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, which has"
+                f" {limit_of(facts, pool)} in all",
+            )
+        elif pool.spec.quota is not None and units > pool.spec.quota:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, of which"
+                f" one owner may hold"
+                f" {pool.spec.quota}",
+            )
+
+
+def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return needs in the order of `Lease.needs`."""
+    return tuple(sorted(needs, key=lambda need: (need.pool, need.state)))
+
+
+def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
+    """Return each needed pool once. Raises POOL_UNKNOWN."""
+    found = {}
+    for need in needs:
+        pool = facts.pools.get(need.pool)
+        if pool is None:
+            raise Error(Code.POOL_UNKNOWN, f"there is no pool {need.pool}")
+        found[need.pool] = pool
+    return list(found.values())
+
+
+def ttl_of(pools: list[Pool], term: Term) -> int | None:
+    """Return the TTL of a lease in these pools; None: it need not be renewed."""
+    if term is NEVER:
+        return None
+    return min(pool.spec.ttl for pool in pools) if term is None else term
+
+
+def hold_of(pools: list[Pool], term: Term) -> int | None:
+    """Return the hold of a lease in these pools; None: it has none."""
+    if term is NEVER:
+        return None
+    holds = [pool.spec.hold for pool in pools if pool.spec.hold is not None]
+    return min(holds, default=None) if term is None else term
+
+
+def _check_words(ask: Ask) -> None:
+    if not 1 <= len(ask.key) <= KEY_LENGTH_MAX:
+        raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters")
+    check_plain("key", ask.key)
+    check_plain("owner", ask.owner)
+    if len((ask.owner + ask.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
+        raise Error(
+            Code.INVALID, f"owner and key have at most {ASKED_BYTES_MAX} bytes together, as UTF-8"
+        )
+    if abs(ask.priority) > PRIORITY_MAX:
+        raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+    if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:
+        raise Error(Code.INVALID, f"patience must be above 0, at most {PATIENCE_SECONDS_MAX} s")
+    if ask.forced and ask.allocations is not None:
+        raise Error(Code.INVALID, "what is forced cannot have allocations: they might not fit")
+    check_labels(ask.labels)
+
+
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
+    if not 1 <= len(needs) <= NEEDS_MAX:
+        raise Error(Code.INVALID, f"there must be 1 to {NEEDS_MAX} needs")
+    if len({(need.pool, need.state) for need in needs}) < len(needs):
+        raise Error(Code.INVALID, "a pool may be needed once only: add up its units")
+    for need in needs:
+        if not 1 <= need.units <= MAX_INT:
+            raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}")
+    for pool in pools_of(facts, needs):
+        named = pool.spec.limit is None
+        if not named and any(
+            need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
+        ):
+            raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
+
+
+def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+    if pool.spec.limit is not None:
+        return
+    slots = facts.slots.get(pool.name, {}).values()
+    for need in needs:
+        idle = len(free(slots, at, need.state))
+        if need.pool == pool.name and need.units > idle:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"{counted(need.units, 'slot')} {are(need.units)} wanted of pool {pool.name},"
+                f" which has"
+                f" {idle} {need.state} that nobody holds",
+            )

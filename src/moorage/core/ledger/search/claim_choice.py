@@ -1,0 +1,297 @@
+"""The choice for a claim: a few candidates, those of the preferred trees first.
+
+It opens only a few chunks: with `random` those of the rows that it draws, otherwise those with the
+best bounds.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import chain, repeat
+
+import numpy as np
+
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Order
+from moorage.core.ledger.search.anchors import Search
+from moorage.core.ledger.search.budget import Budget
+from moorage.core.ledger.search.catalog.catalog import Catalog
+from moorage.core.ledger.search.catalog.chunk import Chunk
+from moorage.core.ledger.search.catalog.summaries import Counts
+from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search.tree_preference import Rows, Scorer, best_first
+from moorage.core.limits import CANDIDATE_STEPS_MAX
+
+TREE_CANDIDATES_MAX = 4
+"""The most candidates of one tree among those of a claim."""
+
+CHUNKS_WANTED, CHUNK_CANDIDATES = 8, 8
+"""Chunks of random candidates: one for every eight candidates wanted, but at most eight."""
+
+WHOLE_MAX = 16
+"""In a catalog of at most this many chunks, one query may open all of them."""
+
+CHUNKS_MAX = 2
+"""Chunks of a larger catalog that one query opens to pack or to spread if they have enough anchors,
+otherwise one more for each candidate wanted. It opens more only while nothing is found."""
+
+TIGHTENED_MAX = 64
+"""Chunks whose bounds one query tightens, so that it does not pay for all earlier changes; the next
+query tightens more. The other chunks keep their wider bounds."""
+
+PASSES_MAX = 3
+"""How many times a search runs if it finds nothing while the catalog changes."""
+
+DRAWS_MAX = 16
+"""Random draws per candidate wanted, before the search takes the remaining rows."""
+
+Anchor = tuple[Chunk, int]
+
+_Scored = tuple[float, int, int]
+"""The score of an anchor, the number of its chunk, its row."""
+
+_Waiting = tuple[_Scored, Iterator[_Scored]]
+"""An anchor that waits for its turn, and the later ones of its chunk."""
+
+
+def preferred(
+    catalog: Catalog,
+    query: CandidateQuery,
+    order: Order,
+    wanted: int,
+    steps_max: int = CANDIDATE_STEPS_MAX,
+) -> CandidateAnswer:
+    """Find up to `wanted` candidates, the preferred trees first; as `preferring`, in one piece."""
+    return to_end(preferring(catalog, query, order, wanted, steps_max))
+
+
+def preferring(
+    catalog: Catalog,
+    query: CandidateQuery,
+    order: Order,
+    wanted: int,
+    steps_max: int = CANDIDATE_STEPS_MAX,
+) -> Steps[CandidateAnswer]:
+    """Find up to `wanted` candidates, the preferred trees first, without summaries, in pieces.
+
+    A tree gives at most `TREE_CANDIDATES_MAX`, because they often compete for the same inventories.
+    The answer is empty only if there is no candidate at all, or if it is not `exhausted`; it may
+    have fewer than wanted if the others are in chunks beyond `CHUNKS_MAX`. The query's own limit is
+    ignored.
+
+    With `random`, every anchor is equally likely to be the first, unless nearly all rows that the
+    summaries allow turn out not to fit. With `pack` and `spread` the order is exact in catalogs of
+    up to `WHOLE_MAX` chunks, and wherever the bounds show that no other chunk can have a better
+    tree; otherwise it is exact within the chunks with the best bounds.
+
+    The catalog may change between two pieces. Each candidate was right at some time during the
+    search, and all its providers exist at the end. The order is as of the time when a chunk was
+    opened. If nothing is found while the catalog changes, the search starts again, up to
+    `PASSES_MAX` times in total; after that the answer is not `exhausted`.
+    """
+    budget = Budget(steps_max)
+    budget.rested()
+    for _ in range(PASSES_MAX):
+        search, began = Search(catalog, query, budget), catalog.applied
+        choice = _Choice(catalog, search, order, wanted)
+        yield from choice.run()
+        if choice.found or budget.over or catalog.applied == began:
+            return CandidateAnswer(choice.found, [], budget.complete)
+    return CandidateAnswer([], [], exhausted=False)
+
+
+class _Choice:
+    """Tries the anchors for one query, one after another: drive `run`."""
+
+    def __init__(self, catalog: Catalog, search: Search, order: Order, wanted: int) -> None:
+        self._catalog = catalog
+        self._search = search
+        self._order = order
+        self._wanted = wanted
+        self.found: list[Candidate] = []
+        self._opened: dict[int, Rows] = {}
+        """The anchors of the opened chunks, as of the time of opening."""
+        self._seen = 0
+        """The number of these anchors."""
+        self._applied = catalog.applied
+        self._changed = False
+        self._now: dict[int, Rows] = {}
+        """The anchors of chunks since the last change, as far as they were needed."""
+
+    def run(self) -> Steps[None]:
+        """Open anchors until there are enough candidates; yield where a pause is allowed."""
+        search, budget = self._search, self._search.budget
+        for _ in search.beginning():
+            if budget.is_rest_due:
+                yield
+                budget.rested()
+        self._applied = self._catalog.applied
+        for anchor in self._anchors():
+            if anchor is not None and self._stands(*anchor):
+                yield from self._take(*anchor)
+                if len(self.found) == self._wanted or budget.over:
+                    break
+            if budget.steps >= budget.pause_at:
+                yield from self._rest()
+        if self._changed:
+            self.found = [each for each in self.found if self._is_there(each)]
+
+    def _take(self, chunk: Chunk, row: int) -> Steps[None]:
+        """Take the first candidates of an anchor."""
+        most = min(self._wanted, len(self.found) + TREE_CANDIDATES_MAX)
+        for candidate in self._search.open(chunk, row):
+            if candidate is None:
+                yield from self._rest()
+            # After a change it may have been found before, at its tree's old place.
+            elif not (self._changed and candidate in self.found):
+                self.found.append(candidate)
+                if len(self.found) == most:
+                    return
+
+    def _rest(self) -> Steps[None]:
+        """Pause for other work."""
+        yield
+        if self._catalog.applied != self._applied:
+            self._applied = self._catalog.applied
+            self._changed = True
+            self._now.clear()
+            self._search.again()
+        self._search.budget.rested()
+
+    def _stands(self, chunk: Chunk, row: int) -> bool:
+        """Is a row still an anchor? Its chunk may have changed since it was opened."""
+        if not self._changed:
+            return True
+        rows = self._now.get(chunk.number)
+        if rows is None:
+            rows = self._now[chunk.number] = self._search.anchor_rows(chunk)
+        return row in rows
+
+    def _is_there(self, candidate: Candidate) -> bool:
+        """Do all providers of a candidate still exist?"""
+        places = self._catalog.places
+        return all(uuid in places for uuids in candidate.mappings.values() for uuid in uuids)
+
+    def _anchors(self) -> Iterator[Anchor | None]:
+        """Yield the anchors in the order in which they are tried; None: a pause may be due."""
+        most = self._search.prospects()
+        if not most.any():
+            return iter(())
+        return self._by_chance(most) if self._order.preference == "random" else self._best(most)
+
+    def _rows(self, number: int) -> Rows:
+        """Return the anchors of a chunk, which is opened only once."""
+        rows = self._opened.get(number)
+        if rows is None:
+            rows = self._search.anchor_rows(self._catalog.chunks[number])
+            self._opened[number] = rows
+            self._seen += len(rows)
+        return rows
+
+    def _is_enough(self, most: int = CHUNKS_MAX) -> bool:
+        """Were as many chunks opened as one query may open?"""
+        if len(self._catalog.chunks) <= WHOLE_MAX:
+            return False
+        more = 0 if self._seen >= self._wanted else self._wanted
+        return len(self._opened) >= most + more
+
+    def _by_chance(self, most: Counts) -> Iterator[Anchor | None]:
+        """Draw rows that may be anchors, and discard those that are not.
+
+        So every anchor is equally likely, independent of the other anchors in its chunk.
+        """
+        chance = np.random.Generator(np.random.PCG64(self._order.seed))
+        numbers = _numbers(chance)
+        ends = most.cumsum()
+        total = int(ends[-1])
+        chunks_wanted = min(CHUNKS_WANTED, -(-self._wanted // CHUNK_CANDIDATES))
+        together = -(-self._wanted // chunks_wanted)
+        tried: dict[int, set[int]] = {}
+        for _ in range(DRAWS_MAX * self._wanted):
+            draw = int(next(numbers) * total)
+            number = int(ends.searchsorted(draw, side="right"))
+            if number not in self._opened and self._is_enough(CHUNKS_WANTED):
+                break
+            rows = self._rows(number)
+            if self._search.budget.is_rest_due:
+                yield None
+            place = int(ends[number]) - 1 - draw
+            if place >= len(rows):
+                continue
+            mine = tried.setdefault(number, set())
+            # Take others from the same chunk, so that a batch does not open a chunk per claim.
+            others = [int(next(numbers) * len(rows)) for _ in range(together - 1)]
+            for at in (place, *others):
+                if at not in mine:
+                    mine.add(at)
+                    yield self._catalog.chunks[number], int(rows[at])
+        yield from self._remaining(most, chance, tried)
+
+    def _remaining(
+        self, most: Counts, chance: np.random.Generator, tried: dict[int, set[int]]
+    ) -> Iterator[Anchor | None]:
+        """Yield the anchors that were not drawn: of opened chunks, then of others."""
+        left = [
+            (number, row)
+            for number, rows in self._opened.items()
+            for at, row in enumerate(rows.tolist())
+            if at not in tried.get(number, ())
+        ]
+        for place in chance.permutation(len(left)).tolist():
+            number, row = left[place]
+            yield self._catalog.chunks[number], row
+        for number in chance.permutation(np.flatnonzero(most)).tolist():
+            if number in self._opened:
+                continue
+            if self.found and self._is_enough(CHUNKS_WANTED):
+                return
+            for row in chance.permutation(self._rows(number)).tolist():
+                yield self._catalog.chunks[number], row
+            yield None
+
+    def _best(self, most: Counts) -> Iterator[Anchor | None]:
+        """Yield the anchors with the lowest scores first, opening chunks by their bounds."""
+        search = self._search
+        roaming = {name for number in search.abroad() for name in search.terms[number].resources}
+        scorer = Scorer(self._order, self._catalog.summaries, search.terms, roaming)
+        bounds = np.where(most > 0, scorer.bounds(), np.inf)
+        waiting: list[_Waiting] = []
+        tightened = 0
+        while True:
+            # Among equal bounds, the lowest number is first.
+            number = int(bounds.argmin())
+            bound = float(bounds[number])
+            while waiting and (waiting[0][0] < (bound, number) or self._is_enough()):
+                (_, at, row), later = heappop(waiting)
+                _wait(waiting, later)
+                yield self._catalog.chunks[at], row
+            if bound == np.inf or (self.found and self._is_enough()):
+                return
+            chunk = self._catalog.chunks[number]
+            if tightened < TIGHTENED_MAX and scorer.tightened(chunk):
+                tightened += 1
+                bounds[number] = scorer.bound(chunk)
+                continue
+            bounds[number] = np.inf
+            _wait(waiting, _ordered(scorer, chunk, self._rows(number)))
+            yield None
+
+
+def _numbers(chance: np.random.Generator) -> Iterator[float]:
+    """Yield random numbers from 0 up to 1 without end."""
+    while True:
+        yield from chance.random(64).tolist()
+
+
+def _ordered(scorer: Scorer, chunk: Chunk, rows: Rows) -> Iterator[_Scored]:
+    """Yield the anchors of a chunk, the best first."""
+    scores = scorer.scores(chunk, rows)
+    return chain.from_iterable(
+        zip(scores[places].tolist(), repeat(chunk.number), rows[places].tolist(), strict=False)
+        for places in best_first(scores)
+    )
+
+
+def _wait(waiting: list[_Waiting], anchors: Iterator[_Scored]) -> None:
+    """Add the next anchor of a chunk to the waiting ones."""
+    first = next(anchors, None)
+    if first is not None:
+        heappush(waiting, (first, anchors))

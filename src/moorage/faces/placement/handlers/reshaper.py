@@ -1,0 +1,52 @@
+"""`POST /reshaper`: inventories and the allocations on them move together."""
+
+from typing import Any
+
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.faces.placement.handlers.allocations import consumer_requests
+from moorage.faces.placement.input import schemas
+from moorage.faces.placement.input.bodies import body_decode, body_value, invalid, long_check
+from moorage.faces.placement.request import Answer, Request
+from moorage.faces.web import PIECE_BYTES
+from moorage.service.ledger.use_cases import Reshape
+
+_BODIES: tuple[tuple[int, Any], ...] = (
+    (38, schemas.Reshape38),
+    (34, schemas.Reshape34),
+    (30, schemas.Reshape30),
+)
+
+
+async def reshape(request: Request) -> Answer:
+    """POST /reshaper."""
+    kind = next(kind for since, kind in _BODIES if request.version >= since)
+    wanted = await request.read(lambda: _decoded(request, kind))
+    try:
+        await request.service.transactor.submit(wanted)
+    finally:
+        await request.read(lambda: _forget(wanted))
+    return Answer(204)
+
+
+def _forget(wanted: Reshape) -> None:
+    """Let go of many values bit by bit, in the thread: all at once would hold everybody up."""
+    while wanted.requests:
+        del wanted.requests[-1_000:]
+
+
+def _decoded(request: Request, kind: Any) -> Reshape:
+    if len(request.body) > PIECE_BYTES:
+        body = long_check(body_value(request.body), kind, ("inventories", "allocations"))
+    else:
+        body = body_decode(request.body, kind)
+    inventories: dict[ProviderId, tuple[int, dict[str, InventorySpec]]] = {
+        ProviderId(uuid.lower()): (
+            given.resource_provider_generation,
+            {name: item.spec() for name, item in given.inventories.items()},
+        )
+        for uuid, given in body.inventories.items()
+    }
+    if len(inventories) != len(body.inventories):
+        raise invalid("a resource provider is named twice, in upper and in lower case")
+    return Reshape(inventories, consumer_requests(body.allocations))

@@ -1,0 +1,67 @@
+"""Resource classes: the standard ones, and those made by clients."""
+
+from typing import Any
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.search import Catalog
+from moorage.faces.placement.input.bodies import body_check
+from moorage.faces.placement.input.schemas import ClassNamed
+from moorage.faces.placement.order import classes_in_order
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.service.ledger.use_cases import ClassCreate, ClassDelete, ClassEnsure, ClassRename
+
+
+async def index(request: Request) -> Answer:
+    """GET /resource_classes."""
+    catalog = await request.catalog()
+    names = classes_in_order(catalog, catalog.standard_classes.union(catalog.classes))
+    shown = {"resource_classes": [_shown(request, name) for name in names]}
+    return json_answer(shown, max(_modified(request, catalog, name) for name in names))
+
+
+async def show(request: Request) -> Answer:
+    """GET /resource_classes/{name}."""
+    catalog = await request.catalog()
+    name = request.path[0]
+    if not catalog.has_class(name):
+        raise ProblemError(404, f"No such resource class {name}.")
+    return json_answer(_shown(request, name), _modified(request, catalog, name))
+
+
+async def create(request: Request) -> Answer:
+    """POST /resource_classes."""
+    body = await request.decode(ClassNamed)
+    made = await request.service.transactor.submit(ClassCreate(body.name))
+    return Answer(201, location=f"/resource_classes/{made.name}")
+
+
+async def rename(request: Request) -> Answer:
+    """PUT /resource_classes/{name} before 1.7."""
+    body = await request.decode(ClassNamed)
+    renamed = await request.service.transactor.submit(ClassRename(request.path[0], body.name))
+    return json_answer(_shown(request, renamed.name))
+
+
+async def ensure(request: Request) -> Answer:
+    """PUT /resource_classes/{name}; a body is not looked at."""
+    name = request.path[0]
+    body_check({"name": name}, ClassNamed)
+    made = await request.service.transactor.submit(ClassEnsure(name))
+    return Answer(201 if made else 204, location=f"/resource_classes/{name}")
+
+
+async def delete(request: Request) -> Answer:
+    """DELETE /resource_classes/{name}."""
+    await request.service.transactor.submit(ClassDelete(request.path[0]))
+    return Answer(204)
+
+
+def _shown(request: Request, name: str) -> dict[str, Any]:
+    url = f"{request.prefix}/resource_classes/{name}"
+    return {"name": name, "links": [{"rel": "self", "href": url}]}
+
+
+def _modified(request: Request, catalog: Catalog, name: str) -> Instant:
+    custom = catalog.classes.get(name)
+    return custom.updated_at if custom else request.service.index.began_at

@@ -1,0 +1,149 @@
+"""From the bytes of a request's body to one of the types of `schemas.py`, or to a refusal.
+
+msgspec decides; jsonschema only says why (docs/decisions/0004).
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from moorage.faces.placement.input.json_schemas import QUOTED
+from moorage.faces.placement.input.schema_errors import explanation
+from moorage.faces.placement.problems import ProblemError
+from moorage.faces.web import RefusalError, json_decode
+
+T = TypeVar("T")
+
+EXPLAINED_BYTES_MAX = 8_192
+"""The longest body whose errors are explained in the API's own words. For longer ones the message
+is msgspec's, which says what is wrong and where at no extra cost."""
+
+MEMBERS = 1_000
+"""Members of a long object that are checked at once, in a few milliseconds."""
+
+EXPLAINED_DEPTH_MAX = 16
+"""The deepest body that is explained like this. Valid bodies are less deep, and formatting nested
+lists takes time that grows with the square of their depth."""
+
+
+def body_decode(body: bytes, kind: type[T]) -> T:
+    """Return a request's body as one of the types of `schemas.py`.
+
+    Raises ProblemError: 400, it is not JSON, or another kind of value.
+    """
+    return body_check(body_value(body), kind, len(body))
+
+
+def body_value(body: bytes) -> Any:
+    """Return a request's body as it was sent. Raises ProblemError: 400, it is not JSON."""
+    try:
+        return json_decode(body)
+    except RefusalError as refusal:
+        raise ProblemError(refusal.status, _malformed(body) or refusal.message) from None
+
+
+def body_check(value: Any, kind: type[T], length: int = 0) -> T:
+    """Return a decoded value as one of the types of `schemas.py`.
+
+    Args:
+        value: what was decoded.
+        kind: the type that it should be.
+        length: how many bytes it was decoded from.
+
+    Raises:
+        ProblemError: 400, it is not of this type.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return _second_look(value, kind, length, str(error))
+
+
+def long_check(value: Any, kind: type[T], names: Sequence[str]) -> T:
+    """As `body_check`, for a body whose objects of these names are long: `MEMBERS` at a time.
+
+    Between two times other threads can run.
+    """
+    if not (isinstance(value, dict) and all(isinstance(value.get(n), dict) for n in names)):
+        return body_check(value, kind, EXPLAINED_BYTES_MAX + 1)  # it is no such body at all
+    hints = get_type_hints(kind, include_extras=True)
+    short, rest = dict(value), []
+    for name in names:
+        members = list(value[name].items())
+        short[name] = dict(members[:MEMBERS])
+        rest += [
+            (name, dict(members[first : first + MEMBERS]))
+            for first in range(MEMBERS, len(members), MEMBERS)
+        ]
+    found = body_check(short, kind, EXPLAINED_BYTES_MAX + 1)
+    for name, part in rest:
+        getattr(found, name).update(body_check(part, hints[name], EXPLAINED_BYTES_MAX + 1))
+    return found
+
+
+def check_unique(items: list[str], body: bytes, kind: Any) -> None:
+    """Raise ProblemError 400 when a list in a body of some type names something twice."""
+    if len(set(items)) != len(items):
+        explained = _explained(json_decode(body), kind, len(body))
+        raise invalid(explained or "a list has non-unique elements")
+
+
+def invalid(reason: str) -> ProblemError:
+    """Return the refusal of a body that is JSON, but not what was asked for."""
+    return ProblemError(400, f"JSON does not validate: {reason}")
+
+
+def _second_look(value: Any, kind: type[T], length: int, reason: str) -> T:
+    """Take what msgspec refused and JSON Schema allows: 4.0 where an integer is asked for."""
+    explained = _explained(value, kind, length)
+    if explained is None:
+        try:
+            return msgspec.convert(_with_integers(value), kind)
+        except (msgspec.ValidationError, RecursionError):
+            pass
+    raise invalid(explained or reason)
+
+
+def _explained(value: Any, kind: Any, length: int) -> str | None:
+    if length > EXPLAINED_BYTES_MAX or _is_deep(value):
+        return None
+    return explanation(value, QUOTED[kind])
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(EXPLAINED_DEPTH_MAX):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a value in which floats without a fraction are integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    return value
+
+
+def _malformed(body: bytes) -> str | None:
+    """Say why a body is no JSON, as Python's decoder does; None when only ours refuses it."""
+    if len(body) > EXPLAINED_BYTES_MAX:
+        return None
+    try:
+        json.loads(body.decode())
+    except RecursionError:
+        return None
+    except ValueError as error:  # what JSON and UTF-8 decoders raise
+        return f"Malformed JSON: {error}"
+    return None

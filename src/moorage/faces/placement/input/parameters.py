@@ -1,0 +1,147 @@
+"""Which query parameters each route knows at which microversion, and what they look like.
+
+Source: Placement API reference, request parameters in query.
+"""
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.faces.placement.input.schema_errors import Schema, query_explanation
+from moorage.faces.placement.input.uuids import is_dashed
+from moorage.faces.placement.problems import ProblemError
+
+Pairs = list[tuple[str, str]]
+
+GROUPS_SINCE = 25
+"""First microversion whose candidate requests may have suffixed groups."""
+
+VERBOSE_SUFFIX_SINCE = 33
+"""First microversion whose suffixes may be words."""
+
+_STRING: Schema = {"type": "string"}
+_UUID: Schema = {"type": "string", "format": "uuid"}
+_TEXT: Schema = {"type": ["string"]}
+"""The same as a string; refusals quote it in the spelling of the API."""
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": IDENTIFIER_LENGTH_MAX}
+_LIMIT: Schema = {
+    "type": ["integer", "string"],
+    "pattern": "^[1-9][0-9]*$",
+    "minimum": 1,
+    "minLength": 1,
+}
+_CONSUMER_TYPE: Schema = {
+    "type": "string",
+    "pattern": "^[A-Z0-9_]+$|^all$|^unknown$",
+    "minLength": 1,
+    "maxLength": IDENTIFIER_LENGTH_MAX,
+}
+
+
+class Parameter(NamedTuple):
+    """One parameter: its name, the versions that know it, and a JSON schema for its value."""
+
+    name: str
+    since: int
+    schema: Schema = _STRING
+    until: int = 1_000
+    required: bool = False
+    suffixed: bool = False
+    """Any group's suffix may follow the name."""
+
+
+KNOWN: dict[str, tuple[Parameter, ...]] = {
+    "providers": (
+        Parameter("name", 0),
+        Parameter("uuid", 0, _UUID),
+        Parameter("member_of", 3),
+        Parameter("resources", 4),
+        Parameter("in_tree", 14, _UUID),
+        Parameter("required", 18),
+    ),
+    "traits": (Parameter("name", 6), Parameter("associated", 6)),
+    "usages": (
+        Parameter("project_id", 9, _NAME, required=True),
+        Parameter("user_id", 9, _NAME),
+        Parameter("consumer_type", 38, _CONSUMER_TYPE),
+    ),
+    "candidates": (
+        Parameter("resources", 10, until=GROUPS_SINCE - 1, required=True),
+        Parameter("limit", 16, _LIMIT),
+        Parameter("required", 17, _TEXT, until=GROUPS_SINCE - 1),
+        Parameter("member_of", 21, _TEXT, until=GROUPS_SINCE - 1),
+        Parameter("resources", GROUPS_SINCE, suffixed=True),
+        Parameter("required", GROUPS_SINCE, suffixed=True),
+        Parameter("member_of", GROUPS_SINCE, suffixed=True),
+        Parameter("in_tree", 31, suffixed=True),
+        Parameter("group_policy", GROUPS_SINCE, {"type": "string", "enum": ["none", "isolate"]}),
+        Parameter("root_required", 35, _TEXT),
+        Parameter("same_subtree", 36, _TEXT),
+    ),
+}
+"""Every route that looks at its query string, by what it lists."""
+
+
+def suffix_pattern(version: int) -> str:
+    """Return what a group's suffix looks like."""
+    return "[a-zA-Z0-9_-]{1,64}" if version >= VERBOSE_SUFFIX_SINCE else "[1-9][0-9]*"
+
+
+def check(pairs: Pairs, route: str, version: int) -> None:
+    """Raise ProblemError 400 unless a route's every parameter is known and looks as it should."""
+    schema = _schema(route, version)
+    values = dict(pairs)
+    if all(name in values for name in schema.get("required", ())) and all(
+        _fits(name, value, schema) for name, value in pairs
+    ):
+        return
+    fault = next((pair for pair in pairs if not _fits(*pair, schema)), None)
+    if fault is not None:
+        values[fault[0]] = fault[1]
+    reason = query_explanation(values, schema) or f"{fault} is not understood"
+    raise ProblemError(400, f"Invalid query string parameters: {reason}")
+
+
+@cache
+def _schema(route: str, version: int) -> Schema:
+    now = [parameter for parameter in KNOWN[route] if parameter.since <= version <= parameter.until]
+    suffix = suffix_pattern(version)
+    schema: Schema = {
+        "type": "object",
+        "properties": {each.name: each.schema for each in now if not each.suffixed},
+    }
+    # Members without content would change the words of refusals, and so would another order.
+    if required := [each.name for each in now if each.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    suffixed = {f"^{each.name}({suffix})?$": each.schema for each in now if each.suffixed}
+    if suffixed:
+        schema["patternProperties"] = suffixed
+    return schema
+
+
+def _fits(name: str, value: str, schema: Schema) -> bool:
+    rule = schema["properties"].get(name)
+    if rule is None:
+        if name.endswith("\n"):  # "$" would let it pass
+            return False
+        rule = next(
+            (
+                rule
+                for key, rule in schema.get("patternProperties", {}).items()
+                if re.search(key, name)
+            ),
+            None,
+        )
+    return rule is not None and _value_fits(value, rule)
+
+
+def _value_fits(value: str, rule: dict[str, Any]) -> bool:
+    if not rule.get("minLength", 0) <= len(value) <= rule.get("maxLength", len(value)):
+        return False
+    if "format" in rule and not is_dashed(value):
+        return False
+    if "pattern" in rule and (value.endswith("\n") or not re.search(rule["pattern"], value)):
+        return False
+    return "enum" not in rule or value in rule["enum"]

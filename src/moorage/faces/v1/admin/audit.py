@@ -1,0 +1,27 @@
+"""Who did what to Moorage itself."""
+
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.audit import shown
+from moorage.wire.audit import AuditPage
+from moorage.wire.pages import PageAsked
+
+
+async def page(request: Request[None, PageAsked]) -> AuditPage:
+    """Return audit entries, newest first."""
+    asked = request.parameters
+    rows, following = await request.service.audit.page(asked.cursor, asked.limit)
+    return AuditPage(entries=[shown(row) for row in rows], next=following)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/audit",
+        role=Role.ADMIN,
+        summary="List who did what to Moorage itself, newest first.",
+        handler=page,
+        parameters=PageAsked,
+        answer=AuditPage,
+    ),
+)

@@ -1,0 +1,66 @@
+"""The database: backup, check and epoch of a running service."""
+
+from http import HTTPStatus
+from pathlib import PurePath
+
+from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import RefusalError
+from moorage.service.access.roles import Role
+from moorage.wire.admin import Backup, BackupWanted, Differences, Epoch
+
+
+async def backup(request: Request[BackupWanted, None]) -> Backup:
+    """Write a complete copy to a new file, or note that the caller does."""
+    name, path = request.body.name, request.body.copied_to
+    if (name is None) == (path is None):
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Give either name or copied_to.")
+    if name is not None and request.body.failed is not None:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "failed goes with copied_to only.")
+    upkeep = request.service.upkeep
+    if path is None:
+        assert name is not None
+        return Backup(path=await upkeep.backup_named(name, by=request.actor), written=True)
+    if not PurePath(path).is_absolute() or "\0" in path:
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "copied_to must be an absolute path.")
+    await upkeep.backup_noted(path, by=request.actor, failed=request.body.failed)
+    return Backup(path=path, written=False)
+
+
+async def check(request: Request[None, None]) -> Differences:
+    """Derive everything again that can be; none when all is well."""
+    return Differences(differences=await request.service.upkeep.check())
+
+
+async def epoch_raise(request: Request[None, None]) -> Epoch:
+    """Begin a new epoch."""
+    epoch, revision = await request.service.upkeep.epoch_raise(by=request.actor)
+    return Epoch(epoch=epoch, revision=revision)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/database/backup",
+        role=Role.ADMIN,
+        summary="Write a complete copy of the database to a new file in `backup_directory`.",
+        handler=backup,
+        body=BackupWanted,
+        answer=Backup,
+    ),
+    Route(
+        method="POST",
+        path="/v1/database/check",
+        role=Role.ADMIN,
+        summary="Derive every sum, generation and tree again and tell every difference.",
+        handler=check,
+        answer=Differences,
+    ),
+    Route(
+        method="POST",
+        path="/v1/database/epoch",
+        role=Role.ADMIN,
+        summary="Begin a new epoch, because the database was put back to an earlier state.",
+        handler=epoch_raise,
+        answer=Epoch,
+    ),
+)

@@ -1,0 +1,70 @@
+"""Tokens: make, list, rotate, revoke."""
+
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.tokens import make, replace, shown
+from moorage.wire.admin import RotationWanted, TokenMade, Tokens, TokenWanted
+from moorage.wire.pages import PageAsked
+
+
+async def create(request: Request[TokenWanted, None]) -> TokenMade:
+    """Make a token; its secret is told this once."""
+    return await make(request.service.access, request.body, request.actor)
+
+
+async def rotate(request: Request[RotationWanted, None]) -> TokenMade:
+    """Make a token in the place of another one."""
+    token_id = request.variables["id"]
+    return await replace(request.service.access, token_id, request.body, request.actor)
+
+
+async def index(request: Request[None, PageAsked]) -> Tokens:
+    """Return tokens, without secrets."""
+    asked = request.parameters
+    tokens, following = await request.service.access.page(asked.cursor, asked.limit)
+    return Tokens(tokens=[shown(token) for token in tokens], next=following)
+
+
+async def revoke(request: Request[None, None]) -> None:
+    """Make a token worthless."""
+    await request.service.access.revoke(request.variables["id"], by=request.actor)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/tokens",
+        role=Role.ADMIN,
+        summary="Make a token; the answer alone tells its secret.",
+        handler=create,
+        body=TokenWanted,
+        answer=TokenMade,
+        status=201,
+    ),
+    Route(
+        method="GET",
+        path="/v1/tokens",
+        role=Role.ADMIN,
+        summary="List all tokens without their secrets, oldest first, including invalid ones.",
+        handler=index,
+        parameters=PageAsked,
+        answer=Tokens,
+    ),
+    Route(
+        method="POST",
+        path="/v1/tokens/{id}/rotate",
+        role=Role.ADMIN,
+        summary="Replace a token by a new one; the old one stays valid for a while.",
+        handler=rotate,
+        body=RotationWanted,
+        answer=TokenMade,
+        status=201,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/tokens/{id}",
+        role=Role.ADMIN,
+        summary="Make a token worthless, at once.",
+        handler=revoke,
+    ),
+)

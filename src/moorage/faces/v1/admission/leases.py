@@ -1,0 +1,301 @@
+"""Leases and tickets: ask, wait, renew, release, and what operators may do to others'."""
+
+from http import HTTPStatus
+from typing import Any
+
+from moorage.core.admission.leases import Proof
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId, is_normal
+from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.faces.v1 import roles
+from moorage.faces.v1.routing import Answer, Request, Route
+from moorage.service.access.roles import Role, ScopedRole, permits
+from moorage.service.admission.lease_cases import Stead
+from moorage.service.admission.views import LeaseView
+from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
+from moorage.service.native.encoding import time_or_none
+from moorage.service.native.leases import asked_of, shown
+from moorage.wire import admission as wire
+
+JANITORS = (ScopedRole.JANITOR,)
+
+STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
+"""How asking is answered, by what became of it so far."""
+
+
+async def create(
+    request: Request[wire.LeaseWanted, wire.LeaseAsked],
+) -> Answer[wire.Lease]:
+    """Ask for units."""
+    wanted = request.body
+    if wanted.force:
+        roles.check_role(request.role, Role.OPERATOR, "force")
+    if wanted.allocations is not None:
+        roles.check_role(request.role, Role.SERVICE, "allocations")
+    view = await request.service.admission.ask(
+        asked_of(wanted, request.owner),
+        by=request.actor,
+        seconds=check_wait(request.parameters.wait),
+        gone=request.disconnected,
+    )
+    return Answer(STATUSES[view.lease.state], _told(request, view))
+
+
+async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
+    """Return leases and tickets."""
+    asked = request.parameters
+    if request.scope is not None:
+        if asked.pool is None:
+            raise Error(Code.INVALID, "Name a pool that is in the scope of this token: ?pool=NAME.")
+        roles.check_scope(request.scope, [asked.pool])
+    views, following = await request.service.admission.leases(
+        asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
+    )
+    return wire.LeasePage(leases=[_told(request, view) for view in views], next=following)
+
+
+async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
+    """Return a lease; for its owner's ticket a sign of life, unless the end is waited for."""
+    lease, wait = _lease_id(request), check_wait(request.parameters.wait)
+    admission = request.service.admission
+    view = await admission.lease(lease)
+    roles.check_scope(request.scope, _pools(view), every=False)
+    mine = _is_owner(request, view)
+    if wait and not (mine or _operates(request)):
+        raise Error(Code.HOLDER_MISMATCH, "Only its owner may wait for a ticket or lease.")
+    if request.parameters.until == "ended":
+        if wait and view.lease.state != "ended":
+            view = await admission.until_ended(lease, wait, request.disconnected)
+    elif view.lease.state == "waiting" and (mine or wait):
+        view = await admission.waited(lease, wait, request.disconnected)
+    return _told(request, view)
+
+
+async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
+    """Let a lease last for its TTL from now on."""
+    lease = await _lease(request)
+    proof = _proof(request, request.body.token)
+    return _told(request, await request.service.admission.renew(lease, proof))
+
+
+async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
+    """Give a lease back."""
+    lease = await _lease(request)
+    proof = _proof(request, request.parameters.token)
+    view = await request.service.admission.release(lease, proof, _stead(request))
+    return _told(request, view)
+
+
+async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
+    """Move the end of a hold."""
+    wanted = request.body
+    hold = microseconds_or_none("hold", wanted.hold)
+    view = await request.service.admission.hold(
+        _lease_id(request), _proof(request, wanted.token), hold, _stead(request)
+    )
+    return _told(request, view)
+
+
+async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
+    """Release and ask anew; what is to be forced anew needs an operator again."""
+    wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
+    if (await admission.lease(lease)).lease.forced:
+        roles.check_role(request.role, Role.OPERATOR, "the retry of what was forced")
+    proof = _proof(request, wanted.token)
+    view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
+    return Answer(STATUSES[view.lease.state], _told(request, view))
+
+
+async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
+    """Take a lease away."""
+    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    lease = await _lease(request)
+    return _told(request, await request.service.admission.revoke(lease, reason, by=request.actor))
+
+
+async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
+    """Remember what became of a start."""
+    told = request.body
+    view = await request.service.admission.outcome(
+        _lease_id(request),
+        _proof(request, told.token),
+        told.result,
+        check_text("detail", told.detail, DETAIL_LENGTH_MAX),
+        _stead(request),
+    )
+    return _told(request, view)
+
+
+async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
+    """Tell whether a token is current."""
+    asked = request.parameters
+    view = await request.service.admission.verify(asked.pool, asked.token)
+    if view is None:
+        return wire.Verified(current=False, lease=None, expires_at=None)
+    return wire.Verified(
+        current=True, lease=view.lease.id, expires_at=time_or_none(view.expires_at)
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/leases",
+        role=Role.USER,
+        projects=True,
+        summary="Ask for units of pools, all or none: a lease (201), or a ticket that waits (202).",
+        handler=create,
+        body=wire.LeaseWanted,
+        parameters=wire.LeaseAsked,
+        answer=wire.Lease,
+        status=HTTPStatus.CREATED,
+        also=(HTTPStatus.ACCEPTED, HTTPStatus.OK),
+    ),
+    Route(
+        method="GET",
+        path="/v1/leases",
+        role=Role.READER,
+        scopes=JANITORS,
+        projects=True,
+        summary="List leases and tickets in the order in which they were asked for.",
+        handler=page,
+        parameters=wire.LeasesAsked,
+        answer=wire.LeasePage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/leases/verify",
+        role=Role.READER,
+        projects=True,
+        summary="Tell whether a fencing token is that of a lease that holds units of a pool now.",
+        handler=verify,
+        parameters=wire.VerifyAsked,
+        answer=wire.Verified,
+    ),
+    Route(
+        method="GET",
+        path="/v1/leases/{id}",
+        role=Role.READER,
+        scopes=JANITORS,
+        projects=True,
+        summary="Tell of a lease or ticket; its owner may wait for the grant, or for the end.",
+        handler=read,
+        parameters=wire.LeaseLooked,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/leases/{id}",
+        role=Role.USER,
+        scopes=JANITORS,
+        projects=True,
+        summary="Give a lease back, or take a ticket out of its line; to repeat it is harmless.",
+        handler=release,
+        parameters=wire.HolderProof,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/leases/{id}",
+        role=Role.USER,
+        projects=True,
+        summary="Let a lease end by itself so long from now, or not by itself.",
+        handler=change,
+        body=wire.HoldWanted,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="POST",
+        path="/v1/leases/{id}/renew",
+        role=Role.USER,
+        scopes=JANITORS,
+        projects=True,
+        summary="Let a lease last for its TTL from now on.",
+        handler=renew,
+        body=wire.HolderProof,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="POST",
+        path="/v1/leases/{id}/retry",
+        role=Role.USER,
+        projects=True,
+        summary="Release a lease and ask for the same anew, in one step.",
+        handler=retry,
+        body=wire.RetryWanted,
+        answer=wire.Lease,
+        status=HTTPStatus.CREATED,
+        also=(HTTPStatus.ACCEPTED, HTTPStatus.OK),
+    ),
+    Route(
+        method="POST",
+        path="/v1/leases/{id}/outcome",
+        role=Role.USER,
+        projects=True,
+        summary="Tell what became of what was started; it is evidence for choosing a limit.",
+        handler=outcome,
+        body=wire.OutcomeWanted,
+        answer=wire.Lease,
+    ),
+    Route(
+        method="POST",
+        path="/v1/leases/{id}/revoke",
+        role=Role.OPERATOR,
+        scopes=JANITORS,
+        summary="Take a lease or ticket away from whoever has it.",
+        handler=revoke,
+        body=wire.RevokeWanted,
+        answer=wire.Lease,
+    ),
+)
+
+
+def _lease_id(request: Request[Any, Any]) -> LeaseId:
+    lease = request.variables["id"].lower()
+    if not is_normal(lease):
+        raise Error(Code.LEASE_NOT_FOUND, f"There is no lease {lease}.")
+    return LeaseId(lease)
+
+
+async def _lease(request: Request[Any, Any]) -> LeaseId:
+    """Return the lease that is meant, if it is in the caller's scope. Raises ProblemError: 403.
+
+    What a lease needs never grows, so it stays within the scope.
+    """
+    lease = _lease_id(request)
+    if request.scope is not None:
+        roles.check_scope(request.scope, _pools(await request.service.admission.lease(lease)))
+    return lease
+
+
+def _pools(view: LeaseView) -> set[str]:
+    return {need.pool for need in view.lease.needs}
+
+
+def _operates(request: Request[Any, Any]) -> bool:
+    return permits(Role.OPERATOR, request.role)
+
+
+def _stands_in(request: Request[Any, Any]) -> bool:
+    """May the caller act in a holder's stead?"""
+    return request.scope is not None or _operates(request)
+
+
+def _stead(request: Request[Any, Any]) -> Stead | None:
+    """Return in whose stead the caller acts, if it may."""
+    if not _stands_in(request):
+        return None
+    return Stead(request.actor, None if request.scope is not None else request.owner)
+
+
+def _proof(request: Request[Any, Any], token: str | None) -> Proof:
+    """Return by what right the caller acts for a lease: for anybody's, or as its owner."""
+    return Proof(None if _stands_in(request) else request.owner, token)
+
+
+def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
+    return request.scope is None and view.lease.owner == request.owner
+
+
+def _told(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+    return shown(view, _operates(request) or _is_owner(request, view))

@@ -1,0 +1,6 @@
+"""Handlers of the ledger.
+
+`claims.py` chooses and takes, `explain.py` says why nothing fits. `providers.py` upserts many
+providers, `provider_pages.py` lists them. May import: the root of `faces/v1`, `service`, `core`,
+`wire`.
+"""

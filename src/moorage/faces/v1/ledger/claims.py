@@ -1,0 +1,96 @@
+"""Claims: the server chooses where something goes, and takes it there."""
+
+from http import HTTPStatus
+from random import getrandbits
+from uuid import uuid4
+
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ConsumerId
+from moorage.core.ledger.claims import Wish
+from moorage.core.ledger.requests import Order
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.core.texts import check_plain
+from moorage.faces.v1 import problems
+from moorage.faces.v1.problems import ProblemError
+from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import RefusalError
+from moorage.service.access.roles import Role
+from moorage.service.ledger import claims
+from moorage.service.native.bounds import WORD, uuid_of
+from moorage.service.native.queries import explaining_address, query_of
+from moorage.wire.ledger import Claim, ClaimWanted
+
+SEED_BITS = 32
+
+
+async def create(request: Request[ClaimWanted, None]) -> Claim:
+    """Choose and allocate."""
+    wanted = request.body
+    if request.project not in (None, wanted.project_id):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            problems.FORBIDDEN,
+            f"This token is bound to the project {request.project}.",
+        )
+    wish = Wish(
+        consumer=ConsumerId(
+            str(uuid4()) if wanted.consumer is None else uuid_of(wanted.consumer, "consumer")
+        ),
+        project_id=_name(wanted.project_id, "project_id"),
+        user_id=_name(wanted.user_id, "user_id"),
+        consumer_type=_type(wanted.consumer_type),
+        query=query_of(wanted),
+        order=Order(wanted.choose, getrandbits(SEED_BITS)),
+    )
+    try:
+        claimed = await request.service.transactor.submit(claims.Claim(wish))
+    except Error as error:
+        if error.code is not Code.NO_CAPACITY:
+            raise
+        raise _unfit(error, wanted) from None
+    return Claim(
+        consumer=claimed.consumer,
+        generation=claimed.generation,
+        allocations={str(uuid): amounts for uuid, amounts in claimed.allocations.items()},
+        mappings={suffix: list(uuids) for suffix, uuids in claimed.mappings.items()},
+    )
+
+
+def _unfit(error: Error, wanted: ClaimWanted) -> ProblemError:
+    """Return the refusal of what nothing fits, with the address that explains why."""
+    problem = problems.problem_of(error)
+    problem.explain = explaining_address(wanted)
+    return problem
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/claims",
+        role=Role.USER,
+        projects=True,
+        summary="Choose providers for a new consumer and allocate from them, in one step.",
+        handler=create,
+        body=ClaimWanted,
+        answer=Claim,
+        status=HTTPStatus.CREATED,
+    ),
+)
+
+
+def _name(text: str, what: str) -> str:
+    if not 1 <= len(text) <= IDENTIFIER_LENGTH_MAX:
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST, f"{what} must have 1 to {IDENTIFIER_LENGTH_MAX} characters."
+        )
+    check_plain(what, text)
+    return text
+
+
+def _type(text: str | None) -> str | None:
+    if text is not None and not WORD.fullmatch(text):
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST,
+            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} of A-Z, 0-9 and _.",
+        )
+    return text

@@ -1,0 +1,104 @@
+"""Explanations: why nothing is found."""
+
+from dataclasses import replace
+from typing import Any
+
+from moorage.core.ledger.search.explain import Explanation, Step, explaining
+from moorage.core.ledger.search.validation import check_known
+from moorage.faces.v1.decoding import body_decode
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.queries import query_of
+from moorage.wire.ledger import (
+    ExplainAsked,
+    Explained,
+    ExplainedPart,
+    ExplainedStep,
+    Question,
+)
+
+
+async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
+    """Explain the question in the address."""
+    return await _explained(request, body_decode(request.parameters.query.encode(), Question))
+
+
+async def explain(request: Request[Question, None]) -> Explained:
+    """Explain the question in the body."""
+    return await _explained(request, request.body)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/explain",
+        role=Role.READER,
+        projects=True,
+        summary="Tell why nothing is found for a question, and what comes nearest.",
+        handler=explain_query,
+        parameters=ExplainAsked,
+        answer=Explained,
+    ),
+    Route(
+        method="POST",
+        path="/v1/explain",
+        role=Role.READER,
+        projects=True,
+        summary="As `GET`, for questions that are too long for an address.",
+        handler=explain,
+        body=Question,
+        answer=Explained,
+    ),
+)
+
+
+async def _explained(request: Request[Any, Any], asked: Question) -> Explained:
+    service, query = request.service, query_of(asked)
+    catalog = await service.index.current()
+    check_known(catalog, query)
+    told = shown(await service.searches.reading(explaining(catalog, query)))
+    return told if request.project is None else without_figures(told)
+
+
+def shown(told: Explanation) -> Explained:
+    """Return an explanation as it is shown."""
+    return Explained(
+        found=told.found,
+        exhausted=told.exhausted,
+        parts=[
+            ExplainedPart(
+                suffix=part.suffix,
+                resource_class=part.resource_class,
+                steps=_steps(part.steps),
+                nearest=part.nearest,
+            )
+            for part in told.parts
+        ],
+        trees=_steps(told.trees),
+        without=told.without,
+        nearest=told.nearest,
+    )
+
+
+def _steps(steps: list[Step]) -> list[ExplainedStep]:
+    return [ExplainedStep(condition=step.condition, left=step.left) for step in steps]
+
+
+def without_figures(told: Explained) -> Explained:
+    """Return an explanation for a caller that is bound to a project.
+
+    It says which condition leaves nothing, but not how many providers there are, nor how full.
+    """
+    parts = [replace(part, steps=_without_counts(part.steps), nearest=None) for part in told.parts]
+    steps = [step for part in told.parts for step in part.steps] + told.trees
+    nearest = None
+    if told.nearest is not None:
+        empty = next((step.condition for step in steps if step.left == 0), None)
+        nearest = "No tree serves all parts together."
+        if empty is not None:
+            nearest = f"Nothing is left by the condition: {empty}"
+    return replace(told, parts=parts, trees=_without_counts(told.trees), nearest=nearest)
+
+
+def _without_counts(steps: list[ExplainedStep]) -> list[ExplainedStep]:
+    return [replace(step, left=None if step.left else 0) for step in steps]

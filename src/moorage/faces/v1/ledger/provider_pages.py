@@ -1,0 +1,64 @@
+"""The fleet, page by page."""
+
+from moorage.core.ledger.model import Inventory, ProviderRecord
+from moorage.faces.v1.routing import Request, Route
+from moorage.service.access.roles import Role
+from moorage.service.native.encoding import time_of
+from moorage.wire.pages import PageAsked
+from moorage.wire.providers import InventoryShown, ProviderPage, ProviderShown
+
+
+async def page(request: Request[None, PageAsked]) -> ProviderPage:
+    """Return providers by UUID."""
+    asked, service = request.parameters, request.service
+    as_of = await service.watch.now()  # before anything is read: a change after it is told again
+    uuids, following = await service.reads.providers_page(asked.cursor, asked.limit)
+    fleet = await service.index.current()
+    records = [record for uuid in uuids if (record := fleet.record(uuid)) is not None]
+    return ProviderPage(
+        providers=[shown(record) for record in records], next=following, as_of=str(as_of)
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/providers",
+        role=Role.READER,
+        summary="List providers with inventories, usages, traits and aggregates, by UUID.",
+        handler=page,
+        parameters=PageAsked,
+        answer=ProviderPage,
+    ),
+)
+
+
+def shown(record: ProviderRecord) -> ProviderShown:
+    """Return a provider as it is shown."""
+    provider, tags = record.provider, record.tags
+    return ProviderShown(
+        uuid=provider.uuid,
+        name=provider.name,
+        generation=provider.generation,
+        parent=provider.parent,
+        root=provider.root,
+        inventories={
+            name: _inventory_shown(one) for name, one in sorted(record.inventories.items())
+        },
+        traits=sorted(tags.traits),
+        aggregates=sorted(tags.aggregates),
+        created_at=time_of(provider.created_at),
+        updated_at=time_of(provider.updated_at),
+    )
+
+
+def _inventory_shown(inventory: Inventory) -> InventoryShown:
+    return InventoryShown(
+        total=inventory.total,
+        reserved=inventory.reserved,
+        min_unit=inventory.min_unit,
+        max_unit=inventory.max_unit,
+        step_size=inventory.step_size,
+        allocation_ratio=inventory.allocation_ratio,
+        used=inventory.used,
+    )

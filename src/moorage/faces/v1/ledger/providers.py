@@ -1,0 +1,174 @@
+"""Many providers at once: each shall be as described."""
+
+from collections import Counter
+from functools import partial
+from http import HTTPStatus
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.faces.json_lists import (
+    AROUND_BYTES_MAX,
+    Cut,
+    LongMemberError,
+    ManyMembersError,
+    NoListError,
+    cut,
+)
+from moorage.faces.v1.decoding import body_decode
+from moorage.faces.v1.routing import Request, Route
+from moorage.faces.web import RefusalError, decoded
+from moorage.service.access.roles import Role
+from moorage.service.fair_turns import Pieces
+from moorage.service.ledger.bulk import check_count, providers_upsert
+from moorage.service.native.bounds import uuid_of
+from moorage.wire.ledger import (
+    InventoryWanted,
+    ProviderOutcome,
+    ProviderOutcomes,
+    ProvidersWanted,
+    ProviderWanted,
+)
+
+PROVIDER_BYTES_MAX = 1 << 18
+"""Bytes that describe one provider: a unit of a bulk change, which nothing can interrupt."""
+
+
+class Envelope(Struct, forbid_unknown_fields=True):
+    """`wire.ledger.ProvidersWanted` without its providers, which are decoded one by one."""
+
+    providers: list[Raw]
+    create_vocabulary: bool | UnsetType = UNSET
+
+
+async def upsert(request: Request[bytes, None]) -> ProviderOutcomes:
+    """Create and update what differs from its description."""
+    service, pieces = request.service, Pieces(request.service.turns)
+    specs, teach = await _described(request.body, pieces)
+    done = await providers_upsert(
+        service.index, service.transactor, pieces, request.actor, specs, teach
+    )
+    return await _shown(done, pieces)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/providers:bulk",
+        role=Role.SERVICE,
+        summary="Let many providers be as described; what is so already is left alone.",
+        handler=upsert,
+        body=ProvidersWanted,
+        answer=ProviderOutcomes,
+        bulk=True,
+    ),
+)
+
+
+async def _shown(answers: list[Upserted], pieces: Pieces) -> ProviderOutcomes:
+    """Return the answers as they are shown."""
+    results = [_outcome(each) async for each in pieces.each(answers)]
+    counts = Counter(each.outcome for each in answers)
+    return ProviderOutcomes(results=results, **{kind.value: counts[kind] for kind in Outcome})
+
+
+def _outcome(answer: Upserted) -> ProviderOutcome:
+    refusal = answer.refusal
+    return ProviderOutcome(
+        uuid=answer.uuid,
+        outcome=answer.outcome.value,
+        generation=answer.generation,
+        code=None if refusal is None else refusal.code.value,
+        message=None if refusal is None else refusal.message,
+    )
+
+
+async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], bool]:
+    """Decode a body: what is described, and whether new words are to be made known.
+
+    Raises RefusalError, and `Error`: LIMIT_EXCEEDED.
+    """
+    parts = await _cut(body, pieces)
+    envelope = _envelope(parts.around)
+    specs: list[ProviderSpec] = []
+    async for begin, end in pieces.each(parts.members):
+        item = body[begin:end]
+        specs.append(await decoded(item, partial(_read, item)))
+    return specs, envelope.create_vocabulary is True
+
+
+def _read(item: bytes) -> ProviderSpec:
+    return _spec(body_decode(item, ProviderWanted))
+
+
+async def _cut(body: bytes, pieces: Pieces) -> Cut:
+    """Find out where the providers are. Raises RefusalError, and `Error`: LIMIT_EXCEEDED."""
+    work = cut(body, members_max=BULK_PROVIDERS_MAX, member_bytes_max=PROVIDER_BYTES_MAX)
+    try:
+        return await pieces.driven(work)
+    except NoListError:
+        _envelope(body[:AROUND_BYTES_MAX])  # mostly it says what is wrong
+        raise _misfit("it is no object with a list `providers`") from None
+    except ManyMembersError:
+        check_count(BULK_PROVIDERS_MAX + 1)
+        raise
+    except LongMemberError:
+        raise RefusalError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The description of one provider is longer than {PROVIDER_BYTES_MAX} bytes.",
+        ) from None
+    except ValueError as error:
+        raise _misfit(str(error)) from None
+
+
+def _envelope(around: bytes) -> Envelope:
+    """Decode what stands around the providers. Raises RefusalError."""
+    try:
+        envelope = msgspec.json.decode(around, type=Envelope)
+    except RecursionError:
+        raise _misfit("it is nested too deeply") from None
+    except ValueError as error:
+        raise _misfit(str(error)) from None
+    # No name has a colon in it: more of them, and one came twice.
+    if around.count(b":") != 1 + (envelope.create_vocabulary is not UNSET):
+        raise _misfit("a key is given more than once")
+    return envelope
+
+
+def _misfit(reason: str) -> RefusalError:
+    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {reason}")
+
+
+def _spec(wanted: ProviderWanted) -> ProviderSpec:
+    parent = wanted.parent
+    return ProviderSpec(
+        uuid=_provider(wanted.uuid, "uuid"),
+        name=wanted.name,
+        parent=UNSET if parent == "" else None if parent is None else _provider(parent, "parent"),
+        inventories=None
+        if wanted.inventories is None
+        else {name: _inventory(each) for name, each in wanted.inventories.items()},
+        traits=None if wanted.traits is None else frozenset(wanted.traits),
+        aggregates=None
+        if wanted.aggregates is None
+        else frozenset(AggregateId(uuid_of(each, "An aggregate")) for each in wanted.aggregates),
+    )
+
+
+def _provider(text: str, what: str) -> ProviderId:
+    return ProviderId(uuid_of(text, what))
+
+
+def _inventory(wanted: InventoryWanted) -> InventorySpec:
+    return InventorySpec(
+        wanted.total,
+        wanted.reserved,
+        wanted.min_unit,
+        wanted.max_unit,
+        wanted.step_size,
+        wanted.allocation_ratio,
+    )

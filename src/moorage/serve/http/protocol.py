@@ -1,0 +1,398 @@
+"""The HTTP connection, guarded: what uvicorn and httptools leave open is closed here.
+
+* Bounds: bytes and number of headers, time for headers and for bodies, requests that wait for the
+  answers before them. Connections are counted where they are accepted, see `listening`.
+* Refused with a reason, then closed: requests that two parsers could understand differently
+  (several or misplaced lengths, transfer encodings other than `chunked`, folded lines), unknown
+  or missing hosts. Nothing after such a request is ever read as a request.
+* Trailers after a chunked body are dropped; they never become headers.
+* A content-length that is only letters (`hi mom`) reaches the application as a request without
+  a body, so that a face can answer in its own form; the connection is closed after that answer.
+"""
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Any, Protocol, cast
+
+import httptools
+from msgspec import Struct
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.server import ServerState
+
+from moorage.faces.web import ABORT
+from moorage.serve.http.budgeted_connection import HoldingProtocol
+from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
+from moorage.serve.http.hosts import Hosts
+from moorage.serve.http.memory_budget import REQUEST_BYTES, Held
+from moorage.serve.http.proxies import Proxies
+from moorage.serve.http.refusals import refusal_bytes
+from moorage.serve.http.uvicorn_connection import Cycle
+
+LENGTH_UNREADABLE = "moorage.length_unreadable"
+"""Set in the scope of a request whose content-length is no number."""
+
+WAITING_MAX = 16
+"""Requests of one connection that may wait until those before them are answered."""
+
+WAITING_BODY_MAX = 65_536
+"""Bytes of the body that a waiting request may have."""
+
+_GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
+
+logger = logging.getLogger("moorage.http")
+
+
+class Bounds(Struct, frozen=True):
+    """What one connection may do; the settings of the same names."""
+
+    header_bytes_max: int
+    header_count_max: int
+    header_seconds_max: float
+    body_seconds_max: float
+
+
+class _Place(Protocol):
+    """What is given back when a connection ends."""
+
+    def leave(self) -> None:
+        """Give it back."""
+        ...
+
+
+class _RefusedError(Exception):
+    """Raised in a parser callback to stop the parser at once."""
+
+
+class GuardedProtocol(HoldingProtocol):
+    """One connection. `protocol_for` makes a subclass with `bounds`, `hosts`, `proxies`, `held`."""
+
+    bounds: Bounds
+    hosts: Hosts
+    proxies: Proxies
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._refusal: tuple[int, str] | None = None
+        self._deaf = False  # nothing more is read from this connection
+        self._in_head = False
+        self._in_body = False
+        self._progress = False  # the last packet completed headers or brought some body
+        self._unproductive = 0  # bytes since then
+        self._head = b""  # the packets of an incomplete head, as long as one began a packet
+        self._head_bytes = 0
+        self._hosts_named = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have begun yet
+        self._proxied = False  # by somebody whose word counts for the client's address
+        self.place: _Place | None = None
+        self.begun = False  # there is a connection; with TLS, once its handshake is done
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        """Wait for a request, not for long."""
+        super().connection_made(transport)
+        self.begun = True
+        self._proxied = self.client is not None and self.proxies.trusts(self.client[0])
+        self._deadline_set(self.bounds.header_seconds_max)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection, and let the running request know."""
+        self._deadline_clear()
+        if self.place is not None:
+            self.place.leave()
+        super().connection_lost(exc)
+        running = self._running
+        if running is not None and not running.response_complete:
+            running.disconnected = True
+            running.message_event.set()
+        # Requests and connection refer to each other: only the garbage collector would free them.
+        self.pipeline.clear()
+        self.cycle = self.scope = None  # type: ignore[assignment] # as before the first request
+        self._running = self._fresh = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, within the bounds."""
+        if self._deaf:
+            return
+        starts_message = not self._in_head and not self._in_body
+        self._unset_keepalive_if_required()
+        self._progress = False
+        self._fresh = None
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._parse_failed(data, starts_message, error)
+            return
+        except httptools.HttpParserUpgrade:
+            # An offer to change protocols may be ignored; what follows is not ours to guess.
+            self._last_request()
+        self._account(data, starts_message)
+
+    def _account(self, data: bytes, starts_message: bool) -> None:
+        """Bound an unfinished message in bytes and in time."""
+        if self._in_head:
+            self._head = data if starts_message else self._head and self._head + data
+        self._unproductive = 0 if self._progress else self._unproductive + len(data)
+        if self._unproductive > self.bounds.header_bytes_max:
+            self._refuse(*self._headers_too_large())
+        elif self._deadline is None and not self._deaf:
+            if self._in_head:
+                self._deadline_set(self.bounds.header_seconds_max)
+            elif self._in_body:
+                self._deadline_set(self.bounds.body_seconds_max)
+            elif self._running is not None and self._running.response_complete:
+                self._idle_again()
+
+    def _idle_again(self) -> None:
+        """Wait for the next request; an answer that came before the whole request is over now."""
+        if self._idle_until is None and not self.transport.is_closing():
+            self._idle_begin()
+
+    # Parser callbacks
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+        self._hosts_named = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header; those that decide where a request ends are looked at closely."""
+        if not self._in_head:
+            return  # a trailer
+        name = name.lower()
+        self._head_bytes += len(name) + len(value) + 4
+        self.headers.append((name, value))
+        if len(self.headers) > self.bounds.header_count_max:
+            self._stop(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"More than {self.bounds.header_count_max} headers, "
+                "the limit set by header_count_max.",
+            )
+        if name in _GUARDED:
+            self._guard(name, value)
+
+    def _guard(self, name: bytes, value: bytes) -> None:
+        if name == b"host":
+            self._hosts_named += 1
+            if not self.hosts.allows(value):
+                self._stop(
+                    HTTPStatus.MISDIRECTED_REQUEST,
+                    "This host name is not served here; the setting allowed_hosts can add it.",
+                )
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        elif value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1":
+            self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is understood.")
+
+    def on_headers_complete(self) -> None:
+        """Judge the head as a whole and hand the request to the application."""
+        if self._head_bytes + len(self.url) > self.bounds.header_bytes_max:
+            self._stop(*self._headers_too_large())
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._stop(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Speak HTTP/1.1.")
+        if self._hosts_named > 1 or (self._hosts_named == 0 and version == "1.1"):
+            self._stop(HTTPStatus.BAD_REQUEST, "A request names exactly one Host.")
+        if not self.url.startswith(b"/"):
+            self._guard_target()
+        if len(self.pipeline) >= WAITING_MAX:
+            self._stop(
+                HTTPStatus.BAD_REQUEST,
+                f"More than {WAITING_MAX} requests wait on this connection. "
+                "Wait for a response before you send more.",
+            )
+        if self.parser.should_upgrade() and self._has_body():
+            self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
+        self._deadline_clear()
+        super().on_headers_complete()
+        scope = cast(dict[str, Any], self.scope)
+        scope[ABORT] = self._reset
+        if self._proxied:
+            self.proxies.believe(scope)
+        self._in_head = False
+        self._in_body = self._progress = True
+        self._head = b""
+        self._wait_in_line()
+
+    def _wait_in_line(self) -> None:
+        """Take room for a request that has to wait for the answers before it; most have not."""
+        size = REQUEST_BYTES + self._head_bytes + len(self.url)
+        if self._is_waiting() and not self._hold(self.cycle, self.held.waiting, size):
+            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait on connections.")
+
+    def _guard_target(self) -> None:
+        """An absolute target overrides the Host header (RFC 9112, 3.2.2); `*` names no host."""
+        if self.url == b"*":
+            return
+        target = httptools.parse_url(self.url)
+        if not target.path or not self.hosts.allows(target.host or b""):
+            self._stop(HTTPStatus.MISDIRECTED_REQUEST, "This address is not served here.")
+
+    def _has_body(self) -> bool:
+        return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._progress = True
+        request = cast(Cycle, self.cycle)
+        request.received += len(body)
+        if request.received > WAITING_BODY_MAX or self.pipeline:
+            self._make_room(request, len(body))
+        super().on_body(body)
+
+    def _make_room(self, request: Cycle, size: int) -> None:
+        """Take room for a piece of a body, if the body is long or its request waits."""
+        waiting = self._is_waiting()
+        if waiting and request.received > WAITING_BODY_MAX:
+            self._stop(
+                HTTPStatus.BAD_REQUEST,
+                f"The body of a request that waits on this connection is longer than "
+                f"{WAITING_BODY_MAX} bytes. Wait for a response before you send it.",
+            )
+        room = self.held.waiting if waiting else self.held.bodies
+        if not request.response_complete and not self._hold(request, room, size):
+            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many long bodies arrive; try later.")
+
+    def _is_waiting(self) -> bool:
+        """Does the request that is being read wait until those before it are answered?"""
+        return bool(self.pipeline) and self.pipeline[0][0] is self.cycle
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._deadline_clear()
+        self._in_body = False
+        self._progress = True
+        super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._let_go(cycle)  # it waits no more
+        self._running = cycle
+        self._fresh = self.loop.create_task(cycle.run_asgi(app))
+        self._fresh.add_done_callback(self.tasks.discard)
+        self.tasks.add(self._fresh)
+
+    # Refusing
+
+    def _stop(self, status: int, reason: str) -> None:
+        self._refusal = (status, reason)
+        raise _RefusedError
+
+    def _headers_too_large(self) -> tuple[int, str]:
+        return (
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+            f"The address and headers are longer than {self.bounds.header_bytes_max} bytes, "
+            "the limit set by header_bytes_max.",
+        )
+
+    def _parse_failed(self, data: bytes, starts_message: bool, error: Exception) -> None:
+        if self._refusal is None and self._in_head and str(error).endswith("in Content-Length"):
+            head = data if starts_message else self._head and self._head + data
+            if self._offer_unreadable_length(head):
+                return
+        status, reason = self._refusal or (HTTPStatus.BAD_REQUEST, f"Invalid HTTP request: {error}")
+        self._refuse(status, reason)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer and close, unless an earlier request is still owed its answer: then only that."""
+        logger.info("refused %s: %d %s", self.client, status, reason)
+        self._deadline_clear()
+        self._deaf = True
+        unanswered = self._abandon_body() if self._in_body else True
+        running = self._running
+        if running is None or running.response_complete or running.disconnected:
+            if unanswered:
+                self.transport.write(refusal_bytes(status, reason))
+            self.transport.close()
+        elif self.pipeline:
+            self.pipeline[0][0].keep_alive = False
+        else:
+            running.keep_alive = False
+
+    def _abandon_body(self) -> bool:
+        """Tell the last request's handler that its body will never be whole.
+
+        Returns:
+            Whether an answer may still be sent in the handler's place.
+        """
+        self._in_body = False
+        if self._is_waiting():
+            self._let_go(self.pipeline.popleft()[0])
+            return True
+        if self._fresh is not None:
+            self._fresh.cancel()
+        if self.cycle.response_complete:
+            return False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        return not self.cycle.response_started
+
+    def _last_request(self) -> None:
+        """Read nothing more from this connection and close it after the last answer."""
+        self._deaf = True
+        self._deadline_clear()
+        self.cycle.keep_alive = False
+
+    # A content-length that is no number
+
+    def _offer_unreadable_length(self, head: bytes) -> bool:
+        """Hand on a request whose only fault is a content-length of letters. False: refuse it."""
+        repaired = head_without_length(head)
+        if repaired is None:
+            return False
+        clean, value = repaired
+        self.parser = httptools.HttpRequestParser(self)
+        try:
+            self.parser.feed_data(clean)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return False
+        # The handler's task has not begun yet: it sees the scope as it is left here.
+        self.headers.append((CONTENT_LENGTH, value))
+        cast(dict[str, Any], self.scope)[LENGTH_UNREADABLE] = True
+        self._last_request()
+        return True
+
+    # Time
+
+    def _deadline_set(self, seconds: float) -> None:
+        self._deadline = self.loop.call_later(seconds, self._deadline_passed, seconds)
+
+    def _deadline_clear(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _deadline_passed(self, seconds: float) -> None:
+        self._deadline = self._fresh = None
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # we did not let them send
+            self._deadline_set(seconds)
+        elif self._in_head or self._in_body:
+            setting = "header_seconds_max" if self._in_head else "body_seconds_max"
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The request took longer than {seconds:g} seconds to arrive, "
+                f"the limit set by {setting}.",
+            )
+        else:
+            self.transport.close()
+
+
+def protocol_for(
+    bounds: Bounds, hosts: Hosts, proxies: Proxies, held: Held
+) -> type[GuardedProtocol]:
+    """Return the protocol class with these bounds, as uvicorn wants it."""
+    members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
+    return type("Protocol", (GuardedProtocol,), members)

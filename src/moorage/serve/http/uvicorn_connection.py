@@ -1,0 +1,193 @@
+"""uvicorn's connection, with less work per request.
+
+* A complete answer is one write, and its head is looked over once as a whole.
+* An idle connection has one timer for all its life, not one per request.
+"""
+
+import asyncio
+from typing import Any, cast
+from urllib.parse import unquote
+
+import httptools
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from moorage.serve.http.memory_budget import Room
+
+_LINE_END = b"\r\n"
+_FRAMING = frozenset({b"connection", b"transfer-encoding"})
+
+
+class Cycle(RequestResponseCycle):
+    """One request and its answer."""
+
+    _held: dict[str, Any] | None = None
+    """The beginning of an answer that says how long it is: it waits for the body."""
+
+    _to_end = False
+    """The answer ends where the connection does: HTTP/1.0 knows no chunks."""
+
+    received = 0
+    """Bytes of the body that have arrived."""
+
+    held_in: Room | None = None
+    """Where room for the request is taken, while it is."""
+
+    held_bytes = 0
+    """How much room that is."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a part of the answer."""
+        part = cast(dict[str, Any], message)
+        if self._to_end:
+            self.expected_content_length = len(part.get("body", b""))
+        held = self._held
+        if held is not None:
+            self._held = None
+            if self._answer(held, part):
+                return
+            self.response_started = False
+            await super().send(cast(ASGISendEvent, held))
+        elif self._may_wait(part):
+            self._held = part
+            self.response_started = True
+            return
+        elif self._is_unmeasured(part):
+            self._to_end, self.chunked_encoding = True, False
+        await super().send(message)
+
+    def _may_wait(self, part: dict[str, Any]) -> bool:
+        return (
+            not self.response_started
+            and part["type"] == "http.response.start"
+            and any(name == b"content-length" for name, _ in part["headers"])
+        )
+
+    def _is_unmeasured(self, part: dict[str, Any]) -> bool:
+        return (
+            not self.response_started
+            and part["type"] == "http.response.start"
+            and self.scope["http_version"] == "1.0"
+        )
+
+    def _answer(self, start: dict[str, Any], part: dict[str, Any]) -> bool:
+        """Send a whole answer at once; False: it is not one, or not an ordinary one."""
+        body: bytes = part.get("body", b"")
+        if (
+            part["type"] != "http.response.body"
+            or part.get("more_body")
+            or self.flow.write_paused
+            or self.disconnected
+            or self.scope["method"] == "HEAD"
+        ):
+            return False
+        pieces = [STATUS_LINE[start["status"]]]
+        for name, value in (*self.default_headers, *start["headers"]):
+            if name in _FRAMING or (name == b"content-length" and int(value) != len(body)):
+                return False
+            pieces += (name, b": ", value, _LINE_END)
+        lines = len(pieces) // 4 + 1
+        pieces.append(_LINE_END if self.keep_alive else b"connection: close\r\n\r\n")
+        head = b"".join(pieces)
+        if not _is_clean(head, lines + (1 if self.keep_alive else 2)):
+            return False
+        self.waiting_for_100_continue = False
+        self.transport.write(head + body)
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+        return True
+
+
+def _is_clean(head: bytes, lines: int) -> bool:
+    """Has a head no more lines than were written? Everything else of it is looked at by uvicorn."""
+    return head.count(b"\n") == lines == head.count(b"\r") and b"\0" not in head
+
+
+class LeanProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _idle_until: float | None = None
+    """When it will have been idle for too long; None: it is not idle."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+    def on_headers_complete(self) -> None:
+        """Hand the request to the application; there is nothing else here to change to."""
+        parser, scope = self.parser, cast(dict[str, Any], self.scope)
+        version = parser.get_http_version()
+        if version != "1.1":
+            scope["http_version"] = version
+        url = httptools.parse_url(self.url)
+        path: str = url.path.decode("ascii")
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
+        scope["raw_path"] = self.root_path.encode("ascii") + url.path
+        scope["query_string"] = url.query or b""
+        before = cast(Cycle | None, self.cycle)
+        self.cycle = Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            # Reading goes on: nothing else tells that the client has closed the connection.
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._unset_keepalive_if_required()
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._idle_begin()
+
+    def _idle_begin(self) -> None:
+        self._idle_until = self.loop.time() + self.timeout_keep_alive
+        if self.timeout_keep_alive_task is None:
+            self._idle_look(self.timeout_keep_alive)
+
+    def _idle_look(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def _unset_keepalive_if_required(self) -> None:
+        """A request begins. The timer finds out when it fires."""
+        self._idle_until = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has been idle for as long as it may."""
+        self.timeout_keep_alive_task = None
+        if self._idle_until is None:
+            return
+        left = self._idle_until - self.loop.time()
+        if left > 0:
+            self._idle_look(left)
+        elif not self.transport.is_closing():
+            self.transport.close()

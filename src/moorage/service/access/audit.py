@@ -1,0 +1,90 @@
+"""Who did what to Moorage itself: one row per administrative act, kept for `audit_days`.
+
+Where an act is a change of rows, its audit row is written in the same transaction. Of what leaves
+the database (a backup) it is written before. Rows that are kept are also lines of the log, see
+`audit_log`.
+"""
+
+import secrets
+from typing import Any
+
+from msgspec import Struct, json
+
+from moorage.core.clock import Clock, Instant
+from moorage.service import audit_log, errors
+from moorage.service.batch.transactor import Transactor
+from moorage.service.pages import END, Place, check_limit, place_parse
+from moorage.store.access import audit as audit_store
+from moorage.store.access.audit import AuditRow
+from moorage.store.api import Engine
+
+__all__ = ["Actor", "Audit", "AuditRow", "audit_row"]
+
+ID_BYTES = 6
+
+
+class Actor(Struct, frozen=True):
+    """Who acts: a name, the id of the token that was shown, if it is one of ours, and a role."""
+
+    who: str
+    token_id: str | None
+    role: str
+
+
+def audit_row(
+    at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
+) -> AuditRow:
+    """Return the row for one act.
+
+    Args:
+        at: when.
+        actor: who.
+        action: what was done, `noun.verb`.
+        target: to what: an id, a path.
+        before: how it was, anything that JSON can tell.
+        after: how it is.
+    """
+    return AuditRow(
+        at,
+        secrets.token_hex(ID_BYTES),
+        actor.who,
+        actor.token_id,
+        actor.role,
+        action,
+        target,
+        _text(before),
+        _text(after),
+    )
+
+
+class Audit:
+    """The audit rows of one service."""
+
+    def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
+        self._engine = engine
+        self._transactor = transactor
+        self._clock = clock
+
+    async def record(
+        self, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
+    ) -> None:
+        """Write a row by itself, see `audit_row`. Raises `Error`: OVERLOADED, UNAVAILABLE."""
+        row = audit_row(self._clock.now(), actor, action, target, before, after)
+        await self._transactor.run_alone(lambda: audit_store.audit_insert(row))
+        audit_log.tell([row])
+
+    async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:
+        """Return rows, newest first, and the cursor of the next page; None: this is the last.
+
+        Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
+        """
+        check_limit(limit)
+        place = place_parse(cursor, END)
+        with errors.told():
+            rows = await self._engine.read(audit_store.audit_window(place.at, place.id, limit + 1))
+        page = rows[:limit]
+        return page, str(Place(page[-1].at, page[-1].id)) if len(rows) > limit else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.encode(value).decode()

@@ -1,0 +1,399 @@
+"""Who may call, by tokens of Moorage's own: make, list, rotate, revoke, recognise.
+
+A token is shown once, when it is made; only its SHA-256 is stored. What its role means to a dialect
+is that dialect's authenticator's business.
+"""
+
+import hashlib
+import logging
+import secrets
+
+from msgspec import Struct, structs
+
+from moorage.core.admission.compat.lease_proxy import is_reserved
+from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.slots import BOSKOS
+from moorage.core.clock import SECOND, Clock, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX
+from moorage.core.texts import check_plain
+from moorage.service import audit_log, errors
+from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, scope_parse
+from moorage.service.batch.transactor import Transactor
+from moorage.service.feed.single_flight import Look
+from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.store.access import audit as audit_store
+from moorage.store.access import tokens as access_store
+from moorage.store.access.tokens import AccessToken
+from moorage.store.api import Engine, Plan
+
+__all__ = ["Access", "Role", "Token"]
+
+SECRET_PREFIX = "moorage_"
+"""How every token of ours begins, so that leaked ones can be found by a scanner."""
+
+SECRET_BYTES = 32
+ID_BYTES = 6
+CACHE_MAX = 4_096
+"""Tokens remembered between two requests; beyond it the oldest is looked up again."""
+
+USED_EVERY = 3_600 * SECOND
+"""A token's last use is written this long after the one before at the earliest."""
+
+TOLD_EVERY = 60 * SECOND
+"""How often the log tells that the same token is shown though it is not valid any more."""
+
+log = logging.getLogger("moorage.auth")
+
+
+class Token(Struct, frozen=True):
+    """One token, without its secret.
+
+    `project_id` is None when it is bound to no project; `scope` is that of a scoped role. It is not
+    valid from `expires_at` on. `rotated_at`: another one has taken its place.
+    """
+
+    id: str
+    name: str
+    role: Role | ScopedRole
+    project_id: str | None
+    created_at: Instant
+    revoked_at: Instant | None = None
+    scope: Scope | None = None
+    expires_at: Instant | None = None
+    rotated_at: Instant | None = None
+    used_at: Instant | None = None
+    """When it was last shown, give or take an hour."""
+
+
+class Access:
+    """The tokens of one service. A revoked token is refused from the revocation's answer on.
+
+    On a shared database another process may have revoked or rotated it: so each request first has a
+    look, with all that come at the same time, at how many were.
+    """
+
+    def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
+        self._engine = engine
+        self._transactor = transactor
+        self._clock = clock
+        self._known: dict[str, Token] = {}
+        self._forgotten = 0
+        self._ends = (0, 0)
+        self._looks = Look(self._look)
+        self._used: dict[str, Instant] = {}
+        self._unwritten: dict[str, Instant] = {}
+        self._told: dict[str, Instant] = {}
+
+    async def create(
+        self,
+        name: str,
+        role: str,
+        project_id: str | None = None,
+        *,
+        by: Actor,
+        scope: dict[str, list[str]] | None = None,
+        lasts: int | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token, as `by` asks. Returns its secret, which nobody can show again, and it.
+
+        Args:
+            name: who holds it.
+            role: what the holder may do.
+            project_id: the project that it is bound to; a user's must be.
+            by: who asks.
+            scope: names by field, of a scoped role, see `roles.Scope`.
+            lasts: microseconds until it expires; None: it does not.
+
+        Raises `Error`: INVALID for an unknown role, an empty or too long name or project, a name
+        or project that makes another owner's name, or a role with a project or scope that it
+        does not have, or without one that it needs.
+        """
+        known = role_parse(role)
+        now = self._clock.now()
+        _check_owner(name, project_id)
+        _check_project(known, project_id)
+        token = Token(
+            id=secrets.token_hex(ID_BYTES),
+            name=_text("name", name),
+            role=known,
+            project_id=None if project_id is None else _text("project", project_id),
+            created_at=now,
+            scope=scope_parse(known, scope or {}),
+            expires_at=None if lasts is None else _after(now, "expires_in", lasts, least=1),
+        )
+        secret = _secret_new()
+        row = audit_row(now, by, "token.create", token.id, after=_description(token))
+
+        def plan() -> Plan[None]:
+            yield from access_store.token_insert(_stored(token, secret))
+            yield from audit_store.audit_insert(row)
+
+        await self._transactor.run_alone(plan)
+        audit_log.tell([row])
+        return secret, token
+
+    async def rotate(
+        self, token_id: str, *, grace: int, by: Actor, lasts: int | None = None
+    ) -> tuple[str, Token]:
+        """Make a token in the place of another one. Returns the new secret, and the new token.
+
+        Args:
+            token_id: of the old one. It stays valid for `grace`, unless it expires before.
+            grace: microseconds.
+            by: who asks.
+            lasts: microseconds until the new one expires; None: as long as the old one was meant
+                to last, if it was meant to expire.
+
+        Raises `Error`: TOKEN_NOT_FOUND: there is no such token, or it is not valid, or another one
+        has taken its place already; INVALID.
+        """
+        now = self._clock.now()
+        until = _after(now, "grace", grace)
+        fresh = None if lasts is None else _after(now, "expires_in", lasts, least=1)
+        secret, new_id = _secret_new(), secrets.token_hex(ID_BYTES)
+
+        def plan() -> Plan[tuple[Token, audit_store.AuditRow] | None]:
+            old = yield from access_store.token_by_id(token_id)
+            if old is None or (old.expires_at is not None and old.expires_at <= now):
+                return None
+            ends = until if old.expires_at is None else Instant(min(until, old.expires_at))
+            if (yield from access_store.token_rotate(token_id, now, ends)) is None:
+                return None
+            new = _successor(_token(old), new_id, now, fresh)
+            after = {**_description(new), "id": new_id, "grace": (ends - now) / SECOND}
+            row = audit_row(now, by, "token.rotate", token_id, _description(_token(old)), after)
+            yield from access_store.token_insert(_stored(new, secret))
+            yield from audit_store.audit_insert(row)
+            return new, row
+
+        made = await self._transactor.run_alone(plan)
+        self._forget()
+        if made is None:
+            raise Error(
+                Code.TOKEN_NOT_FOUND,
+                f"There is no valid token {token_id}, or another one has taken its place already.",
+            )
+        audit_log.tell([made[1]])
+        return secret, made[0]
+
+    async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
+        """Return tokens, oldest first, those that are not valid too, and the next page's cursor.
+
+        Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
+        """
+        check_limit(limit)
+        place = place_parse(cursor, START)
+        with errors.told():
+            stored = await self._engine.read(
+                access_store.tokens_window(place.at, place.id, limit + 1)
+            )
+        page = [self._with_use(one) for one in map(_token, stored[:limit])]
+        last = str(Place(page[-1].created_at, page[-1].id)) if len(stored) > limit else None
+        return page, last
+
+    async def list(self) -> list[Token]:
+        """Return all tokens, oldest first, those that are not valid too. Raises `Error`."""
+        tokens, cursor = await self.page(None, PAGE_MAX)
+        while cursor is not None:
+            more, cursor = await self.page(cursor, PAGE_MAX)
+            tokens += more
+        return tokens
+
+    async def revoke(self, token_id: str, *, by: Actor) -> None:
+        """Make a token worthless, as `by` asks.
+
+        Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked already.
+        """
+        now = self._clock.now()
+
+        def plan() -> Plan[audit_store.AuditRow | None]:
+            stored = yield from access_store.token_revoke(token_id, now)
+            if stored is None:
+                return None
+            row = audit_row(now, by, "token.revoke", token_id, _description(_token(stored)))
+            yield from audit_store.audit_insert(row)
+            return row
+
+        row = await self._transactor.run_alone(plan)
+        self._forget()
+        if row is None:
+            raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
+        audit_log.tell([row])
+
+    async def find(self, secret: str) -> Token | None:
+        """Return the token with this secret; None when there is none, or it is not valid any more.
+
+        Raises `Error`: UNAVAILABLE.
+        """
+        if self._engine.shared:
+            with errors.told():
+                await self._looks.taken()
+        digest = _digest(secret)
+        token = self._known.get(digest) or await self._load(digest)
+        if token is None:
+            return None
+        now = self._clock.now()
+        if token.expires_at is not None and now >= token.expires_at:
+            self._tell(token, "it has expired", now)
+            return None
+        last = self._used.get(token.id, token.used_at)
+        if last is None or now - last >= USED_EVERY:
+            if len(self._used) >= CACHE_MAX:
+                self._used.clear()
+            self._used[token.id] = self._unwritten[token.id] = now
+        return token
+
+    async def note_uses(self) -> None:
+        """Write down which tokens were last used when: a chore. Raises `Error`."""
+        uses, self._unwritten = self._unwritten, {}
+        if not uses:
+            return
+        try:
+            await self._transactor.run_alone(lambda: access_store.tokens_used(uses))
+        except Error:
+            self._unwritten = {**uses, **self._unwritten}
+            raise
+
+    def _with_use(self, token: Token) -> Token:
+        """Let a token tell of its last use here, which may not be written yet."""
+        uses = filter(None, (token.used_at, self._used.get(token.id)))
+        return structs.replace(token, used_at=max(uses, default=None))
+
+    async def _load(self, digest: str) -> Token | None:
+        forgotten = self._forgotten
+        with errors.told():
+            stored = await self._engine.read(access_store.token_by_sha256(digest))
+        if stored is None:
+            return None
+        token = _token(stored)
+        if token.revoked_at is not None:
+            self._tell(token, "it was revoked", self._clock.now())
+            return None
+        if forgotten == self._forgotten:  # otherwise this may be the one that was revoked
+            if len(self._known) >= CACHE_MAX:
+                self._known.pop(next(iter(self._known)))
+            self._known[digest] = token
+        return token
+
+    def _tell(self, token: Token, why: str, now: Instant) -> None:
+        """Let the log say who is refused: whoever shows a token that was valid is worth a look."""
+        if now - self._told.get(token.id, 0) < TOLD_EVERY:
+            return
+        if len(self._told) >= CACHE_MAX:
+            self._told.clear()
+        self._told[token.id] = now
+        log.warning("token %s (%s) is shown, and refused: %s", token.id, token.name, why)
+
+    async def _look(self) -> None:
+        ends = await self._engine.read(access_store.ends_load())
+        if ends != self._ends:
+            self._ends = ends
+            self._forget()
+
+    def _forget(self) -> None:
+        self._forgotten += 1
+        self._known.clear()
+
+
+def _check_owner(name: str, project_id: str | None) -> None:
+    """Refuse what would make a token's holder the owner of others' leases. Raises INVALID."""
+    if "/" in name or is_reserved(name) or (project_id is not None and is_reserved(project_id)):
+        raise Error(
+            Code.INVALID,
+            "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
+            f" Neither its name nor its project may begin with '{BOSKOS}' or be '{OWNER}': these"
+            " own the leases of Boskos and of the lease proxy.",
+        )
+
+
+def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
+    if role is Role.USER and project_id is None:
+        raise Error(Code.INVALID, "A token of role user needs a project.")
+    if role not in (Role.USER, Role.READER) and project_id is not None:
+        raise Error(
+            Code.INVALID,
+            f"A token of role {role} must not have a project: omit the project, or choose the role"
+            " user or reader.",
+        )
+
+
+def _description(token: Token) -> dict[str, object]:
+    """What audit rows tell of a token; durations are in seconds."""
+    told: dict[str, object] = {"name": token.name, "role": token.role.value}
+    told["project_id"] = token.project_id
+    if token.scope is not None:
+        told["scope"] = {token.scope.field: token.scope.names}
+    if token.expires_at is not None:
+        told["lasts"] = (token.expires_at - token.created_at) / SECOND
+    return told
+
+
+def _secret_new() -> str:
+    return SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _after(now: Instant, what: str, microseconds: int, least: int = 0) -> Instant:
+    if microseconds < least:
+        raise Error(Code.INVALID, f"{what} must be above 0.")
+    return Instant(now + microseconds)
+
+
+def _stored(token: Token, secret: str) -> AccessToken:
+    scope = token.scope
+    return AccessToken(
+        id=token.id,
+        sha256=_digest(secret),
+        name=token.name,
+        user_id=token.name,
+        project_id=token.project_id or "",
+        roles=frozenset({token.role.value}),
+        created_at=token.created_at,
+        scope=None if scope is None else {scope.field: [*scope.names]},
+        expires_at=token.expires_at,
+    )
+
+
+def _token(stored: AccessToken) -> Token:
+    role = role_parse(*stored.roles)
+    return Token(
+        id=stored.id,
+        name=stored.name,
+        role=role,
+        project_id=stored.project_id or None,
+        created_at=stored.created_at,
+        revoked_at=stored.revoked_at,
+        scope=scope_parse(role, stored.scope or {}),
+        expires_at=stored.expires_at,
+        rotated_at=stored.rotated_at,
+        used_at=stored.used_at,
+    )
+
+
+def _successor(old: Token, new_id: str, now: Instant, expires_at: Instant | None) -> Token:
+    """Return the token that takes the place of another one; None: it lasts as that was meant to."""
+    if expires_at is None and old.expires_at is not None:
+        expires_at = Instant(now + old.expires_at - old.created_at)
+    return Token(
+        id=new_id,
+        name=old.name,
+        role=old.role,
+        project_id=old.project_id if old.role in (Role.USER, Role.READER) else None,
+        created_at=now,
+        scope=old.scope,
+        expires_at=expires_at,
+    )
+
+
+def _text(what: str, text: str) -> str:
+    check_plain(f"a token's {what}", text)
+    if not 1 <= len(text) <= IDENTIFIER_LENGTH_MAX or not text.isprintable():
+        raise Error(
+            Code.INVALID, f"A token's {what} is 1 to {IDENTIFIER_LENGTH_MAX} printable characters."
+        )
+    return text

@@ -1,0 +1,287 @@
+"""The cases of leases and tickets: which keys each needs, and who decides it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.core.admission import expiry, leases
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import Lease, Result
+from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.ledger.allocations import keys_for
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.roles import standing
+from moorage.service.batch.granting import request_from
+from moorage.service.batch.use_case import AdmissionCase, AuditedCase
+from moorage.store.access.audit import AuditRow
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A lease as it is after a batch, and the time of that."""
+
+    lease: Lease
+    when: When
+
+
+@dataclass(frozen=True, slots=True)
+class Stead:
+    """Who may act in a holder's stead. To do so leaves an audit row.
+
+    `own` is the owner that it is itself, whose leases are no others'; None: it is none.
+    """
+
+    actor: Actor
+    own: str | None = None
+
+
+@dataclass(slots=True)
+class LeaseCase(AuditedCase[Known]):
+    """A case about one lease; `lease` is its id, and after the decision that of the answer.
+
+    `by`: who acts in its holder's stead; None: its holder does.
+    """
+
+    lease: LeaseId
+    by: Stead | None = field(default=None, kw_only=True)
+
+    def keys(self) -> Keys:
+        return Keys(leases={self.lease})
+
+    def conclude(self, facts: Facts, when: When) -> Known:
+        return Known(facts.leases[self.lease], when)
+
+    def leave(
+        self, action: str, before: Lease | None, changes: Changes, when: When, **after: Any
+    ) -> None:
+        """Leave the audit row of what was done in the stead of a lease's holder, if it was."""
+        self.rows = []
+        by = self.by
+        if by is None or before is None or before.owner == by.own or not changes.leases:
+            return
+        told = {"owner": before.owner, "key": before.key, "state": before.state}
+        row = audit_row(when.wall, by.actor, action, before.id, told, after or None)
+        self.rows = [row]
+
+
+@dataclass(slots=True)
+class LeaseAsk(LeaseCase):
+    """Ask for units; with `wait` the ticket is as good as polled for so long (microseconds)."""
+
+    ask: Ask
+    wait: int = 0
+    forced_by: Actor | None = None
+    """Who forces it; leaves an audit row."""
+    until: Instant = field(init=False, repr=False)
+    """Alive time until which its ticket is heard of, once it is decided."""
+
+    def keys(self) -> Keys:
+        return Keys(
+            pools={need.pool for need in self.ask.needs}, asked={(self.ask.owner, self.ask.key)}
+        )
+
+    def ledger_keys(self) -> LedgerKeys:
+        if self.ask.allocations is None:
+            return LedgerKeys()
+        return keys_for([request_from(self.ask.allocations)])
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
+        ask = self.ask.heard(self.until)
+        changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
+        if not changes.leases:  # it was asked for before
+            changes, _ = leases.repeat(facts, when.moment, self.lease, self.until)
+        self.rows = []
+        if self.forced_by is not None and changes.leases:
+            self.rows = [_forced_row(when, self.forced_by, self.lease, ask)]
+        return changes
+
+
+@dataclass(slots=True)
+class LeasePoll(LeaseCase):
+    """A waiting client is there, and will be for `wait` microseconds; it may then be silent."""
+
+    wait: int = 0
+    until: Instant = field(init=False, repr=False)
+    """Alive time until which the ticket is heard of, once it is decided."""
+
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
+        self.until = Instant(when.moment.alive + self.wait + patience)
+        changes, self.lease = leases.poll(facts, when.moment, self.lease, self.until)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseLeave(LeaseCase):
+    """A waiting client has gone away that was to be heard of until then (alive time).
+
+    If its ticket was heard of for longer since, somebody else asks for it: it stays as it is.
+    """
+
+    until: Instant
+
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        found = facts.leases.get(self.lease)
+        if found is not None and found.heard_until != self.until:
+            return Changes()
+        changes, self.lease = leases.leave(facts, when.moment, self.lease)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRenew(LeaseCase):
+    """A holder is alive: its lease lasts another TTL."""
+
+    proof: Proof
+
+    def keys(self) -> Keys:
+        return Keys(heard={self.lease})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof, None)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRelease(LeaseCase):
+    """A holder gives its lease back, or somebody takes a ticket out of its line."""
+
+    proof: Proof
+    detail: str = ""
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.release(
+            facts, when.moment, when.wall, self.lease, self.proof, detail=self.detail
+        )
+        self.leave("lease.release", before, changes, when)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRevoke(LeaseCase):
+    """Somebody who may takes a lease away; it is `by` a stead, and leaves an audit row."""
+
+    reason: str
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.release(
+            facts,
+            when.moment,
+            when.wall,
+            self.lease,
+            Proof(),
+            cause="revoked",
+            detail=self.reason,
+        )
+        self.leave("lease.revoke", before, changes, when, reason=self.reason)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseHold(LeaseCase):
+    """A holder changes the end of its hold: so many microseconds from now, or none."""
+
+    proof: Proof
+    hold: int | None
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
+        seconds = None if self.hold is None else self.hold / SECOND
+        self.leave("lease.hold", before, changes, when, hold=seconds)
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseRetry(LeaseCase):
+    """A holder starts anew: release and ask in one step, with a new key and a new id.
+
+    `old` is the lease so far and `owner` whose it is; `lease` is that of the answer.
+    """
+
+    old: LeaseId
+    owner: str
+    proof: Proof
+    fresh: LeaseId
+    key: str
+    caller: Actor
+    """Whoever starts anew what was forced leaves an audit row, too."""
+
+    def keys(self) -> Keys:
+        return Keys(leases={self.old}, asked={(self.owner, self.key)})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        old = facts.leases.get(self.old)
+        if old is None:
+            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
+        until = Instant(when.moment.alive + old.patience)
+        wish = leases.anew(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
+        changes, self.lease = leases.retry(
+            facts, when.moment, when.wall, self.old, self.proof, wish
+        )
+        self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
+        if wish.forced and changes.leases:
+            self.rows.append(_forced_row(when, self.caller, self.lease, wish))
+        return changes
+
+
+@dataclass(slots=True)
+class LeaseOutcome(LeaseCase):
+    """A holder tells what became of what it started."""
+
+    proof: Proof
+    result: Result
+    detail: str
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.leases.get(self.lease)
+        changes, self.lease = leases.outcome(
+            facts, when.moment, self.lease, self.proof, self.result, self.detail
+        )
+        told = {"result": self.result, "detail": self.detail}
+        self.leave("lease.outcome", before, changes, when, **told)
+        return changes
+
+
+@dataclass(slots=True)
+class Sweep(AdmissionCase[bool]):
+    """End what is over at `due` (service time as far as known), and see who may start.
+
+    That is in the pools that are to be woken at that time, and in `pools`. `leases` are looked at
+    whenever they are due. The answer: was anything of all that was due?
+    """
+
+    due: Instant | None = None
+    pools: frozenset[str] = frozenset()
+    leases: frozenset[LeaseId] = frozenset()
+    found: bool = False
+
+    def keys(self) -> Keys:
+        return Keys(due=self.due, pools=set(self.pools), leases=set(self.leases))
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
+        self.found = bool(made)
+        return made
+
+    def conclude(self, facts: Facts, when: When) -> bool:
+        return self.found
+
+
+def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:
+    """Tell who occupies how many units whatever the limits say."""
+    needs = {need.pool: need.units for need in ask.needs}
+    return audit_row(when.wall, by, "lease.force", lease, after=needs)

@@ -1,0 +1,83 @@
+"""The cases of pools: each leaves an audit row, in the transaction of its change."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from moorage.core.admission import pools
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.model import Pool, PoolSpec
+from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, audit_row
+from moorage.service.batch.use_case import AuditedCase
+
+
+@dataclass(slots=True)
+class PoolCase(AuditedCase[None]):
+    """A change of one pool by an operator."""
+
+    name: str
+    by: Actor
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.name})
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+    def leave(self, action: str, before: Any, after: Any, when: When) -> None:
+        """Leave the audit row of a decision, unless it changes nothing."""
+        row = audit_row(when.wall, self.by, action, self.name, before, after)
+        self.rows = [row] if before != after else []
+
+
+@dataclass(slots=True)
+class PoolPut(PoolCase):
+    """Make a pool, or let it be as described. `generation` is the one seen; 0: there is none.
+
+    `paced`: its pacing follows from its hold and its units, whatever `spec` says.
+    """
+
+    spec: PoolSpec
+    generation: int | None
+    paced: bool = False
+
+    def keys(self) -> Keys:
+        return Keys(pools={self.name}, quotas=set() if self.spec.quota is None else {self.name})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.pools.get(self.name)
+        spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
+        changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
+        self.leave("pool.put", _told(before), structs.asdict(spec), when)
+        return changes
+
+
+@dataclass(slots=True)
+class PoolPause(PoolCase):
+    """Stop granting (`paused`), or go on; everything else goes on meanwhile."""
+
+    paused: bool
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = facts.pools.get(self.name)
+        changes, _ = pools.pause(facts, when.moment, when.wall, self.name, self.paused)
+        was = before.paused if before else None
+        self.leave("pool.pause" if self.paused else "pool.resume", was, self.paused, when)
+        return changes
+
+
+@dataclass(slots=True)
+class PoolDelete(PoolCase):
+    """Remove a pool that nobody holds or waits for."""
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        before = _told(facts.pools.get(self.name))
+        changes, _ = pools.delete(facts, when.moment, self.name)
+        self.leave("pool.delete", before, None, when)
+        return changes
+
+
+def _told(pool: Pool | None) -> Any:
+    return None if pool is None else structs.asdict(pool.spec)

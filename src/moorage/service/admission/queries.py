@@ -1,0 +1,252 @@
+"""Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from moorage.core.admission import leases, pacing
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.model import FREE, Lease, Pool, State
+from moorage.core.admission.pools import not_found
+from moorage.core.admission.units import free_units, resting
+from moorage.core.clock import DAY, SECOND, Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.limits import PAGE_MAX
+from moorage.core.service_time import Timeline, When
+from moorage.service import errors
+from moorage.service.admission.positions import Standings
+from moorage.service.admission.views import (
+    LeaseView,
+    OutcomeCount,
+    PoolView,
+    ReportView,
+    lease_view,
+)
+from moorage.service.batch.service_time import Chronometer
+from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.store.admission import reads
+from moorage.store.admission.reads import PoolSeen, TicketSeen
+from moorage.store.api import Engine
+
+VIEWS_AT_A_TIME = 200
+"""Leases of a page that are looked at in one go: a few milliseconds."""
+
+
+class NextDue(Struct, frozen=True):
+    """What a sweeper must know: the time, and when it must look next; None: nothing is due."""
+
+    when: When
+    due: Instant | None
+    late: bool
+    """Nobody has said for long that the service is alive, and something rests on it."""
+
+
+class Lookout:
+    """Answers from the rows. Every method raises `Error`: UNAVAILABLE."""
+
+    def __init__(self, engine: Engine, chronometer: Chronometer) -> None:
+        self._engine = engine
+        self._chronometer = chronometer
+        self._standings = Standings(engine, self._when)
+        self._unheard: dict[str, int] = {}
+        self._unheard_next: Instant | None = None
+        """From which service time on it is counted anew."""
+
+    async def now(self) -> When:
+        """Return the time."""
+        with errors.told():
+            return self._when(await self._engine.read(reads.timeline_load()))
+
+    async def next_due(self) -> NextDue:
+        """Return when something is due next, and the time now."""
+        with errors.told():
+            due, lives = await self._engine.read(reads.next_due_load())
+            timeline = await self._engine.read(reads.timeline_load())
+        when = self._when(timeline)
+        late = (lives or due is not None) and self._chronometer.is_late(timeline, when)
+        return NextDue(when, due, late)
+
+    async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
+        """Return the ids of what is due at a service time, and the pools that are to be woken."""
+        with errors.told():
+            return await self._engine.read(reads.all_due_load(at))
+
+    async def pool(self, name: str) -> PoolView:
+        """Return one pool. Raises POOL_NOT_FOUND."""
+        pool, when = await self._pool_seen(name)
+        return await self._pool_view(pool, when, await self._unheard_at(when))
+
+    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
+        """Return pools after a name, in order, and the next cursor. Raises INVALID."""
+        check_limit(limit)
+        with errors.told():
+            seen = await self._engine.read(reads.pools_window(cursor or "", limit + 1))
+        when = self._when(seen.timeline)
+        unheard = await self._unheard_at(when)
+        views = [await self._pool_view(one, when, unheard) for one in seen.pools[:limit]]
+        return views, views[-1].pool.name if len(seen.pools) > limit else None
+
+    async def lease(self, lease: LeaseId) -> LeaseView:
+        """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
+        with errors.told():
+            seen = await self._engine.read(reads.lease_load(lease))
+        if seen is None:
+            raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(lease))
+        return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
+
+    async def waits(self, lease: LeaseId) -> bool:
+        """Is it a ticket that waits now?"""
+        with errors.told():
+            seen = await self._engine.read(reads.lease_load(lease))
+        return seen is not None and seen.lease.state == "waiting"
+
+    async def leases_of(self, leases: Sequence[LeaseId]) -> list[Lease]:
+        """Return leases by their ids; those that are not there are left out."""
+        found = []
+        with errors.told():
+            for first in range(0, len(leases), PAGE_MAX):
+                page = leases[first : first + PAGE_MAX]
+                found += await self._engine.read(reads.leases_load(page))
+        return found
+
+    async def tickets(self, after: tuple[int, str], limit: int) -> list[TicketSeen]:
+        """Return who waits in any pool, in the order of asking, after (arrival, id)."""
+        with errors.told():
+            return await self._engine.read_aside(reads.tickets_window(after, limit))
+
+    async def leases(
+        self,
+        cursor: str | None,
+        limit: int,
+        pool: str | None,
+        state: State | None,
+        owner: str | None,
+    ) -> tuple[list[LeaseView], str | None]:
+        """Return leases in the order of asking, and the next cursor. Raises INVALID."""
+        check_limit(limit)
+        after = place_parse(cursor, START)
+        with errors.told():
+            seen = await self._engine.read_aside(
+                reads.leases_window(after, limit + 1, pool=pool, state=state, owner=owner)
+            )
+        when = self._when(seen.timeline)
+        page = seen.leases[:limit]
+        views = []
+        for number, lease in enumerate(page):
+            if number and number % VIEWS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            views.append(lease_view(lease, when, await self.standing(lease)))
+        if len(seen.leases) <= limit:
+            return views, None
+        return views, str(Place(Instant(page[-1].arrival), page[-1].id))
+
+    async def holder(self, pool: str, token: str) -> LeaseView | None:
+        """Return the live lease in a pool that has this token; None: nobody has."""
+        with errors.told():
+            timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
+        return None if lease is None else lease_view(lease, self._when(timeline))
+
+    async def unheard(self) -> dict[str, int]:
+        """Count, by pool, the leases that go on to occupy though nobody has renewed them."""
+        return await self._unheard_count(await self.now())
+
+    async def _unheard_at(self, when: When) -> dict[str, int]:
+        """Return what was counted at most a second ago: all deadlines are read for it."""
+        if self._unheard_next is None or when.moment.at >= self._unheard_next:
+            return await self._unheard_count(when)
+        return self._unheard
+
+    async def _unheard_count(self, when: When) -> dict[str, int]:
+        with errors.told():
+            self._unheard = await self._engine.read_aside(reads.unheard_count(when.moment.alive))
+        self._unheard_next = Instant(when.moment.at + SECOND)
+        return self._unheard
+
+    async def report(self, pool: str) -> ReportView:
+        """Return what is known of a pool's last 24 hours, and all outcomes that are kept.
+
+        Raises POOL_NOT_FOUND.
+        """
+        _, when = await self._pool_seen(pool)
+        since = Instant(when.moment.at - DAY)
+        with errors.told():
+            report = await self._engine.read_aside(reads.report_load(pool, since))
+        causes: dict[str, int] = {}
+        for end in report.ends:
+            causes[end.cause] = causes.get(end.cause, 0) + 1
+        granted = [(end, end.granted_at) for end in report.ends if end.granted_at is not None]
+        return ReportView(
+            pool=pool,
+            leases=len(granted),
+            waited=_percentiles([at - end.asked_at for end, at in granted]),
+            held=_percentiles([end.ended_at - at for end, at in granted]),
+            causes=dict(sorted(causes.items())),
+            outcomes=[OutcomeCount(*line) for line in report.outcomes],
+        )
+
+    async def standing(self, lease: Lease) -> Standing | None:
+        """Return where a ticket stands, as of at most a second ago; None: it does not wait."""
+        if lease.state != "waiting":
+            return None
+        with errors.told():
+            return await self._standings.of(lease)
+
+    def note(self, changes: Changes, when: When) -> None:
+        """Look anew at what was changed here."""
+        self._standings.note(changes, when)
+
+    def _when(self, timeline: Timeline) -> When:
+        return self._chronometer.estimate(timeline)
+
+    async def _pool_seen(self, name: str) -> tuple[PoolSeen, When]:
+        """Return a pool as it is stored, and the time. Raises POOL_NOT_FOUND."""
+        with errors.told():
+            seen = await self._engine.read(reads.pool_load(name))
+        if not seen.pools:
+            raise not_found(name)
+        return seen.pools[0], self._when(seen.timeline)
+
+    async def _pool_view(self, seen: PoolSeen, when: When, unheard: Mapping[str, int]) -> PoolView:
+        pool, at = seen.pool, when.moment.at
+        opens = pacing.opens_at(pool)
+        back = when.wall - at
+        with errors.told():
+            first = await self._standings.first(pool.name) if pool.waiting else None
+        return PoolView(
+            pool=pool,
+            slots=seen.slots,
+            free=_free(pool, seen.slots, at),
+            unheard=unheard.get(pool.name, 0),
+            next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
+            first=None if first is None else lease_view(first[0], when, first[1]),
+        )
+
+
+async def pools_all(engine: Engine) -> dict[str, Pool]:
+    """Return every pool there is, by name. Raises `Error`: UNAVAILABLE."""
+    found: dict[str, Pool] = {}
+    after = ""
+    while True:
+        with errors.told():
+            seen = await engine.read_aside(reads.pools_window(after, PAGE_MAX))
+        found.update((one.pool.name, one.pool) for one in seen.pools)
+        if len(seen.pools) < PAGE_MAX:
+            return found
+        after = seen.pools[-1].pool.name
+
+
+def _free(pool: Pool, slots: dict[str, int], at: Instant) -> int:
+    if pool.spec.limit is None:
+        return max(0, slots.get(FREE, 0) - resting(pool, at))
+    return free_units(Facts(), pool, at)[FREE]
+
+
+def _percentiles(values: list[int]) -> list[int] | None:
+    if not values:
+        return None
+    values.sort()
+    last = len(values) - 1
+    return [values[round(last * share)] for share in (0.5, 0.9, 0.99)]

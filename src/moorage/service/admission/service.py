@@ -1,0 +1,333 @@
+"""May it start now: everything a face may ask of pools, leases and waiting lines."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import structs
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.leases import Ask, Proof
+from moorage.core.admission.model import Need, Pool, PoolSpec, Result, State
+from moorage.core.clock import SECOND, Instant
+from moorage.core.ids import LeaseId
+from moorage.core.limits import LEASES_KEPT_HOURS
+from moorage.service.access.audit import Actor
+from moorage.service.access.roles import standing
+from moorage.service.admission import lease_cases, pool_cases
+from moorage.service.admission.capacity_retry import Claimants
+from moorage.service.admission.counters import Tally
+from moorage.service.admission.lease_cases import Known, Stead
+from moorage.service.admission.queries import Lookout, pools_all
+from moorage.service.admission.sweeper import Sweeper
+from moorage.service.admission.views import LeaseView, PoolView, ReportView, lease_view
+from moorage.service.admission.waiters import Waiting, either
+from moorage.service.batch.granting import Holding, text_of
+from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.feed.index import Index
+from moorage.service.feed.peer_changes import Others
+from moorage.service.feed.watch import Watch
+from moorage.service.ids import lease_id_new
+from moorage.store.admission import save
+from moorage.store.api import Engine
+
+OUTCOMES_KEPT_SECONDS = 90 * 24 * 3600
+"""How long outcomes are kept."""
+
+FORGET_MAX = 500
+"""Leases that are forgotten in one transaction."""
+
+
+class AskWanted(msgspec.Struct, frozen=True):
+    """A wish to occupy units. Times are microseconds; None: the pools' own."""
+
+    owner: str
+    key: str
+    needs: tuple[Need, ...]
+    ttl: int | None = None
+    hold: int | None = None
+    priority: int = 0
+    labels: dict[str, str] = {}
+    patience: int = 30 * SECOND
+    force: bool = False
+    allocations: Holding | None = None
+
+
+class Admission:
+    """Pools, leases and tickets of one service. Every method raises `Error`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        index: Index,
+        watch: Watch,
+        chronometer: Chronometer,
+    ) -> None:
+        self._engine = engine
+        self._chronometer = chronometer
+        self._transactor = transactor
+        self._lookout = Lookout(engine, chronometer)
+        self._claimants = Claimants(transactor, self._lookout, index.bell)
+        self.waiting = Waiting()
+        self.tally = Tally()
+        self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
+        followers = (
+            transactor.obstacles.follow,
+            self._lookout.note,
+            self._claimants.note,
+            self.waiting.note,
+            self.tally.note,
+            self.sweeper.note,
+        )
+        self._others = Others(watch, self._lookout.now, followers, self._anew)
+        for follower in (*followers, self.tally.count):
+            transactor.follow(follower)
+
+    async def start(self) -> None:
+        """Begin to follow what is committed, and to end what is over. Raises `Error`."""
+        pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
+        self.tally.note(Changes(pools=pools), await self._lookout.now())
+        await self.look_unheard()
+        if self._engine.shared:
+            self._others.start()
+        self.sweeper.start()
+        self._claimants.start()
+
+    async def _anew(self) -> Changes:
+        """Return all that those who follow should know, of whatever they have missed."""
+        pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
+        self._claimants.reload()
+        pools |= await pools_all(self._engine)
+        leases = await self._lookout.leases_of(self.waiting.expected)
+        return Changes(pools=pools, leases={lease.id: lease for lease in leases})
+
+    def close(self) -> None:
+        """Answer everybody who waits with what there is."""
+        self.waiting.close()
+
+    async def stop(self) -> None:
+        """End what `start` has begun."""
+        self.close()
+        await self._others.stop()
+        await self._claimants.stop()
+        await self.sweeper.stop()
+
+    async def forget(self) -> int:
+        """Forget leases that have ended long ago, with their keys, and old outcomes; how many?"""
+        now = (await self._lookout.now()).moment.at
+        ended = Instant(now - LEASES_KEPT_HOURS * 3600 * SECOND)
+        told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
+        total = 0
+        while True:
+            gone = await self._transactor.run_alone(lambda: save.forget(ended, told, FORGET_MAX))
+            total += gone
+            if gone < FORGET_MAX:
+                return total
+
+    async def look_unheard(self) -> None:
+        """Count anew what metrics tell of unheard leases: it changes by nothing but time."""
+        self.tally.unheard = await self._lookout.unheard()
+
+    async def pool_put(
+        self,
+        name: str,
+        spec: PoolSpec,
+        generation: int | None,
+        by: Actor,
+        *,
+        paced: bool = False,
+    ) -> PoolView:
+        """Make a pool, or let it be as described; `paced`: its pacing follows from its hold."""
+        case = pool_cases.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
+        await self._transactor.submit_case(case)
+        return await self.pool(name)
+
+    async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
+        """Stop granting, or go on."""
+        case = pool_cases.PoolPause(name=name, by=by, paused=paused)
+        await self._transactor.submit_case(case)
+        return await self.pool(name)
+
+    async def pool_delete(self, name: str, by: Actor) -> None:
+        """Remove a pool that nobody holds or waits for."""
+        await self._transactor.submit_case(pool_cases.PoolDelete(name=name, by=by))
+
+    async def pool(self, name: str) -> PoolView:
+        """Return one pool. Raises POOL_NOT_FOUND."""
+        return await self._lookout.pool(name)
+
+    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
+        """Return pools by name, and the next page's cursor."""
+        return await self._lookout.pools(cursor, limit)
+
+    async def report(self, pool: str) -> ReportView:
+        """Return what is known for choosing a pool's limit."""
+        return await self._lookout.report(pool)
+
+    async def ask(
+        self,
+        wanted: AskWanted,
+        by: Actor,
+        seconds: float = 0.0,
+        gone: Callable[[], Awaitable[None]] | None = None,
+    ) -> LeaseView:
+        """Ask for units, and wait up to `seconds` for them; the ticket goes on waiting after."""
+        ask = _ask_of(wanted, standing(by.role))
+        case = lease_cases.LeaseAsk(
+            LeaseId(""), ask=ask, wait=_micro(seconds), forced_by=by if wanted.force else None
+        )
+        known = await self._transactor.submit_case(case)
+        return await self._seen(known, case.until, seconds, gone)
+
+    async def waited(
+        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> LeaseView:
+        """Return a lease; while it waits in line, wait up to `seconds` for what becomes of it.
+
+        To ask is to be heard of. If the caller goes away meanwhile, its ticket has its patience
+        left. Raises LEASE_NOT_FOUND.
+        """
+        case = lease_cases.LeasePoll(lease, wait=_micro(seconds))
+        known = await self._transactor.submit_case(case)
+        return await self._seen(known, case.until, seconds, gone)
+
+    async def until_ended(
+        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+    ) -> LeaseView:
+        """Return a lease when it has ended, or as it stands after so many seconds.
+
+        To ask is no sign of life, and writes nothing. Raises LEASE_NOT_FOUND.
+        """
+        future = self.waiting.expect_end(lease)
+        try:
+            view = await self._lookout.lease(lease)
+            if view.lease.state == "ended" or seconds <= 0:
+                return view
+            await either(future, seconds, gone)
+        finally:
+            self.waiting.forget_end(lease, future)
+        return await self._lookout.lease(lease)
+
+    async def lease(self, lease: LeaseId) -> LeaseView:
+        """Return a lease without being heard of. Raises LEASE_NOT_FOUND."""
+        return await self._lookout.lease(lease)
+
+    async def leases(
+        self,
+        cursor: str | None,
+        limit: int,
+        pool: str | None = None,
+        state: State | None = None,
+        owner: str | None = None,
+    ) -> tuple[list[LeaseView], str | None]:
+        """Return leases and tickets in the order of asking, and the next page's cursor."""
+        return await self._lookout.leases(cursor, limit, pool, state, owner)
+
+    async def verify(self, pool: str, token: str) -> LeaseView | None:
+        """Return the live lease that has this token in a pool; None: it is not current."""
+        return await self._lookout.holder(pool, token)
+
+    async def renew(self, lease: LeaseId, proof: Proof) -> LeaseView:
+        """A holder is alive: its lease lasts another TTL."""
+        return await self._done(lease_cases.LeaseRenew(lease, proof))
+
+    async def release(
+        self, lease: LeaseId, proof: Proof, instead: Stead | None = None
+    ) -> LeaseView:
+        """Give a lease back, or take a ticket out of its line; a second time says what was.
+
+        Here and below, `instead` is who acts in the holder's stead, for the audit row.
+        """
+        return await self._done(lease_cases.LeaseRelease(lease, proof, by=instead))
+
+    async def hold(
+        self, lease: LeaseId, proof: Proof, hold: int | None, instead: Stead | None = None
+    ) -> LeaseView:
+        """End a lease by itself so many microseconds from now; None: not at all."""
+        return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
+
+    async def retry(
+        self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: Stead | None = None
+    ) -> LeaseView:
+        """Release and ask anew, in one step."""
+        old = (await self._lookout.lease(lease)).lease
+        fresh = lease_id_new()
+        case = lease_cases.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by, by=instead)
+        return await self._done(case)
+
+    async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
+        """Take a lease away."""
+        return await self._done(lease_cases.LeaseRevoke(lease, reason, by=Stead(by)))
+
+    async def outcome(
+        self,
+        lease: LeaseId,
+        proof: Proof,
+        result: Result,
+        detail: str,
+        instead: Stead | None = None,
+    ) -> LeaseView:
+        """Tell what became of what was started."""
+        return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
+
+    async def _done(self, case: AdmissionCase[Known]) -> LeaseView:
+        return await self._shown_lease(await self._transactor.submit_case(case))
+
+    async def _shown_lease(self, known: Known) -> LeaseView:
+        if known.lease.state != "waiting":
+            return lease_view(known.lease, known.when)
+        return lease_view(known.lease, known.when, await self._lookout.standing(known.lease))
+
+    async def _seen(
+        self,
+        known: Known,
+        until: Instant,
+        seconds: float,
+        gone: Callable[[], Awaitable[None]] | None,
+    ) -> LeaseView:
+        """Wait for what becomes of a ticket that was just heard of, until then (alive time)."""
+        lease = known.lease
+        if lease.state != "waiting" or seconds <= 0:
+            return await self._shown_lease(known)
+        future = self.waiting.expect(lease.id, until)
+        try:
+            # Another process may have granted it, and that may have been heard of, just now.
+            if self._engine.shared and not await self._lookout.waits(lease.id):
+                return await self._lookout.lease(lease.id)
+            there = await either(future, seconds, gone)
+            if future.done() and not future.cancelled():
+                return lease_view(future.result(), self._chronometer.since(known.when))
+        finally:
+            latest = self.waiting.forget(lease.id, future)
+        if not there and latest is not None:
+            await self._transactor.submit_case(lease_cases.LeaseLeave(lease.id, latest))
+        return await self._lookout.lease(lease.id)
+
+
+def _ask_of(wanted: AskWanted, roles: frozenset[str]) -> Ask:
+    # Without its key, so that what a retry has asked for anew can be asked for again by its own.
+    asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
+    digest = hashlib.sha256(asked).hexdigest()
+    return Ask(
+        id=lease_id_new(),
+        owner=wanted.owner,
+        key=wanted.key,
+        digest=digest,
+        needs=wanted.needs,
+        priority=wanted.priority,
+        ttl=wanted.ttl,
+        hold=wanted.hold,
+        patience=wanted.patience,
+        labels=wanted.labels,
+        forced=wanted.force,
+        pull=False,
+        allocations=None if wanted.allocations is None else text_of(wanted.allocations),
+        roles=roles,
+    )
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * SECOND)

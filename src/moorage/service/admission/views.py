@@ -1,0 +1,88 @@
+"""What a face is shown of pools and leases: the values, with their times by the wall clock."""
+
+from msgspec import Struct
+
+from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.model import Lease, Pool
+from moorage.core.clock import Instant
+from moorage.core.service_time import When
+
+
+class LeaseView(Struct, frozen=True):
+    """A lease or ticket. All times but those inside `lease` are by the wall clock."""
+
+    lease: Lease
+    asked_at: Instant
+    granted_at: Instant | None
+    expires_at: Instant | None
+    """When it ends unless it is renewed; None: it does not wait and need not be renewed."""
+    hold_until: Instant | None
+    ended_at: Instant | None
+    unheard: bool
+    """Nobody has renewed it in time, and it goes on to occupy."""
+    standing: Standing | None = None
+    """Of a ticket that waits."""
+
+
+class PoolView(Struct, frozen=True):
+    """A pool with what can be told of it now."""
+
+    pool: Pool
+    slots: dict[str, int]
+    """How many of its slots are in which state; empty: it has none."""
+    free: int
+    """Units that could be granted if nobody were before; negative: over the limit."""
+    unheard: int
+    """Leases that occupy though nobody has renewed them in time, as of at most a second ago."""
+    next_grant_at: Instant | None
+    """When pacing permits the next grant, by the wall clock; None: now."""
+    first: LeaseView | None
+    """Who is first in its line, and why that waits, as of at most a second ago; None: nobody."""
+
+
+class OutcomeCount(Struct, frozen=True):
+    """Outcomes of the starts at one limit and one number of starts within the same minute.
+
+    None: their leases are forgotten, so nobody knows how many started beside them.
+    """
+
+    limit: int
+    starts_per_minute: int | None
+    ok: int
+    failed: int
+    throttled: int
+
+
+class ReportView(Struct, frozen=True):
+    """What is known for choosing a pool's limit. Each list: median, 90th, 99th percentile."""
+
+    pool: str
+    leases: int
+    waited: list[int] | None
+    """Microseconds from asking to the grant."""
+    held: list[int] | None
+    """Microseconds from the grant to the end."""
+    causes: dict[str, int]
+    outcomes: list[OutcomeCount]
+
+
+def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> LeaseView:
+    """Return a lease as it is shown at a time."""
+    back = when.wall - when.moment.at
+    alive_back = when.wall - when.moment.alive
+
+    def wall(at: Instant | None) -> Instant | None:
+        return None if at is None else Instant(at + back)
+
+    heard = lease.heard_until
+    granted = lease.state == "granted"
+    return LeaseView(
+        lease=lease,
+        asked_at=Instant(lease.asked_at + back),
+        granted_at=wall(lease.granted_at),
+        expires_at=Instant(heard + alive_back) if granted and heard is not None else None,
+        hold_until=wall(lease.hold_until),
+        ended_at=wall(lease.ended_at),
+        unheard=granted and lease.keep and heard is not None and heard < when.moment.alive,
+        standing=standing if lease.state == "waiting" else None,
+    )

@@ -1,0 +1,71 @@
+"""What time it is for admission in this process, see `core/service_time.py`."""
+
+from moorage.core.clock import Clock, Instant
+from moorage.core.service_time import NOT_YET, Moment, Timeline, When, advance
+
+ALIVE_MICROSECONDS = 5_000_000
+"""How old `alive_at` may become before a batch that changes nothing else writes it."""
+
+
+class Chronometer:
+    """Tells admission's time: the wall clock's, as long as it goes with the machine's own.
+
+    `alone`: no other process serves this database, so nobody did before this one.
+    """
+
+    def __init__(self, clock: Clock, *, alone: bool) -> None:
+        self._clock = clock
+        self._began = NOT_YET if alone else None
+        """Service time of the first reading."""
+        self._last: tuple[When, int] | None = None
+        """The last reading, and the monotonic time after it."""
+        self._last_asked = 0
+        """The monotonic time before the last reading."""
+
+    def monotonic(self) -> int:
+        """Return the machine's own time, for `read`."""
+        return self._clock.monotonic()
+
+    def read(self, timeline: Timeline, wall: Instant, asked: int) -> tuple[Timeline, Moment]:
+        """Return the timeline and the moment of a batch that has just locked it.
+
+        `asked`: the machine's own time before `wall` was asked for. The answer may have taken
+        long, or this process may have been stopped since: that is no jump.
+        """
+        told = self._clock.monotonic()
+        expected = None
+        if self._last is not None:
+            when, then = self._last
+            last = when.moment.at - timeline.skew
+            expected = Instant(min(max(wall, last + asked - then), last + told - self._last_asked))
+        timeline, moment = advance(timeline, wall, expected, self._began)
+        if self._began == NOT_YET:
+            self._began = moment.at
+        self._last, self._last_asked = (When(moment, wall), told), asked
+        return timeline, moment
+
+    def estimate(self, timeline: Timeline) -> When:
+        """Return the time now for whoever only looks; `timeline` as it is stored."""
+        if self._last is None:
+            wall = self._clock.now()
+            _, moment = advance(timeline, wall, began=self._began)
+            return When(moment, wall)
+        when, then = self._last
+        passed = self._clock.monotonic() - then
+        at = Instant(max(when.moment.at + passed, timeline.alive_at))
+        moment = Moment(at, Instant(at - timeline.downtime), timeline.outage_ended_at)
+        return When(moment, Instant(when.wall + passed))
+
+    def since(self, when: When) -> When:
+        """Return the time now for whoever has been told the time of a batch."""
+        if self._last is None:
+            return when
+        last, then = self._last
+        passed = max(0, last.moment.at + self._clock.monotonic() - then - when.moment.at)
+        at, alive = Instant(when.moment.at + passed), Instant(when.moment.alive + passed)
+        moment = Moment(at, alive, when.moment.outage_ended_at)
+        return When(moment, Instant(when.wall + passed))
+
+    def is_late(self, timeline: Timeline, when: When) -> bool:
+        """Was the service last said to be alive so long ago that it should be said again?"""
+        return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS

@@ -1,0 +1,351 @@
+"""The batch is the transaction: load, decide, save, commit, and only then index and answers.
+
+The one place that begins and commits. Requests queue here; up to `BATCH_MAX` of them share one
+load, one save and one COMMIT. A refused request has changed nothing, so no savepoints are needed.
+Nothing is acknowledged before it is durable, refusals included: they may rest on what an earlier
+request of the same batch took.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.errors import Code, Error
+from moorage.core.service_time import When
+from moorage.service import audit_log
+from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
+from moorage.service.batch.granting import Extra, NeedsLedgerError
+from moorage.service.batch.misfits import Obstacles
+from moorage.service.batch.use_case import AdmissionCase, SearchingUseCase, UseCase
+from moorage.service.fair_turns import Turns, advanced
+from moorage.service.feed.index import Index
+from moorage.service.searches import Searches
+from moorage.store.api import Conflict, Engine, Fatal, Held, Plan, StoreError, Unavailable
+
+T = TypeVar("T")
+
+BATCH_KEYS_MAX = 2_000
+"""Rows that the requests of one batch may ask for together; a larger request runs by itself."""
+
+Follower = Callable[[AdmissionChanges, When], None]
+"""Told what has become of pools and leases, after it is durable."""
+
+RETRIES_MAX = 5
+"""How often a batch is loaded and decided again after somebody else was faster."""
+
+HELD_MAX = 2
+"""How often a batch waits until others let go of what it needs: 15 seconds each time."""
+
+log = logging.getLogger("moorage.transactor")
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the transactor has done since it started; for metrics."""
+
+    batches: int = 0
+    requests: int = 0
+    refused: int = 0
+    retries: int = 0
+    failed: int = 0
+    overloaded: int = 0
+
+
+NEEDS_MAX = 100
+"""How often a batch is run anew because it needs more of the ledger than was known before."""
+
+
+class _Fault(Exception):
+    """Loading or saving met an unforeseen error before anything was committed; the cause says."""
+
+
+class Transactor:
+    """Takes requests from the queue, batch after batch.
+
+    `on_fatal` is called when a commit may or may not be durable, or when the index is wrong and
+    cannot be read anew; it should end the process.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        index: Index,
+        batches: Batches,
+        turns: Turns,
+        searches: Searches,
+        *,
+        queue_max: int = 10_000,
+        on_fatal: Callable[[Exception], None],
+    ) -> None:
+        self._engine = engine
+        self._index = index
+        self._batches = batches
+        self._turns = turns
+        self._searches = searches
+        self._queue_max = queue_max
+        self._on_fatal = on_fatal
+        self._queue: deque[Item] = deque()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._fatal: Error | None = None
+        self._followers: list[Follower] = []
+        self.counters = Counters()
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return len(self._queue)
+
+    @property
+    def obstacles(self) -> Obstacles:
+        """What is known of tickets that did not fit into the ledger."""
+        return self._batches.obstacles
+
+    def start(self) -> None:
+        """Begin to work; needs a running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def stop(self) -> None:
+        """Take nothing more, finish what was accepted, end."""
+        self._closed = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+
+    async def submit(self, use_case: UseCase[T]) -> T:
+        """Carry out a use case; returns when it is durable.
+
+        Raises `Error`: the refusal of its decision, OVERLOADED when the queue is full,
+        UNAVAILABLE when the database cannot take it. In every case nothing was applied.
+        """
+        keys = await asyncio.to_thread(use_case.keys) if use_case.large else use_case.keys()
+        answer: T = await self._enqueue(
+            Item(asyncio.get_running_loop().create_future(), use_case, keys=keys)
+        )
+        return answer
+
+    async def submit_case(self, case: AdmissionCase[T]) -> T:
+        """Carry out a case of admission; returns when it is durable. Raises as `submit` does."""
+        answer: T = await self._enqueue(
+            Item(asyncio.get_running_loop().create_future(), case=case, keys=case.ledger_keys())
+        )
+        return answer
+
+    def follow(self, follower: Follower) -> None:
+        """Let somebody be told of every change of pools and leases that is committed here."""
+        self._followers.append(follower)
+
+    async def run_alone(self, plan: Callable[[], Plan[T]]) -> T:
+        """Run a rare plan in a transaction of its own, in turn with the batches.
+
+        `plan` makes the plan, anew for every try. Raises `Error` as `submit` does.
+        """
+        answer: T = await self._enqueue(Item(asyncio.get_running_loop().create_future(), plan=plan))
+        return answer
+
+    async def _enqueue(self, item: Item) -> Any:
+        if self._closed:
+            raise Error(Code.UNAVAILABLE, "The service is shutting down; try again elsewhere.")
+        if len(self._queue) >= self._queue_max:
+            self.counters.overloaded += 1
+            raise Error(
+                Code.OVERLOADED,
+                f"{self._queue_max} requests are waiting already (setting queue_max); try later.",
+            )
+        self._queue.append(item)
+        self._wake.set()
+        try:
+            with self._turns.urgent():
+                return await item.future
+        finally:
+            del item  # a refusal refers to this frame: a cycle that only the collector would free
+
+    async def _work(self) -> None:
+        while True:
+            if not self._queue:
+                if self._closed:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            batch = self._take()
+            if batch:
+                await self._carry_out(batch)
+
+    def _take(self) -> list[Item]:
+        batch: list[Item] = []
+        rows = 0
+        while self._queue and len(batch) < BATCH_MAX:
+            item = self._queue[0]
+            rows += len(item.keys)
+            if batch and (item.alone or batch[-1].alone or rows > BATCH_KEYS_MAX):
+                break
+            self._queue.popleft()
+            if not item.future.done():
+                batch.append(item)
+        return batch
+
+    async def _carry_out(self, batch: list[Item]) -> None:
+        """Bring a batch to its end: retried when others were faster, then item by item.
+
+        If others do not let go of what is needed, all are told so: item by item, each would wait.
+        """
+        held = 0
+        last: Exception
+        for _ in range(RETRIES_MAX):
+            try:
+                await self._attempt(batch)
+            except Conflict as conflict:
+                last = conflict
+                self.counters.retries += 1
+                held += isinstance(conflict, Held)
+                if held == HELD_MAX:
+                    self._failed(batch, conflict)
+                    return
+                continue
+            except _Fault as fault:
+                last = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault
+                break
+            except Exception as error:
+                self._failed(batch, error)
+                return
+            self._settle(batch)
+            return
+        if len(batch) == 1:
+            self._failed(batch, last)
+            return
+        for item in batch:
+            if self._fatal is None:
+                await self._carry_out([item])
+            else:
+                item.fail(self._fatal)
+
+    def _settle(self, batch: list[Item]) -> None:
+        """Answer those that are decided; whoever must be searched for again is next."""
+        for item in batch:
+            if not item.again:
+                item.settle()
+        self._queue.extendleft(item for item in reversed(batch) if item.again)
+
+    async def _search(self, batch: list[Item]) -> None:
+        """Find what the claims of a batch may choose from, and put them first.
+
+        All that is in a batch came at the same time, so any order is right; in this one nothing
+        that a claim has found can change before it, except that other claims take it. Claims that
+        there is no time to search for leave the batch, and are the first of the next one.
+        """
+        searching = [item.use_case for item in batch if isinstance(item.use_case, SearchingUseCase)]
+        if not searching:
+            return
+        try:
+            catalog = await self._index.current()
+        except Error as error:
+            raise Unavailable(error.message) from error
+        work = searching[0].prepare(searching, catalog, self._searches.given_up)
+        while (done := advanced(work)) is None:
+            await asyncio.sleep(0)
+            await self._index.whole()
+        postponed = set(map(id, done[0]))
+        if postponed:
+            late = [item for item in batch if id(item.use_case) in postponed]
+            batch[:] = [item for item in batch if id(item.use_case) not in postponed]
+            self._queue.extendleft(reversed(late))
+        for item in batch:
+            if isinstance(item.use_case, SearchingUseCase):
+                item.keys = item.use_case.keys()
+        batch.sort(key=lambda item: not isinstance(item.use_case, SearchingUseCase))
+
+    async def _attempt(self, batch: list[Item]) -> None:
+        """Run a batch, and again as long as it finds that it needs more of the ledger."""
+        extra = Extra()
+        for _ in range(NEEDS_MAX):
+            try:
+                await self._run(batch, extra)
+                return
+            except NeedsLedgerError as needed:
+                extra.add(needed)
+        raise _Fault from RuntimeError(f"more of the ledger was needed {NEEDS_MAX} times")
+
+    async def _run(self, batch: list[Item], extra: Extra) -> None:
+        try:
+            await self._search(batch)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise _Fault from error
+        async with self._engine.transaction() as transaction:
+            plan = batch[0].plan
+            if plan is not None:
+                batch[0].answer = await transaction.run(plan())
+                await transaction.commit()
+                return
+            try:
+                made = await self._batches.run(batch, extra, transaction)
+            except (StoreError, NeedsLedgerError):
+                raise
+            except Exception as error:
+                raise _Fault from error
+            if made.written:
+                await transaction.commit()
+        if made.rows:
+            audit_log.tell(made.rows)
+        await self._tell(made)
+        self.counters.batches += 1
+        self.counters.requests += sum(not item.again for item in batch)
+        self.counters.refused += sum(item.refusal is not None for item in batch)
+
+    async def _tell(self, made: Made) -> None:
+        """Let the index and all followers know what is durable now.
+
+        It stands, whatever they make of it: a fault of theirs is no answer to those who asked.
+        """
+        if made.revision is not None:
+            try:
+                await self._index.apply(made.epoch, made.revision, made.at, made.ledger)
+            except Exception:
+                log.exception("the index cannot follow revision %d; it is read anew", made.revision)
+                await self._index_anew()
+            await forget(made.ledger.consumers)  # no catalog and no follower asks for them any more
+        granting = made.granting
+        if granting is not None and (made.written or granting.changes.unfinished):
+            for follower in self._followers:
+                try:
+                    follower(granting.changes, granting.when)
+                except Exception:
+                    log.exception("%r failed at what was committed", follower)
+
+    async def _index_anew(self) -> None:
+        """Read the index anew; if that fails, too, end: whoever searches would be misled."""
+        try:
+            await self._index.load()
+        except Exception as error:
+            log.critical("the index cannot be read: %s; ending", error)
+            self._closed = True
+            self._on_fatal(error)
+
+    def _failed(self, batch: list[Item], error: Exception) -> None:
+        """Nothing of the batch was kept: say so to everybody who waits for it."""
+        fatal = isinstance(error, Fatal)
+        if fatal:
+            log.critical("cannot tell whether a commit is durable: %s; ending", error)
+            self._closed = True
+            self._on_fatal(error)
+            batch = [*batch, *self._queue]
+            self._queue.clear()
+        self.counters.failed += len(batch)
+        if isinstance(error, StoreError):
+            log.error("a batch of %d was not kept: %s", len(batch), error)
+            error = Error(
+                Code.UNAVAILABLE, f"The database cannot take the change now: {error}. Try again."
+            )
+            if fatal:
+                self._fatal = error
+        else:
+            log.exception("a batch of %d failed", len(batch), exc_info=error)
+        for item in batch:
+            item.fail(error)

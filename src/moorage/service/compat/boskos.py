@@ -1,0 +1,217 @@
+"""What Boskos does, on pools with named slots: acquire, release, heartbeat, reset, configuration.
+
+A configuration is applied at the start, when its file changes, and when a slot that it does not
+name as it is, or one of a growing pool, comes free: that is when something may have to go.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from uuid import uuid4
+
+from moorage.core.admission.compat.boskos import Acquired, Wish
+from moorage.core.admission.compat.slots_by_name import Counts, counts
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Slot
+from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import When
+from moorage.service import errors
+from moorage.service.access.audit import Actor
+from moorage.service.admission.queries import pools_all
+from moorage.service.batch.transactor import Transactor
+from moorage.service.compat.boskos_cases import (
+    Acquire,
+    AcquireNamed,
+    Release,
+    Reset,
+    Sync,
+    TakeNamed,
+    Update,
+)
+from moorage.service.compat.boskos_config import ConfigFileError, slot_config_parse
+from moorage.service.ids import lease_id_new
+from moorage.store.admission import reads
+from moorage.store.admission.reads import SlotCount
+from moorage.store.api import Engine
+
+LOOK_SECONDS = 1.0
+"""Time between two looks at the file."""
+
+PERIOD_SECONDS = 60.0
+"""The longest time between two rounds: expired slots are marked by then."""
+
+log = logging.getLogger("moorage.boskos")
+
+Seen = tuple[int, int, int]
+"""What a file looks like from outside: its inode, time and size."""
+
+
+class Boskos:
+    """The resources of one service. Close it with `stop`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        config: str | None,
+        *,
+        strict: bool,
+        native: bool = False,
+    ) -> None:
+        """Take what it works on.
+
+        Args:
+            engine: to look with.
+            transactor: to change with.
+            config: path of the configuration; None: the slots are those that there are.
+            strict: answer exactly as Boskos does, where it does harm, too.
+            native: native leases may be released, updated and reset here, too.
+        """
+        self._engine = engine
+        self._transactor = transactor
+        self._config = config
+        self._strict = strict
+        self._native = native
+        self._roster = SlotConfig()
+        self._named: dict[str, Entry] = {}
+        """What the configuration says of each name."""
+        self._seen: Seen | None = None
+        self._stale = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Apply the configuration, then follow it. Raises ConfigFileError, Error."""
+        if self._config is None:
+            return
+        self._take(self._read(self._config))
+        await self.sync()
+        self._transactor.follow(self._note)
+        self._task = asyncio.get_running_loop().create_task(self._follow(self._config))
+
+    async def stop(self) -> None:
+        """End the loop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def acquire(
+        self, pool: str, state: str, dest: str, owner: str, request_id: str
+    ) -> Acquired:
+        """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN."""
+        wish = Wish(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
+        return await self._transactor.submit_case(Acquire(wish, self._strict))
+
+    async def acquire_named(
+        self, state: str, dest: str, owner: str, names: Iterable[str]
+    ) -> list[Slot]:
+        """Take slots by name, the longest rested first. Raises `Error`: NO_CAPACITY."""
+        wish = Wish("", state, dest, owner, "", LeaseId(""), "")
+        wanted = sorted(set(names))
+        if self._strict:
+            return await self._transactor.submit_case(TakeNamed(wish, wanted))
+        return await self._transactor.submit_case(AcquireNamed(wish, wanted))
+
+    async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
+        """Give a slot back. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
+        await self._transactor.submit_case(Release(name, owner, self._native, dest, by))
+
+    async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
+        """Be heard of. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
+        await self._transactor.submit_case(Update(name, owner, self._native, state, user_data))
+
+    async def reset(
+        self, pool: str, state: str, expire: int, dest: str, by: Actor
+    ) -> dict[str, str]:
+        """Take slots that were not heard of for `expire` nanoseconds; return whose they were."""
+        return await self._transactor.submit_case(
+            Reset(pool, state, expire, dest, self._native, by)
+        )
+
+    async def counts(self, pool: str) -> Counts:
+        """Count a type's slots. Raises `Error`: NO_CAPACITY when it has none."""
+        with errors.told():
+            slots = await self._engine.read(reads.slots_load(pool))
+        if not slots:
+            raise Error(Code.NO_CAPACITY, f"no available resource {pool}, try again later.")
+        return counts(slots)
+
+    async def all_counts(self) -> list[SlotCount]:
+        """Count all slots, by type, state and owner."""
+        with errors.told():
+            return await self._engine.read(reads.slots_count())
+
+    async def sync(self) -> None:
+        """Let there be what the configuration says. Raises `Error`."""
+        pools = self._roster.pools | await self._slotted()
+        for problem in await self._transactor.submit_case(Sync(self._roster, pools, self._strict)):
+            log.warning("%s: %s", self._config, problem)
+
+    async def _slotted(self) -> set[str]:
+        """Name all pools that have slots, or may have."""
+        pools = (await pools_all(self._engine)).values()
+        return {pool.name for pool in pools if pool.spec.limit is None}
+
+    def _take(self, roster: SlotConfig) -> None:
+        self._roster, self._named = roster, roster.named
+
+    def _read(self, path: str) -> SlotConfig:
+        try:
+            with open(path, "rb") as file:
+                self._seen = _seen(file.fileno())
+                text = file.read()
+            return slot_config_parse(text)
+        except OSError as error:
+            raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from None
+        except ConfigFileError as error:
+            raise ConfigFileError(f"{path}: {error}") from None
+
+    def _note(self, changes: Changes, when: When) -> None:
+        """See whether something that was committed may have to go."""
+        for (pool, name), slot in changes.slots.items():
+            entry = self._named.get(name)
+            if slot is None or slot.owner or (entry is not None and entry.pool == pool):
+                continue
+            self._stale.set()
+
+    async def _follow(self, path: str) -> None:
+        waited = 0.0
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._stale.wait()
+            except TimeoutError:
+                waited += LOOK_SECONDS
+            try:
+                changed = self._is_changed(path)
+                if changed:
+                    self._take(self._read(path))
+                    log.info("%s has changed", path)
+                if changed or self._stale.is_set() or waited >= PERIOD_SECONDS:
+                    self._stale.clear()
+                    waited = 0.0
+                    await self.sync()
+            except (ConfigFileError, Error) as error:
+                log.error("the configuration is not applied: %s", error)
+            except Exception:  # the next round tries again; the resources are served meanwhile
+                log.exception("following the configuration failed")
+            await asyncio.sleep(0.1)  # what comes free at the same time is looked at together
+
+    def _is_changed(self, path: str) -> bool:
+        """Look at the file, once per change; one that is away has not changed."""
+        try:
+            seen = _seen(path)
+        except OSError as error:
+            if self._seen is not None:
+                log.warning("%s: %s; what it said stays in force", path, error.strerror)
+            self._seen = None
+            return False
+        before, self._seen = self._seen, seen
+        return seen != before
+
+
+def _seen(file: str | int) -> Seen:
+    status = os.stat(file)
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,97 @@
+"""Copies of the catalog, built beside the index: a snapshot, then the change rows.
+
+Nothing here holds the event loop: a snapshot is read in a thread, a large batch applied in chunks.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol, TypeVar
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.catalog.large_changes import applying, is_large
+from moorage.core.ledger.search.catalog.loading import Loader
+from moorage.core.ledger.search.steps import Steps
+from moorage.store import changelog
+from moorage.store.api import Engine, Plan
+from moorage.store.changelog import WHOLE, Snapshot, Tail
+from moorage.store.ledger import changes as ledger_changes
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """Runs long work piece by piece: `Turns` if a client is waiting, `Pieces` if it can wait."""
+
+    async def driven(self, work: Steps[T]) -> T:
+        """Run the work to its end; return its answer."""
+        ...
+
+
+class ChangesGone(Exception):
+    """The change rows do not continue from this revision: a new snapshot is needed."""
+
+
+class Copy:
+    """A catalog as of a revision of an epoch; `at` is when that revision was written, if known."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.epoch = 0
+        self.revision = 0
+        self.at: Instant | None = None
+
+    async def read(self, engine: Engine) -> None:
+        """Read everything into the catalog, beside other work. It must be empty and not in use."""
+        snapshot = await engine.read_aside(self._read(), slow=True)
+        self.epoch, self.revision, self.at = snapshot[:3]
+
+    def _read(self) -> Plan[Snapshot]:
+        loader = Loader(self.catalog)
+        snapshot = yield from changelog.snapshot_read(loader.take)
+        loader.finish(snapshot.classes, snapshot.traits)
+        return snapshot
+
+    async def follow(self, engine: Engine, driver: Driver, upto: Callable[[], int]) -> None:
+        """Apply the change rows up to a revision that may still rise. Raises ChangesGone."""
+        while self.revision < upto():
+            async with aclosing(tails(engine, self.revision)) as found:
+                async for tail in found:
+                    if tail.epoch != self.epoch or tail.compacted > self.revision:
+                        raise ChangesGone
+                    for batch in tail.batches:
+                        if batch.revision > upto():
+                            return
+                        await apply(self.catalog, batch.changes, driver)
+                        self.revision, self.at = batch.revision, batch.at
+            if self.revision < min(tail.revision, upto()):
+                raise ChangesGone
+
+
+async def apply(catalog: Catalog, changes: Changes, driver: Driver) -> None:
+    """Apply a batch to a catalog: at once if that takes a few milliseconds, otherwise in chunks."""
+    if is_large(changes):
+        await driver.driven(applying(catalog, changes))
+    else:
+        catalog.apply(changes)
+
+
+async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
+    """Yield the changes of the catalog after a revision, some rows at a time, oldest first.
+
+    Every batch is whole: one that a window of rows cuts comes with the next window. Yields at
+    least once. Raises ChangesGone: the next window is not of the same history as the last one.
+    """
+    place: tuple[int, int] | None = (revision, WHOLE)
+    cut: list[changelog.Batch] = []
+    while place is not None:
+        tail = await engine.look(changelog.changes_load(*place, kinds=ledger_changes.CATALOG_KINDS))
+        if cut and tail.at != cut[0].at:
+            raise ChangesGone
+        if cut and tail.batches and tail.batches[0].revision == cut[0].revision:
+            cut[0].changes.update(tail.batches.pop(0).changes)
+        tail.batches[:0] = cut
+        cut = [tail.batches.pop()] if tail.place is not None else []
+        place = tail.place
+        yield tail

@@ -1,0 +1,295 @@
+"""Upkeep of the candidate index: the in-memory copy of the catalog that every search runs on.
+
+The start is a snapshot of the rows at a revision; from there one way in, `_follow`, batch by batch
+in the order of their revisions: after the commit of a batch of our own, and on a shared database
+from the change rows of the others. Notifications only say when to look.
+"""
+
+import asyncio
+import logging
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager, suppress
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Error
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.catalog.large_changes import Belongings
+from moorage.service import errors
+from moorage.service.fair_turns import Pieces, Turns
+from moorage.service.feed import catalog_copies
+from moorage.service.feed.bell import Bell
+from moorage.service.feed.catalog_copies import ChangesGone, Copy
+from moorage.service.feed.single_flight import Look
+from moorage.store.api import Engine, StoreError
+from moorage.store.changelog import Batch, Tail
+from moorage.store.ledger import reads as ledger_reads
+
+WOKEN_SECONDS_MAX = 1.0
+"""How long other processes' changes may go unread when nobody asks and nothing is heard."""
+
+log = logging.getLogger("moorage.index")
+
+
+class Index:
+    """The catalog as of `revision`. Never a source of truth: it can be rebuilt at any time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        standard_classes: frozenset[str],
+        standard_traits: frozenset[str],
+        turns: Turns,
+    ) -> None:
+        self._engine = engine
+        self._turns = turns
+        self.catalog = Catalog(standard_classes, standard_traits)
+        self.revision = 0
+        self.epoch = 0
+        self.began_at = Instant(0)
+        """When the ledger was made, and the standard classes and traits with it."""
+        self._at: Instant | None = None
+        """When `revision` was written; None: unknown."""
+        self.loaded = False
+        self.bell = Bell()
+        """Rings when `revision` or `epoch` has risen."""
+        self._looks = Look(self._sync)
+        self._listening: asyncio.Task[None] | None = None
+        self._following = asyncio.Lock()
+        self._whole = asyncio.Event()
+        """Not set while a large batch is being applied, part by part."""
+        self._whole.set()
+        self._torn = False
+        """A batch was applied in part and failed: only the rows tell what is right."""
+        self._copies: list[Copy] = []
+        """Follow whatever the catalog follows."""
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def load(self) -> None:
+        """Read everything anew; needed at the start and after the rows were replaced."""
+        self.began_at = await self._engine.read_aside(ledger_reads.beginning_load())
+        while True:
+            copy = self._empty()
+            await copy.read(self._engine)
+            try:
+                # A batch of our own may have been followed since. On a shared database the next
+                # look finds it again; here nobody would.
+                if not self._engine.shared and copy.epoch == self.epoch:
+                    await copy.follow(self._engine, self._turns, lambda: self.revision)
+            except ChangesGone:
+                continue
+            async with self._following:
+                if not self._engine.shared and copy.revision < self.revision:
+                    continue
+                self._let_go_slowly(self.catalog)
+                self._copies.clear()
+                self.catalog = copy.catalog
+                self.epoch, self.revision, self._at = copy.epoch, copy.revision, copy.at
+                self._engine.seen(self.epoch, self.revision, self._at)
+                self._torn = False
+                self._whole.set()
+            break
+        self.loaded = True
+        self.bell.ring()
+
+    async def apply(self, epoch: int, revision: int, at: Instant, changes: Changes) -> None:
+        """Follow a batch that was committed here.
+
+        If others have committed before it and that is not known yet, it waits for the next look at
+        the change rows, like theirs. So it does in an epoch that is not known yet: others may have
+        begun it because the database was put back, and have written since.
+        """
+        async with self._following:
+            goes_on = (epoch, revision) == (self.epoch, self.revision + 1)
+            if goes_on or not self._engine.shared:
+                await self._follow([Batch(revision, changes, at)])
+
+    async def current(self) -> Catalog:
+        """Return the catalog with every change that was acknowledged before this call.
+
+        Raises `Error`: UNAVAILABLE, when a database that others use does not answer.
+        """
+        if self._engine.shared:
+            with errors.told():
+                await self._looks.taken()
+        await self.whole()
+        return self.catalog
+
+    def is_followed(self, copy: Copy) -> bool:
+        """Has a copy all that this catalog has? Not any more when that was read anew."""
+        return copy in self._copies
+
+    async def whole(self) -> bool:
+        """Wait while the catalog holds one part of a batch and not yet another.
+
+        Returns whether it had to.
+        """
+        waited = False
+        while not self._whole.is_set():
+            waited = True
+            await self._whole.wait()
+        return waited
+
+    @asynccontextmanager
+    async def copied(self, barrier: Callable[[], Awaitable[int]]) -> AsyncIterator[Copy]:
+        """Offer another catalog, made of the rows, that stays at the same revision as this one.
+
+        It is made beside, in spare turns; the batches that follow are applied to both. `barrier` is
+        called when it is made: from then on this catalog has all that was committed before, except
+        so many revisions that it has missed for good. Raises ChangesGone.
+        """
+        copy = self._empty()
+        try:
+            await copy.read(self._engine)
+            lag = await barrier()
+            while True:
+                await copy.follow(self._engine, self._turns, lambda: self.revision + lag)
+                async with self._following:
+                    if copy.revision > self.revision + lag or copy.epoch != self.epoch:
+                        raise ChangesGone
+                    if copy.revision == self.revision + lag:
+                        self._copies.append(copy)
+                        break
+            yield copy
+        finally:
+            if copy in self._copies:
+                self._copies.remove(copy)
+            self._let_go_slowly(copy.catalog)
+
+    def start(self) -> None:
+        """Begin to follow the others without being asked, so that whoever asks waits less."""
+        if self._engine.shared:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def stop(self) -> None:
+        """End what `start` has begun."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        await self._looks.stop()
+
+    def _empty(self) -> Copy:
+        return Copy(Catalog(self.catalog.standard_classes, self.catalog.standard_traits))
+
+    def _let_go_slowly(self, catalog: Catalog) -> None:
+        """See to it that a large catalog, once nobody has it, is let go in spare turns."""
+        owned, loop = Belongings(catalog), asyncio.get_running_loop()
+
+        def gone() -> None:
+            if not loop.is_closed():
+                task = loop.create_task(Pieces(self._turns).driven(owned.emptied()))
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
+
+        weakref.finalize(catalog, gone).atexit = False
+
+    async def _sync(self) -> None:
+        """Follow what others have committed; if that fails half-way, read everything anew."""
+        try:
+            if not self._torn:
+                return await self._catch_up()
+        except Exception:
+            if not self._torn:
+                raise
+            log.exception("the changes of others cannot be followed; the index is read anew")
+        await self.load()
+
+    async def _catch_up(self) -> None:
+        epoch, known, at, catalog = self.epoch, self.revision, self._at, self.catalog
+        newest: int | None = None
+        try:
+            async with aclosing(catalog_copies.tails(self._engine, known)) as found:
+                async for tail in found:
+                    if newest is None and not await self._goes_on(tail, epoch, known, at):
+                        break
+                    async with self._following:
+                        followed = self.catalog is catalog
+                        if followed:
+                            await self._follow(tail.batches)
+                    if not followed:  # it was read anew meanwhile, maybe as of before
+                        return await self._catch_up()
+                    newest = tail.revision
+        except ChangesGone:  # from one window to the next: so it does not go on from here, either
+            return await self._catch_up()
+        if newest is None or self.revision < newest:
+            log.warning("reading the whole ledger anew: the change rows do not go on from here")
+            await self.load()
+
+    async def _goes_on(self, tail: Tail, epoch: int, known: int, at: Instant | None) -> bool:
+        """Is what is known, up to a revision that was written at some time, how this began?
+
+        `epoch`: of when the look began; one that was begun here since is not in the tail.
+
+        A transaction is executed once: who has the same one at the last revision has all that was
+        before it, too.
+        """
+        same = at is not None and tail.at == at
+        changed = at is not None and tail.at is not None and not same
+        back = (tail.epoch, tail.revision) < (epoch, known)
+        if back or (changed and tail.epoch == epoch):
+            log.warning("revision %d.%d is not there any more", epoch, known)
+            await self._engine.history_checked()
+            return False
+        if not tail.compacted <= known <= tail.revision:
+            return False
+        if tail.epoch == epoch:
+            return True
+        # Another server goes on, or another epoch was begun.
+        if same:
+            log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
+            self.epoch = max(self.epoch, tail.epoch)
+            self.bell.ring()
+        return same
+
+    async def epoch_raised(self, epoch: int) -> None:
+        """Follow a new epoch that was begun here; the rows stay as they are.
+
+        On a shared database a look tells whether they did: an epoch is begun because somebody has
+        put them back.
+        """
+        if self._engine.shared:
+            with suppress(Error):  # it has begun all the same, and the next look tells
+                await self.current()
+            return
+        async with self._following:
+            self.epoch = max(self.epoch, epoch)
+        self.bell.ring()
+
+    async def _follow(self, batches: Iterable[Batch]) -> None:
+        """Apply batches; the caller holds `_following`."""
+        known = self.revision
+        try:
+            for batch in batches:
+                if batch.revision > self.revision:
+                    await self._apply(batch.changes)
+                    self.revision, self._at = batch.revision, batch.at
+        except BaseException:
+            self._torn = True  # `whole` waits until it is read anew
+            raise
+        self._engine.seen(self.epoch, self.revision, self._at)
+        if self.revision > known:  # most looks find nothing new: those who wait need not look, too
+            self.bell.ring()
+
+    async def _apply(self, changes: Changes) -> None:
+        self._whole.clear()
+        await catalog_copies.apply(self.catalog, changes, self._turns)
+        for copy in self._copies:
+            await catalog_copies.apply(copy.catalog, changes, self._turns)
+        self._whole.set()
+
+    async def _listen(self) -> None:
+        reachable = True
+        while True:
+            try:
+                await self._engine.woken(WOKEN_SECONDS_MAX)
+                await self._looks.taken()
+                reachable = True
+            except StoreError as error:
+                if reachable:
+                    log.warning("the database does not answer: %s", error)
+                reachable = False
+                await asyncio.sleep(WOKEN_SECONDS_MAX)
+            except Exception:  # the requests themselves look again
+                log.exception("following the other processes failed")
+                await asyncio.sleep(WOKEN_SECONDS_MAX)

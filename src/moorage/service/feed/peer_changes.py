@@ -1,0 +1,94 @@
+"""What other processes commit in pools and leases: read from the change rows, told like our own."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from moorage.core.admission.facts import Changes
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import When
+from moorage.service.feed.watch import ChangesGoneError, Seen, Watch
+from moorage.store.admission.rows import lease_from_body, pool_from_body
+
+KINDS = ("pool", "lease")
+"""The kinds of changes that somebody here follows."""
+
+RETRY_SECONDS = 1.0
+"""How long to wait after a look at the change rows has failed."""
+
+WAIT_SECONDS = 60.0
+
+Follower = Callable[[Changes, When], None]
+
+log = logging.getLogger("moorage.others")
+
+
+class Others:
+    """Reads the change rows of a shared database, our own included, and tells the followers."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        now: Callable[[], Awaitable[When]],
+        followers: Sequence[Follower],
+        anew: Callable[[], Awaitable[Changes]],
+    ) -> None:
+        """Take who follows.
+
+        Args:
+            watch: the change rows.
+            now: the time of the service.
+            followers: told what has changed.
+            anew: returns all that they should know, when changes were missed.
+        """
+        self._watch = watch
+        self._now = now
+        self._followers = followers
+        self._anew = anew
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to follow: with what there is, then with what changes."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        cursor = None
+        while not self._watch.closed:
+            try:
+                if cursor is None:
+                    newest = await self._watch.now()  # first: what comes meanwhile is told twice
+                    self._tell(await self._anew(), await self._now())
+                    cursor = newest
+                window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
+                if window.changes:
+                    self._tell(changes_of(window.changes), await self._now())
+                cursor = window.next
+            except ChangesGoneError:  # this process was away for too long, or there was a restore
+                cursor = None
+            except Exception:  # what was read may not have been told: it is all told anew
+                log.exception("following the other processes failed; it is tried again")
+                cursor = None
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _tell(self, changes: Changes, when: When) -> None:
+        for follower in self._followers:
+            follower(changes, when)
+
+
+def changes_of(seen: list[Seen]) -> Changes:
+    """Read the change rows of pools and leases."""
+    changes = Changes()
+    for one in seen:
+        body = one.row.body
+        if one.row.kind == "pool":
+            changes.pools[one.row.key] = None if body is None else pool_from_body(body)
+        else:
+            lease = None if body is None else lease_from_body(body)
+            changes.leases[LeaseId(one.row.key)] = lease
+    return changes

@@ -1,0 +1,173 @@
+"""Bulk changes of providers: the difference to what is there, written in small units.
+
+Most of a report says what is known already. That is found by comparing with the index, without any
+load; only the rest goes through the transactor, one unit after another, each in a spare turn, so
+that others' requests come in between and none waits for more than one unit of a bulk change.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import bulk, vocabulary
+from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.search import Catalog
+from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.service.access.audit import Actor, AuditRow, audit_row
+from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import UseCase
+from moorage.service.fair_turns import Pieces
+from moorage.service.feed.index import Index
+
+UNIT_PROVIDERS = 32
+"""Providers that are changed in one go, about 3 ms of work; a tree is never split."""
+
+
+@dataclass(slots=True)
+class TreesUpsert(UseCase[list[Upserted]]):
+    """Let the providers of some trees be as described, all or none of a tree. Answer: of each."""
+
+    trees: list[list[ProviderSpec]]
+    movable: set[ProviderId]
+    create_vocabulary: bool
+    actor: Actor
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    """How often each outcome was decided."""
+
+    def keys(self) -> Keys:
+        """Name providers and parents with all they have, whole trees of whoever moves, words."""
+        keys = Keys()
+        for spec in self._specs():
+            keys.providers.add(spec.uuid)
+            keys.tags.add(spec.uuid)
+            if spec.name is not None:
+                keys.names.add(spec.name)
+            if isinstance(spec.parent, str):
+                keys.providers.add(spec.parent)
+            keys.classes.update(vocabulary.customs(spec.inventories or ()))
+            keys.traits.update(vocabulary.customs(spec.traits or ()))
+            if spec.uuid in self.movable:
+                keys.trees.add(spec.uuid)
+                if isinstance(spec.parent, str):
+                    keys.trees.add(spec.parent)
+        return keys
+
+    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, list[Upserted]]:
+        """Return the changes of every tree that was not refused, and an answer for each provider.
+
+        The trees are decided one after another, each on what the one before has left.
+        """
+        changes = Changes()
+        answers: list[Upserted] = []
+        for tree in self.trees:
+            at = Instant(now + changes.instants)
+            made, answered = bulk.upsert_tree(facts, at, tree, self.movable, self.create_vocabulary)
+            changes.update(made)
+            answers += answered
+        self.counts = Counter(each.outcome for each in answers)
+        return changes, answers
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return one row that counts the outcomes, if something is changed."""
+        if not (self.counts[Outcome.CREATED] or self.counts[Outcome.UPDATED]):
+            return []
+        after = {kind.value: self.counts[kind] for kind in Outcome}
+        target = f"{self.counts.total()} providers"
+        return [audit_row(now, self.actor, "providers.bulk", target, after=after)]
+
+    def _specs(self) -> Iterable[ProviderSpec]:
+        return (spec for tree in self.trees for spec in tree)
+
+
+async def providers_upsert(
+    index: Index,
+    transactor: Transactor,
+    pieces: Pieces,
+    actor: Actor,
+    specs: list[ProviderSpec],
+    create_vocabulary: bool,
+) -> list[Upserted]:
+    """Let providers be as described; return what became of each, in the order of `specs`.
+
+    Every tree is changed whole or not at all, different trees independently. If the database fails
+    in between, what has not been done is refused with UNAVAILABLE or OVERLOADED. Every transaction
+    that changes something leaves an audit row of its own, so none is missing whatever happens.
+
+    Raises `Error`: LIMIT_EXCEEDED, INVALID for a provider that is described twice, UNAVAILABLE and
+    OVERLOADED when nothing was done at all.
+    """
+    _check(specs)
+    await index.current()
+    answers: dict[ProviderId, Upserted] = {}
+    async for spec in pieces.each(specs):
+        record = index.catalog.record(spec.uuid)
+        if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
+            generation = record.provider.generation
+            answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
+    rest = [spec for spec in specs if spec.uuid not in answers]
+
+    def root_of(uuid: ProviderId) -> ProviderId | None:
+        record = index.catalog.record(uuid)
+        return record.provider.root if record else None
+
+    for unit in units(bulk.trees(rest, root_of)):
+        try:
+            async with pieces.unit:
+                await pieces.rest()
+                movable = _movable(index.catalog, unit)
+                done = await transactor.submit(TreesUpsert(unit, movable, create_vocabulary, actor))
+        except Error as error:
+            if not answers:
+                raise
+            left = [spec.uuid for spec in rest if spec.uuid not in answers]
+            done = [Upserted(uuid, Outcome.REFUSED, None, error) for uuid in left]
+        answers.update((each.uuid, each) for each in done)
+        if len(answers) == len(specs):
+            break
+    return [answers[spec.uuid] for spec in specs]
+
+
+def check_count(providers: int) -> None:
+    """Raise LIMIT_EXCEEDED when so many providers are too many for one request."""
+    if providers > BULK_PROVIDERS_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"More than {BULK_PROVIDERS_MAX} providers are described; send several requests.",
+        )
+
+
+def _check(specs: list[ProviderSpec]) -> None:
+    check_count(len(specs))
+    seen: set[ProviderId] = set()
+    for spec in specs:
+        if spec.uuid in seen:
+            raise Error(Code.INVALID, f"Provider {spec.uuid} is described twice.")
+        seen.add(spec.uuid)
+
+
+def units(trees: Iterable[list[ProviderSpec]]) -> Iterable[list[list[ProviderSpec]]]:
+    """Put trees together to units that are about as large as one may be."""
+    unit: list[list[ProviderSpec]] = []
+    size = 0
+    for tree in trees:
+        if unit and size + len(tree) > UNIT_PROVIDERS:
+            yield unit
+            unit, size = [], 0
+        unit.append(tree)
+        size += len(tree)
+    if unit:
+        yield unit
+
+
+def _movable(catalog: Catalog, unit: list[list[ProviderSpec]]) -> set[ProviderId]:
+    """Return the providers that will get another parent, as far as the index knows."""
+    found = set()
+    for spec in (spec for tree in unit for spec in tree):
+        record = catalog.record(spec.uuid)
+        if record and bulk.moves(spec, record.provider):
+            found.add(spec.uuid)
+    return found

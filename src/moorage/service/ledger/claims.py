@@ -1,0 +1,93 @@
+"""The use case that chooses: search when the batch is taken, take when it is decided.
+
+Why not when it is submitted: what requests of earlier batches have taken would be offered again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code
+from moorage.core.ledger import claims, vocabulary
+from moorage.core.ledger.claims import Claimed, Offer, Wish
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.steps import Steps
+from moorage.service.batch.use_case import SearchingUseCase
+
+SPARE_CANDIDATES = 8
+"""Candidates that are looked for beyond two for each claim, in case others are faster."""
+
+OFFERED_MAX = 1_000
+"""Candidates that the claims of one batch may ask to be loaded, as far as each has a few."""
+
+QUESTIONS_MAX = 16
+"""Different questions that one batch searches for; what goes beyond is for the next batch."""
+
+SEARCH_SECONDS = 0.02
+"""Time after which a batch begins no other search: whatever else is in it waits meanwhile."""
+
+
+@dataclass(slots=True)
+class Claim(SearchingUseCase[Claimed]):
+    """Choose providers for a new consumer and let it hold what it asks for. Answer: what and where.
+
+    Raises, when submitted, also OVERLOADED: others were faster over and over.
+    """
+
+    wish: Wish
+    question: bytes = b""
+    """Claims with the same question share a search."""
+    offer: Offer = field(default_factory=Offer)
+
+    def __post_init__(self) -> None:
+        """Make the question."""
+        order = self.wish.order
+        self.question = msgspec.msgpack.encode((self.wish.query, order.preference))
+
+    def keys(self) -> Keys:
+        """Name the consumer, the providers of all candidates, and custom classes."""
+        words = (name for group in self.wish.query.groups for name in group.resources)
+        return Keys(
+            consumers={self.wish.consumer},
+            providers=self.offer.providers(),
+            classes=vocabulary.customs(words),
+        )
+
+    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Claimed]:
+        """Take the first candidate that still fits; raises SearchAgain when none does any more."""
+        return claims.take(facts, now, self.wish, self.offer)
+
+    @staticmethod
+    def prepare(
+        batch: Sequence[SearchingUseCase[Any]], catalog: Catalog, given_up: Callable[[bytes], None]
+    ) -> Steps[list[SearchingUseCase[Any]]]:
+        """Find candidates for the claims of a batch, with one search per question.
+
+        Returns the claims that the batch has no time to search for. The first question is
+        searched for in any case.
+        """
+        asking: dict[bytes, list[Claim]] = {}
+        for claim in batch:
+            assert isinstance(claim, Claim)
+            asking.setdefault(claim.question, []).append(claim)
+        end = perf_counter() + SEARCH_SECONDS
+        postponed: list[SearchingUseCase[Any]] = []
+        for number, alike in enumerate(asking.values()):
+            if number and (number >= QUESTIONS_MAX or perf_counter() >= end):
+                postponed += alike
+                continue
+            wish = alike[0].wish
+            share = max(SPARE_CANDIDATES, OFFERED_MAX // min(len(asking), QUESTIONS_MAX))
+            wanted = min(2 * len(alike) + SPARE_CANDIDATES, share)
+            offer = yield from claims.offer_for(catalog, wish.query, wish.order, wanted)
+            if offer.refusal is not None and offer.refusal.code is Code.SEARCH_INCOMPLETE:
+                given_up(msgspec.json.encode(wish.query))
+            for claim in alike:
+                claim.offer = offer
+            yield
+        return postponed

@@ -1,0 +1,53 @@
+"""The use cases that only look, where the rows are asked and not the index.
+
+What is known of providers, traits and candidates is answered from `index.py`.
+"""
+
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.model import Consumer
+from moorage.service import errors
+from moorage.service.pages import check_limit
+from moorage.store import pages as window_store
+from moorage.store.api import Engine
+from moorage.store.ledger import reads as ledger_reads
+from moorage.store.ledger.reads import ProviderAllocation, Usages
+
+__all__ = ["ProviderAllocation", "Reads", "Usages"]
+
+
+class Reads:
+    """Questions about consumers and what they hold, each answered from one snapshot.
+
+    Each raises `Error`: UNAVAILABLE when the database cannot answer.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def consumer(self, uuid: ConsumerId) -> Consumer | None:
+        """Return a consumer with all it holds, or None when it holds nothing."""
+        with errors.told():
+            return await self._engine.read(ledger_reads.consumer_load(uuid))
+
+    async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
+        """Return everything that is allocated on one provider, by consumer."""
+        with errors.told():
+            return await self._engine.read_aside(ledger_reads.provider_allocations_load(provider))
+
+    async def providers_page(
+        self, cursor: str | None, limit: int
+    ) -> tuple[list[ProviderId], str | None]:
+        """Return providers in the order of their UUIDs, and the cursor of the next page or None.
+
+        Raises `Error`: INVALID for a wrong limit.
+        """
+        check_limit(limit)
+        after = ProviderId(cursor or "")
+        with errors.told():
+            found = await self._engine.read(window_store.providers_window(after, limit + 1))
+        return found[:limit], found[limit - 1] if len(found) > limit else None
+
+    async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
+        """Add up what a project, or one user in it, holds: by consumer type and class."""
+        with errors.told():
+            return await self._engine.read_aside(ledger_reads.usages_load(project_id, user_id))

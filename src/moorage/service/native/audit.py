@@ -1,0 +1,33 @@
+"""Audit rows in the words of the native API."""
+
+from typing import Any
+
+from msgspec import json
+
+from moorage.service.access.audit import AuditRow
+from moorage.service.native.changes import pool_spec_of
+from moorage.service.native.encoding import time_of
+from moorage.wire.audit import AuditEntry
+
+OF_SPECS = ("pool.put", "pool.delete")
+"""Actions whose rows tell what an operator said of a pool."""
+
+
+def shown(row: AuditRow) -> AuditEntry:
+    """Return a row as it is shown."""
+    return AuditEntry(
+        at=time_of(row.at),
+        id=row.id,
+        who=row.who,
+        token_id=row.token_id,
+        role=row.role,
+        action=row.action,
+        target=row.target,
+        before=_told(row.action, row.before),
+        after=_told(row.action, row.after),
+    )
+
+
+def _told(action: str, kept: str | None) -> Any:
+    value = None if kept is None else json.decode(kept)
+    return pool_spec_of(value) if action in OF_SPECS else value

@@ -1,0 +1,78 @@
+"""How rows of changes are told: only what everybody may see, times and durations as elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from moorage.core.clock import SECOND
+from moorage.service.native.encoding import time_of
+from moorage.wire.changes import VALUES, PoolSpecValue
+
+DURATIONS = frozenset(
+    {
+        "ttl",
+        "ttl_max",
+        "hold",
+        "hold_max",
+        "cooldown",
+        "lock_delay",
+        "proxy_ttl",
+        "interval",
+        "jitter",
+    }
+)
+"""Members that are kept in microseconds and told in seconds."""
+
+Teller = Callable[[Any], Any]
+
+
+def value_of(kind: str, body: str) -> Any:
+    """Return the value of a change row as it is told."""
+    return _teller_of(kind)(msgspec.json.decode(body))
+
+
+def pool_spec_of(kept: Any) -> Any:
+    """Return what an operator said of a pool, as it is told; None: there was none."""
+    return None if kept is None else _pool_spec(kept)
+
+
+@cache
+def _teller_of(kind: str) -> Teller:
+    return _teller(VALUES[kind])
+
+
+def _teller(hint: Any) -> Teller:
+    """Return what makes a value of this type out of what is kept."""
+    if hint is datetime:
+        return time_of
+    if is_dataclass(hint):
+        members = [
+            (name, _seconds if name in DURATIONS else _teller(inner))
+            for name, inner in get_type_hints(hint).items()
+        ]
+        return lambda kept: {name: tell(kept.get(name)) for name, tell in members}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is list:
+        inner = _teller(arguments[0])
+        return lambda kept: [inner(one) for one in kept]
+    if origin in (Union, UnionType) and type(None) in arguments:
+        (other,) = (one for one in arguments if one is not type(None))
+        inner = _teller(other)
+        return lambda kept: None if kept is None else inner(kept)
+    return _same
+
+
+def _seconds(kept: int | None) -> float | None:
+    return None if kept is None else kept / SECOND
+
+
+def _same(kept: Any) -> Any:
+    return kept
+
+
+_pool_spec = _teller(PoolSpecValue)

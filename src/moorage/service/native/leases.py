@@ -1,0 +1,113 @@
+"""Leases in the words of `wire`: what is asked for, checked, and how they are shown."""
+
+from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.model import Need
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX, MAX_INT
+from moorage.core.texts import check_plain
+from moorage.service.admission.service import AskWanted
+from moorage.service.admission.views import LeaseView
+from moorage.service.batch.granting import Holding
+from moorage.service.native.bounds import (
+    WORD,
+    check_text,
+    microseconds,
+    microseconds_or_none,
+    uuid_of,
+)
+from moorage.service.native.encoding import seconds_of, time_of, time_or_none
+from moorage.wire import admission as wire
+
+
+def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
+    """Return what the service is asked for an owner. Raises `Error`: INVALID."""
+    needs = [Need(need.pool, need.units) for need in wanted.needs]
+    return AskWanted(
+        owner=owner,
+        key=wanted.key,
+        needs=tuple(sorted(needs, key=lambda need: need.pool)),
+        ttl=microseconds_or_none("ttl", wanted.ttl),
+        hold=microseconds_or_none("hold", wanted.hold),
+        priority=wanted.priority,
+        labels=wanted.labels,
+        patience=microseconds("patience", wanted.patience),
+        force=wanted.force,
+        allocations=None if wanted.allocations is None else _holding(wanted.allocations),
+    )
+
+
+def _holding(wanted: wire.AllocationsWanted) -> Holding:
+    for provider, amounts in wanted.allocations.items():
+        for name, amount in amounts.items():
+            if WORD.fullmatch(name) is None:
+                raise Error(
+                    Code.INVALID, f"allocations: {name!r} cannot be a resource class of {provider}."
+                )
+            if not 1 <= amount <= MAX_INT:
+                raise Error(
+                    Code.INVALID,
+                    f"allocations: {name} of {provider} must be 1 to {MAX_INT}, not {amount}.",
+                )
+    if not wanted.allocations or not all(wanted.allocations.values()):
+        raise Error(Code.INVALID, "allocations must name providers, and of each an amount.")
+    consumer_type = wanted.consumer_type
+    if consumer_type is not None and WORD.fullmatch(consumer_type) is None:
+        raise Error(
+            Code.INVALID,
+            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} of A-Z, 0-9 and _.",
+        )
+    return Holding(
+        consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
+        allocations={
+            ProviderId(uuid_of(provider, "A provider")): amounts
+            for provider, amounts in wanted.allocations.items()
+        },
+        project_id=_name("project_id", wanted.project_id),
+        user_id=_name("user_id", wanted.user_id),
+        consumer_type=consumer_type,
+    )
+
+
+def _name(what: str, text: str) -> str:
+    check_plain(what, text)
+    return check_text(what, text, IDENTIFIER_LENGTH_MAX, 1)
+
+
+def shown(view: LeaseView, token: bool) -> wire.Lease:
+    """Return a lease as it is shown; with its `token` to its owner and to operators only."""
+    lease = view.lease
+    return wire.Lease(
+        id=lease.id,
+        key=lease.key,
+        owner=lease.owner,
+        state=lease.state,
+        needs=[wire.NeedWanted(pool=need.pool, units=need.units) for need in lease.needs],
+        slots={pool: list(names) for pool, names in lease.slots.items()},
+        labels=lease.labels,
+        priority=lease.priority,
+        forced=lease.forced,
+        ttl=seconds_of(lease.ttl),
+        hold=seconds_of(lease.hold),
+        asked_at=time_of(view.asked_at),
+        granted_at=time_or_none(view.granted_at),
+        expires_at=time_or_none(view.expires_at),
+        hold_until=time_or_none(view.hold_until),
+        ended_at=time_or_none(view.ended_at),
+        cause=lease.cause,
+        detail=lease.detail,
+        outcome=lease.outcome,
+        unheard=view.unheard,
+        token=str(lease.token) if token and lease.token is not None else None,
+        waiting=None if view.standing is None else _standing_shown(view.standing),
+    )
+
+
+def _standing_shown(standing: Standing) -> wire.Waiting:
+    return wire.Waiting(
+        position=standing.position,
+        eta_seconds=standing.eta_seconds,
+        overdue=standing.overdue,
+        code=standing.code,
+        reason=standing.reason,
+    )

@@ -1,0 +1,127 @@
+"""Pools in the words of the native API."""
+
+from typing import Literal
+
+from moorage.core.admission.model import FREE, Pacing, PoolSpec, pacing_default
+from moorage.core.clock import SECOND
+from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
+from moorage.service.native import leases
+from moorage.service.native.bounds import microseconds, microseconds_or_none
+from moorage.service.native.encoding import seconds_of, time_of, time_or_none
+from moorage.wire import admission as wire
+
+
+def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
+    """Return what the core is told of a pool. Raises `Error`: INVALID."""
+    hold = microseconds_or_none("hold", wanted.hold)
+    return PoolSpec(
+        limit=wanted.limit,
+        ttl=microseconds("ttl", wanted.ttl),
+        ttl_max=microseconds("ttl_max", wanted.ttl_max),
+        hold=hold,
+        cooldown=microseconds("cooldown", wanted.cooldown),
+        lock_delay=microseconds("lock_delay", wanted.lock_delay),
+        pacing=_pacing(wanted.pacing, wanted.limit, hold),
+        quota=wanted.quota,
+        queue_max=wanted.queue_max,
+        labels=wanted.labels,
+        on_retry=wanted.on_retry,
+        expire=wanted.expire,
+        proxy_ttl=microseconds_or_none("proxy_ttl", wanted.proxy_ttl),
+        askers=None if wanted.askers is None else tuple(wanted.askers),
+        priority_max=wanted.priority_max,
+        hold_max=microseconds_or_none("hold_max", wanted.hold_max),
+        queue_max_per_owner=wanted.queue_max_per_owner,
+    )
+
+
+def _pacing(
+    wanted: wire.Pacing | Literal["auto"] | None, limit: int | None, hold: int | None
+) -> Pacing | None:
+    if wanted is None:
+        return None
+    if wanted == "auto":
+        return pacing_default(limit, hold)
+    return Pacing(
+        interval=microseconds("pacing.interval", wanted.interval),
+        burst=wanted.burst,
+        jitter=microseconds("pacing.jitter", wanted.jitter),
+    )
+
+
+def shown(view: PoolView) -> wire.Pool:
+    """Return a pool as it is shown."""
+    pool, spec = view.pool, view.pool.spec
+    return wire.Pool(
+        name=pool.name,
+        limit=spec.limit,
+        ttl=spec.ttl / SECOND,
+        ttl_max=spec.ttl_max / SECOND,
+        hold=seconds_of(spec.hold),
+        cooldown=spec.cooldown / SECOND,
+        lock_delay=spec.lock_delay / SECOND,
+        pacing=None if spec.pacing is None else _pacing_shown(spec.pacing),
+        quota=spec.quota,
+        queue_max=spec.queue_max,
+        labels=spec.labels,
+        on_retry=spec.on_retry,
+        expire=spec.expire,
+        proxy_ttl=seconds_of(spec.proxy_ttl),
+        askers=None if spec.askers is None else [*spec.askers],
+        priority_max=spec.priority_max,
+        hold_max=seconds_of(spec.hold_max),
+        queue_max_per_owner=spec.queue_max_per_owner,
+        generation=pool.generation,
+        paused=pool.paused,
+        occupied=pool.occupied,
+        resting=_resting(view),
+        waiting=pool.waiting,
+        free=view.free,
+        over=spec.limit is not None and pool.occupied > spec.limit,
+        unheard=view.unheard,
+        slots=view.slots,
+        next_grant_at=time_or_none(view.next_grant_at),
+        first=None if view.first is None else leases.shown(view.first, token=False),
+        created_at=time_of(pool.created_at),
+        updated_at=time_of(pool.updated_at),
+    )
+
+
+def _resting(view: PoolView) -> int:
+    """Return the units that nobody holds and that are not free."""
+    limit = view.pool.spec.limit
+    if limit is not None:
+        return limit - view.pool.occupied - view.free
+    return view.slots.get(FREE, 0) - view.free
+
+
+def _pacing_shown(pacing: Pacing) -> wire.Pacing:
+    return wire.Pacing(
+        interval=pacing.interval / SECOND, burst=pacing.burst, jitter=pacing.jitter / SECOND
+    )
+
+
+def report_shown(view: ReportView) -> wire.PoolReport:
+    """Return a report as it is shown."""
+    return wire.PoolReport(
+        pool=view.pool,
+        leases=view.leases,
+        waited=_all_seconds(view.waited),
+        held=_all_seconds(view.held),
+        causes=view.causes,
+        outcomes=[_outcome_shown(one) for one in view.outcomes],
+    )
+
+
+def _all_seconds(durations: list[int] | None) -> list[float] | None:
+    return None if durations is None else [one / SECOND for one in durations]
+
+
+def _outcome_shown(one: OutcomeCount) -> wire.OutcomeLine:
+    return wire.OutcomeLine(
+        limit=one.limit,
+        starts_per_minute=one.starts_per_minute,
+        ok=one.ok,
+        failed=one.failed,
+        throttled=one.throttled,
+    )

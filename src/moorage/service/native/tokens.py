@@ -1,0 +1,54 @@
+"""Tokens in the words of the native API."""
+
+from typing import Any
+
+from moorage.service.access.audit import Actor
+from moorage.service.access.tokens import Access
+from moorage.service.access.tokens import Token as ServiceToken
+from moorage.service.native.bounds import microseconds, microseconds_or_none
+from moorage.service.native.encoding import time_of, time_or_none
+from moorage.wire.admin import RotationWanted, Token, TokenMade, TokenWanted
+
+
+async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
+    """Make a token as it is wanted. Raises `Error`."""
+    secret, token = await tokens.create(
+        wanted.name,
+        wanted.role,
+        wanted.project_id,
+        scope=wanted.scope,
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**_members(token), token=secret)
+
+
+async def replace(tokens: Access, token_id: str, wanted: RotationWanted, by: Actor) -> TokenMade:
+    """Make a token in the place of another one. Raises `Error`."""
+    secret, token = await tokens.rotate(
+        token_id,
+        grace=microseconds("grace", wanted.grace),
+        lasts=microseconds_or_none("expires_in", wanted.expires_in),
+        by=by,
+    )
+    return TokenMade(**_members(token), token=secret)
+
+
+def shown(token: ServiceToken) -> Token:
+    """Return a token as it is shown."""
+    return Token(**_members(token))
+
+
+def _members(token: ServiceToken) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "project_id": token.project_id,
+        "scope": {} if token.scope is None else {token.scope.field: [*token.scope.names]},
+        "created_at": time_of(token.created_at),
+        "expires_at": time_or_none(token.expires_at),
+        "rotated_at": time_or_none(token.rotated_at),
+        "revoked_at": time_or_none(token.revoked_at),
+        "used_at": time_or_none(token.used_at),
+    }

@@ -1,0 +1,182 @@
+"""Looking after the database: checks, backups, restores."""
+
+import os
+import re
+
+from moorage.core.clock import Clock
+from moorage.core.errors import Code, Error
+from moorage.service import errors
+from moorage.service.access.audit import Actor, Audit, audit_row
+from moorage.service.batch.transactor import Transactor
+from moorage.service.fair_turns import Pieces, Turns
+from moorage.service.feed.catalog_copies import ChangesGone, Copy
+from moorage.service.feed.index import Index
+from moorage.store import changelog
+from moorage.store import check as check_store
+from moorage.store import high_water_mark as mark_store
+from moorage.store.access import audit as audit_store
+from moorage.store.api import Engine, Plan
+
+FOUND_MAX = 1_000
+"""Differences of the index that are told."""
+
+
+BACKUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+"""How a backup in `backup_directory` may be called: no other folder, and no hidden file."""
+
+
+class Upkeep:
+    """What an operator asks of a running service."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        index: Index,
+        transactor: Transactor,
+        audit: Audit,
+        turns: Turns,
+        clock: Clock,
+        backup_directory: str | None,
+    ) -> None:
+        """Look after a service's database.
+
+        `backup_directory` is where `backup_named` writes; None: nowhere.
+        """
+        self._engine = engine
+        self._index = index
+        self._transactor = transactor
+        self._audit = audit
+        self._turns = turns
+        self._clock = clock
+        self._backup_directory = backup_directory
+
+    async def check(self) -> list[str]:
+        """Re-derive every sum, generation and tree from the rows, and the index from them too.
+
+        Returns one sentence per difference; empty when all is well. Nobody waits for it: rows are
+        read in a thread, another index is made of them in spare turns, follows the change rows
+        until it is where the one that answers is, and is compared with it bit by bit while both
+        follow what is committed. Raises `Error`: UNAVAILABLE.
+        """
+        known = self._index.catalog
+        with errors.told():
+            found = await self._engine.read_aside(check_store.file_differences_load(), slow=True)
+            if found:
+                return found
+            for plan in check_store.content_plans(known.standard_classes, known.standard_traits):
+                found += await self._engine.read_aside(plan, slow=True)
+            try:
+                async with self._index.copied(lambda: self._lag(found)) as copy:
+                    found += await self._compared(copy)
+            except ChangesGone:
+                found.append("the change rows were forgotten meanwhile; check again")
+        return found
+
+    async def _lag(self, found: list[str]) -> int:
+        """Return how many revisions the index has missed, once it has followed all there are."""
+        if self._engine.shared:
+            await self._index.current()
+            return 0
+        # In turn with the batches: at this moment the index should have followed all of them.
+        epoch, revision = await self._transactor.run_alone(changelog.clock_load)
+        index = self._index
+        if (epoch, revision) != (index.epoch, index.revision):
+            found.append(
+                f"the index is at revision {index.epoch}.{index.revision}, "
+                f"the rows are at {epoch}.{revision}"
+            )
+        return revision - index.revision
+
+    async def _compared(self, copy: Copy) -> list[str]:
+        """Compare the index with a copy that stays at the same revision. Raises ChangesGone."""
+        found: list[str] = []
+        pieces = Pieces(self._turns)
+        comparing = self._index.catalog.comparing(copy.catalog)
+        while len(found) < FOUND_MAX:
+            await pieces.rest()
+            await self._index.whole()
+            if not self._index.is_followed(copy):
+                raise ChangesGone
+            part = next(comparing, None)
+            if part is None:
+                return found
+            found += part
+        return [*found, "index: there are more differences; the rest was not looked at"]
+
+    async def backup(self, path: str, *, by: Actor) -> None:
+        """Write a complete copy of the database to a new file while the service goes on.
+
+        That `by` asked for it is written down before: nobody takes a copy unseen. If there is none
+        in the end, that is written down, too.
+
+        Raises `Error`: INVALID when there is such a file or none can be made, UNAVAILABLE.
+        """
+        await self._audit.record(by, "database.backup", path)
+        try:
+            with errors.told():
+                await self._engine.backup(path)
+        except Error as error:
+            await self.backup_noted(path, by=by, failed=error.message)
+            raise
+
+    async def epoch_raise(self, *, by: Actor) -> tuple[int, int]:
+        """Begin a new epoch, because somebody has put the database back; return (epoch, revision).
+
+        From then on no cursor of an earlier epoch is resumed from, and every fencing token is
+        higher than any before. Raises `Error`: UNAVAILABLE.
+        """
+        now = self._clock.now()
+
+        def plan() -> Plan[tuple[int, int]]:
+            epoch, revision = yield from mark_store.epoch_raise()
+            after = {"epoch": epoch, "revision": revision}
+            yield from audit_store.audit_insert(
+                audit_row(now, by, "database.epoch_raise", self._engine.name, after=after)
+            )
+            return epoch, revision
+
+        epoch, revision = await self._transactor.run_alone(plan)
+        await self._index.epoch_raised(epoch)
+        return epoch, revision
+
+    async def backup_named(self, name: str, *, by: Actor) -> str:
+        """As `backup`, to a file of this name in `backup_directory`; return its path.
+
+        Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if there is no
+        such folder.
+        """
+        if self._engine.shared:
+            await self.backup(name, by=by)  # refused: PostgreSQL has tools of its own
+        folder = self._backup_directory
+        if folder is None:
+            raise Error(
+                Code.INVALID,
+                "This server has no folder for backups: set backup_directory, or run"
+                " `moorage db backup` on its machine.",
+            )
+        if not BACKUP_NAME.fullmatch(name):
+            raise Error(
+                Code.INVALID,
+                f"{name!r} is not a valid name for a backup: use letters, digits, '.', '_' and '-',"
+                " but no leading dot or dash. The setting backup_directory names the folder.",
+            )
+        path = os.path.join(os.path.abspath(folder), name)
+        await self.backup(path, by=by)
+        return path
+
+    async def backup_noted(self, path: str, *, by: Actor, failed: str | None = None) -> None:
+        """Write down that `by` copies the database to a file, with its own rights.
+
+        Or that there is no such copy after all; `failed` says why. Raises `Error`: OVERLOADED,
+        UNAVAILABLE.
+        """
+        if failed is None:
+            await self._audit.record(by, "database.backup", path)
+        else:
+            after = {"reason": failed}
+            await self._audit.record(by, "database.backup_failed", path, after=after)
+
+    async def wipe(self) -> None:
+        """Forget the whole ledger. For test servers only; the face that calls it sees to that."""
+        await self._transactor.run_alone(changelog.wipe)
+        await self._index.load()

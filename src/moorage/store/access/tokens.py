@@ -1,0 +1,113 @@
+"""Access tokens: stored by their SHA-256, never as they are."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, json
+
+from moorage.core.clock import Instant
+from moorage.store.api import Plan, Query, Row, Write
+from moorage.store.encoding import encode, key_set
+
+
+class AccessToken(Struct, frozen=True):
+    """One token: who its bearer is. `sha256` is hexadecimal.
+
+    `revoked_at` None: it was not revoked; `rotated_at` None: none has taken its place. From
+    `expires_at` on it is not valid. `used_at` is roughly when it was last shown.
+    """
+
+    id: str
+    sha256: str
+    name: str
+    user_id: str
+    project_id: str
+    roles: frozenset[str]
+    created_at: Instant
+    revoked_at: Instant | None = None
+    scope: dict[str, list[str]] | None = None
+    expires_at: Instant | None = None
+    rotated_at: Instant | None = None
+    used_at: Instant | None = None
+
+
+def token_insert(token: AccessToken) -> Plan[None]:
+    """Add a token. Raises Conflict if its id or its hash is known already."""
+    row = (
+        token.id,
+        token.sha256,
+        token.name,
+        token.user_id,
+        token.project_id,
+        key_set(token.roles),
+        token.created_at,
+        token.revoked_at,
+        None if token.scope is None else encode(token.scope),
+        token.expires_at,
+        token.rotated_at,
+        token.used_at,
+    )
+    yield [Write("token_insert", [row])]
+
+
+def token_by_sha256(sha256: str) -> Plan[AccessToken | None]:
+    """Find a token, valid or not."""
+    (rows,) = yield [Query("token_by_sha256", (sha256,))]
+    return _token(rows[0]) if rows else None
+
+
+def token_by_id(token_id: str) -> Plan[AccessToken | None]:
+    """Find a token, valid or not."""
+    (rows,) = yield [Query("token_by_id", (token_id,))]
+    return _token(rows[0]) if rows else None
+
+
+def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[list[AccessToken]]:
+    """Return tokens after (created_at, id), oldest first, those that are not valid too."""
+    (rows,) = yield [Query("tokens_window", (created_at, token_id, rows_max))]
+    return [_token(row) for row in rows]
+
+
+def ends_load() -> Plan[tuple[int, int]]:
+    """Return the epoch, and how many tokens were revoked or rotated until now.
+
+    Within an epoch that number only rises.
+    """
+    (((epoch, ends),),) = yield [Query("token_ends_load")]
+    return epoch, ends
+
+
+def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:
+    """End a token and return it. None: there is no such token, or it was revoked before."""
+    (rows,) = yield [Query("token_revoke", (now, token_id))]
+    return _token(rows[0]) if rows else None
+
+
+def token_rotate(token_id: str, now: Instant, until: Instant) -> Plan[AccessToken | None]:
+    """Let another token take the place of one, which is valid until then; return it.
+
+    None: there is no such token, or it was revoked or rotated before.
+    """
+    (rows,) = yield [Query("token_rotate", (now, until, token_id))]
+    return _token(rows[0]) if rows else None
+
+
+def tokens_used(uses: Mapping[str, Instant]) -> Plan[None]:
+    """Note when tokens were last shown, by id."""
+    yield [Write("token_used", [(at, token_id) for token_id, at in sorted(uses.items())])]
+
+
+def _token(row: Row) -> AccessToken:
+    return AccessToken(
+        id=row[0],
+        sha256=row[1],
+        name=row[2],
+        user_id=row[3],
+        project_id=row[4],
+        roles=frozenset(json.decode(row[5], type=list[str])),
+        created_at=row[6],
+        revoked_at=row[7],
+        scope=None if row[8] is None else json.decode(row[8], type=dict[str, list[str]]),
+        expires_at=row[9],
+        rotated_at=row[10],
+        used_at=row[11],
+    )

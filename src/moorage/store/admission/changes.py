@@ -1,0 +1,45 @@
+"""Admission's change rows: their kinds, how a change is written, how it is read."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import json
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Outcome, Pool, Slot
+from moorage.store.encoding import encode
+
+KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
+"""The kinds, in the order in which a batch writes them, and their values."""
+
+_DECODERS = {kind: json.Decoder(value) for kind, value in KINDS.items()}
+
+
+def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
+    """Yield (kind, key, body) of every change, in one order; a body of None: it is gone.
+
+    To be called after `Changes.stamp`: a lease's body has its token, for owner and operators only.
+    """
+    for name, pool in sorted(changes.pools.items()):
+        yield "pool", name, _body(pool)
+    for (name, slot_name), slot in sorted(changes.slots.items(), key=lambda item: item[0]):
+        yield "slot", f"{name}/{slot_name}", _body(slot)
+    for key, lease in sorted(changes.leases.items()):
+        yield "lease", key, _body(lease)
+    for outcome in changes.outcomes:
+        yield "outcome", outcome.lease, encode(outcome)
+
+
+def value_from_change(kind: str, body: str) -> Any:
+    """Read the value of a change row of one of `KINDS`."""
+    return _DECODERS[kind].decode(body)
+
+
+def slot_key(key: str) -> tuple[str, str]:
+    """Return (pool, slot) of the key of a slot's change row: pools' names have slashes, too."""
+    pool, _, name = key.rpartition("/")
+    return pool, name
+
+
+def _body(value: object) -> str | None:
+    return None if value is None else encode(value)

@@ -1,0 +1,258 @@
+"""Is what is stored of admission consistent? Compares every column, sum and place with the bodies.
+
+A body is the whole value; what else stands in its row must be what `admission_rows` would write of
+it. Pools and slots are read at once, as every decision on them does. Leases, of which a day's have
+ended, and outcomes come in pages and leave only sums; differences are told up to `FOUND_MAX`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec import MsgspecError, json, structs
+
+from moorage.core.admission.model import Lease, due_of
+from moorage.core.admission.units import units_by_pool
+from moorage.core.service_time import OUTAGE, Timeline
+from moorage.store.admission.changes import value_from_change
+from moorage.store.admission.rows import (
+    RANK_LEAST,
+    lease_from_body,
+    lease_row,
+    names_of,
+    need_rows,
+    outcome_row,
+    pool_from_body,
+    pool_row,
+    slot_from_body,
+    slot_row,
+)
+from moorage.store.admission.sums import Tally
+from moorage.store.api import Plan, Query, Row
+from moorage.store.encoding import key_set
+from moorage.store.sql import columns
+
+PAGE = 1_000
+"""Leases, or outcomes, in memory at a time."""
+
+FOUND_MAX = 1_000
+"""Differences that are told; with more, the rest is not looked at."""
+
+
+class Kind(NamedTuple):
+    """How a kind of rows is named, written as a whole, and read from and written of its body."""
+
+    title: str
+    block: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], Row]
+
+
+POOL = Kind("pool {name}", "pool_upsert", pool_from_body, pool_row)
+SLOT = Kind("slot {pool}/{name}", "slot_upsert", slot_from_body, slot_row)
+LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row)
+OUTCOME = Kind(
+    "outcome of lease {lease} in pool {pool}",
+    "outcome_insert",
+    lambda body: value_from_change("outcome", body),
+    outcome_row,
+)
+
+
+class _Enough(Exception):
+    """So many differences are found that nobody need know of more."""
+
+
+def differences_load() -> Plan[list[str]]:
+    """Return every difference between what is stored and what should be; none: all is well.
+
+    Run it aside: it reads everything.
+    """
+    found = _Found()
+    try:
+        yield from _compared(found)
+    except _Enough:
+        found.lines.append("admission: there are more differences; the rest was not looked at")
+    return found.lines
+
+
+def _compared(found: "_Found") -> Plan[None]:
+    (timeline,), pool_rows, slot_rows = yield [
+        Query("timeline_load"),
+        Query("pools_snapshot"),
+        Query("slots_snapshot"),
+    ]
+    pools = [value for _, value in found.read(POOL, pool_rows)]
+    slots = [value for _, value in found.read(SLOT, slot_rows)]
+    tally = Tally(Timeline(*timeline), {row[0] for row in pool_rows})
+    yield from _leases(found, tally)
+    yield from _needs_adrift(found, tally)
+    (dues,) = yield [Query("lease_dues_adrift", (FOUND_MAX + 1,))]
+    found.tell(f"lease {lease}: due at {due}, but no such lease exists" for lease, due in dues)
+    yield from _outcomes(found, tally)
+    found.tell(tally.sums(pools))
+    found.tell(tally.places(slots))
+
+
+def _leases(found: "_Found", tally: Tally) -> Plan[None]:
+    """Compare leases and tickets, ended ones included, and their rows in pools, page by page."""
+    after: tuple[int, str] = (RANK_LEAST, "")
+    width = len(columns(LEASE.block))
+    while True:
+        (rows,) = yield [Query("leases_snapshot", (*after, PAGE))]
+        if not rows:
+            return
+        leases = []
+        dues = {row[0]: row[width:] for row in rows}
+        for stored, lease in found.read(LEASE, [row[:width] for row in rows]):
+            found.tell(tally.add(lease))
+            found.tell(_due(lease, tally.timeline, *dues[stored["id"]]))
+            leases.append(lease)
+        last = dict(zip(columns(LEASE.block), rows[-1][:width], strict=True))
+        after = (last["arrival"], last["id"])
+        yield from _needs(found, tally, leases)
+
+
+def _needs(found: "_Found", tally: Tally, leases: Iterable[Lease]) -> Plan[None]:
+    """Compare the rows of lines and holders with the leases that they are of."""
+    expected = {row[:3]: row for lease in leases for row in need_rows(lease)}
+    (rows,) = yield [Query("lease_needs_snapshot", (json.encode(list(expected)).decode(),))]
+    tally.needs_met += len(rows)
+    stored = {row[:3]: row for row in rows}
+    names = columns("lease_need_upsert")
+    for key, row in expected.items():
+        title = f"lease {key[2]} in pool {key[0]}"
+        if key in stored:
+            found.tell(_differing(title, names, stored[key], row))
+        else:
+            found.tell([f"{title}: it has no row there with arrival {key[1]}"])
+
+
+def _needs_adrift(found: "_Found", tally: Tally) -> Plan[None]:
+    """Find the rows of lines and holders that are of no lease; only if not all were met."""
+    (((stored,),),) = yield [Query("lease_needs_count")]
+    after: tuple[str, int, str] = ("", RANK_LEAST, "")
+    while stored != tally.needs_met:
+        (rows,) = yield [Query("lease_needs_window", (*after, PAGE))]
+        if not rows:
+            return
+        for *key, body in rows:
+            if tuple(key) not in _need_keys(body):
+                pool, arrival, lease = key
+                found.tell([f"lease {lease} in pool {pool}: no lease has arrival {arrival} there"])
+        after = rows[-1][:3]
+
+
+def _need_keys(body: str | None) -> set[Row]:
+    """Return the keys of a lease's rows in pools; none of what cannot be read."""
+    try:
+        return set() if body is None else {row[:3] for row in need_rows(lease_from_body(body))}
+    except MsgspecError:
+        return set()
+
+
+def _outcomes(found: "_Found", tally: Tally) -> Plan[None]:
+    after: Row = ("", RANK_LEAST, "", "")
+    names = columns(OUTCOME.block)
+    while True:
+        (rows,) = yield [Query("outcomes_snapshot", (*after, PAGE))]
+        if not rows:
+            return
+        for stored, _ in found.read(OUTCOME, rows):
+            if stored["pool"] not in tally.names:
+                found.tell([f"{OUTCOME.title.format(**stored)}: the pool does not exist"])
+        last = dict(zip(names, rows[-1], strict=True))
+        after = (last["pool"], last["at"], last["lease"], last["body"])
+
+
+def _due(
+    lease: Lease, timeline: Timeline, row: str | None, heard: Any, due: int | None
+) -> Iterator[str]:
+    """Compare the narrow row of a live lease, as far as the body and the timeline tell.
+
+    Between two bodies a renewal moves `heard_until` on, by no more than a TTL from when it was made
+    (the service was last known to be alive at most `OUTAGE` before); of a ticket, who leaves may
+    take it back to its patience. Outages make leases be over later than they are looked at.
+    """
+    title = f"lease {lease.id}"
+    if lease.state == "ended" or row is None:
+        if lease.state != "ended":
+            yield f"{title}: nobody looks whether it is over"
+        elif row is not None:
+            yield f"{title}: due at {due}, but it has ended"
+        return
+    if (heard is None) != (lease.heard_until is None):
+        yield f"{title}: heard_until is {heard!r}, its body says {lease.heard_until!r}"
+        return
+    if heard is not None:
+        least, most = _heard_range(lease, timeline)
+        if heard < least or (most is not None and heard > most):
+            yield f"{title}: heard_until is {heard}, it should be from {least} to {most}"
+    known = structs.replace(lease, heard_until=heard)
+    soonest, over = due_of(known), due_of(known, timeline)
+    if due is None or soonest is None or over is None:
+        if due is not over:
+            yield f"{title}: due is {due}, it should be {over}"
+    elif not soonest <= due <= over:
+        yield f"{title}: due is {due}, it should be from {soonest} to {over}"
+
+
+def _heard_range(lease: Lease, timeline: Timeline) -> tuple[int, int | None]:
+    """Return from when and until when (None: nobody knows) a live lease may be heard of."""
+    if lease.state == "waiting":
+        return lease.asked_at - timeline.downtime + lease.patience, None
+    least = lease.heard_until or 0
+    if lease.ttl is None or not timeline.alive_at:
+        return least, None
+    return least, timeline.alive_at - timeline.downtime + OUTAGE + lease.ttl
+
+
+class _Found:
+    """The differences so far."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Note differences. Raises `_Enough`."""
+        for line in lines:
+            if len(self.lines) == FOUND_MAX:
+                raise _Enough
+            self.lines.append(line)
+
+    def read(self, kind: Kind, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Yield (columns, value) of rows that can be read; compare each with what it should be."""
+        names = columns(kind.block)
+        for row in rows:
+            stored = dict(zip(names, row, strict=True))
+            title = kind.title.format(**stored)
+            try:
+                value = kind.read(stored["body"])
+            except MsgspecError as error:
+                self.tell([f"{title}: its body cannot be read: {error}"])
+                continue
+            self.tell(_differing(title, names, row, kind.write(value), _spared(stored, value)))
+            yield stored, value
+
+
+def _differing(
+    title: str, names: tuple[str, ...], stored: Row, expected: Row, spared: str = "body"
+) -> Iterator[str]:
+    """Tell which columns of a row are not as they should be; a body is spelt as it was written."""
+    for name, one, other in zip(names, stored, expected, strict=True):
+        if one != other and name not in ("body", spared):
+            yield f"{title}: {name} is {one!r}, it should be {other!r}"
+
+
+def _spared(stored: dict[str, Any], value: Any) -> str:
+    """Return the column that a body does not tell, see `lease_need_trim`.
+
+    A lease goes on naming the pools that have back all the slots that it held of them.
+    """
+    if not isinstance(value, Lease) or not value.slots:
+        return "body"
+    try:
+        names = names_of(stored["pools"])
+    except MsgspecError:
+        return "body"
+    whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
+    return "pools" if whole else "body"

@@ -1,0 +1,84 @@
+"""A pass over one pool and its line, for telling everybody in it where they stand."""
+
+from typing import NamedTuple
+
+from moorage.core.admission.bars import silent_from
+from moorage.core.admission.facts import Facts, Keys
+from moorage.core.admission.forecast.eta import Holder
+from moorage.core.admission.forecast.queue_order import Waiter
+from moorage.core.admission.forecast.why import Evidence
+from moorage.core.admission.model import Lease
+from moorage.core.clock import SECOND
+from moorage.core.service_time import Timeline
+from moorage.store.admission.load import pools_query, pools_take
+from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
+from moorage.store.api import Plan, Query, Row
+
+PAGE = 5_000
+"""Tickets of a line that are read at once."""
+
+PASTS = 200
+"""Newest ended leases from which it is drawn how long units are held."""
+
+HOLDERS = 500
+"""Granted leases that are looked at one by one for when they end: those granted first."""
+
+
+class Pass(NamedTuple):
+    """A pool as of one moment."""
+
+    facts: Facts
+    waiters: list[Waiter]
+    """Its line."""
+    evidence: Evidence
+    """But for the line, which is counted from the waiters."""
+    first: Lease | None
+    """The ticket that is first in its line."""
+
+
+def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
+    """Read a pool and its line; of a pool that is not there nothing is in the facts.
+
+    Args:
+        pool: its name.
+        tickets: how many of the line are read; None: all of them.
+    """
+    (timeline,), pools, pasts, holders, holding = yield [
+        Query("timeline_load"),
+        pools_query(Keys(pools={pool})),
+        Query("pasts_load", (pool, PASTS)),
+        Query("pool_holders_load", (pool,)),
+        Query("pool_holding_load", (pool, HOLDERS)),
+    ]
+    facts = Facts(Timeline(*timeline))
+    pools_take(facts, pools)
+    waiters: list[Waiter] = []
+    size = PAGE if tickets is None else min(PAGE, tickets)
+    after: tuple[int, int] = (RANK_LEAST, 0)
+    while True:
+        (page,) = yield [Query("line_pass", (pool, *after, size))]
+        waiters += map(_waiter, page)
+        if len(page) < size or tickets is not None:
+            break
+        after = (page[-1][1], page[-1][2])
+    heads: list[Row] = []
+    if waiters:
+        (heads,) = yield [Query("lease_load", (waiters[0].id,))]
+    evidence = Evidence(
+        held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
+        holders=tuple((owner, units) for owner, units in holders),
+        holding=tuple(Holder(*row) for row in holding),
+    )
+    return Pass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
+
+
+def _waiter(row: Row) -> Waiter:
+    lease, _, _, units, owner, forced, heard_until, patience, body = row
+    return Waiter(
+        id=lease,
+        units=units,
+        owner=owner,
+        forced=bool(forced),
+        silent_from=None if patience is None else silent_from(heard_until or 0, patience),
+        lease=None if body is None else lease_from_body(body),
+    )

@@ -1,0 +1,194 @@
+"""From keys to admission's facts, under its one lock: one round, a second one only when needed.
+
+The lock is the row of the `Timeline`. It is taken after the ledger's rows and before the revision
+is raised; whoever has it reads what is committed, and nobody else decides until it commits.
+"""
+
+from collections.abc import Callable, Sequence
+
+from moorage.core.admission.bars import room_of
+from moorage.core.admission.facts import Facts, Keys, Line
+from moorage.core.admission.model import Lease
+from moorage.core.ids import LeaseId
+from moorage.core.limits import DUE_MAX
+from moorage.core.service_time import Timeline
+from moorage.store.admission.rows import (
+    RANK_LEAST,
+    counts_from_text,
+    lease_from_row,
+    leases_from_rows,
+    pool_from_body,
+    slot_from_body,
+    slots_from_bodies,
+)
+from moorage.store.api import Plan, Query, Row
+from moorage.store.encoding import encode, key_set
+
+
+def facts_load(keys: Keys) -> Plan[Facts]:
+    """Lock admission and load what the keys name; what does not exist is not in the facts."""
+    leases = _lease_queries(keys)
+    (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
+    facts = Facts(Timeline(*timeline))
+    pools_take(facts, pools)
+    placed: set[LeaseId] = set()
+    """Leases whose pools are needed, too."""
+    for query, rows in zip(leases, found, strict=True):
+        if query.block == "slots_load_by_name":
+            _slots_take(facts, rows)
+            continue
+        loaded = leases_from_rows(rows)
+        for lease in loaded:
+            _lease_take(facts, lease)
+        found_ids = {lease.id for lease in loaded}
+        placed |= found_ids & keys.leases if query.block == "leases_load" else found_ids
+        if query.block == "leases_load_due":
+            facts.due = [lease.id for lease in loaded]
+    needed = {need.pool for key in placed for need in facts.leases[key].needs}
+    yield from _pools_load(facts, needed - keys.pools)
+    yield from _waits_load(facts, keys)
+    return facts
+
+
+def lines_load(
+    facts: Facts, wanted: dict[str, int], stuck: Callable[[str], str] = lambda _: "[]"
+) -> Plan[None]:
+    """Let the lines of some pools be at least so long, as they are stored, or whole.
+
+    Without those who are passed over for sure, whom `admit` would read in vain. Tickets that are
+    loaded already stay as the batch has changed them.
+
+    Args:
+        facts: to which the tickets are added.
+        wanted: how many tickets of which pool.
+        stuck: returns the tickets of a pool that do not fit into the ledger as long as it stands as
+            they saw it, see `Obstacles.stuck`.
+    """
+    queries = []
+    for pool, tickets in wanted.items():
+        known = facts.lines.setdefault(pool, Line()).tickets
+        after = (RANK_LEAST, 0)
+        if known:
+            last = facts.leases[known[-1]]
+            after = (-last.priority, last.arrival)
+        # One more than is wanted tells whether there are more.
+        most, owners = room_of(facts, facts.pools[pool])
+        missing = tickets - len(known) + 1
+        room = (most, encode(owners), stuck(pool))
+        queries.append(Query("line_load", (pool, *after, missing, *room)))
+    results = yield queries
+    found: list[Lease] = []
+    for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
+        line = facts.lines[pool]
+        more = tickets - len(line.tickets)
+        line.whole = len(rows) <= more
+        for ticket in leases_from_rows(rows[:more]):
+            line.tickets.append(ticket.id)
+            found.append(ticket)
+            if ticket.id not in facts.leases:
+                _lease_take(facts, ticket)
+    yield from _gangs_load(facts, found)
+
+
+def _lease_queries(keys: Keys) -> list[Query]:
+    """Return what finds the leases that the keys name, each by another way."""
+    queries = []
+    if keys.leases or keys.heard:
+        queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
+    if keys.asked:
+        queries.append(Query("leases_load_by_key", (encode(sorted(keys.asked)),)))
+    if keys.slots:
+        queries.append(Query("leases_load_by_slot", (encode(sorted(keys.slots)),)))
+    if keys.ends:
+        queries.append(Query("leases_load_by_pool", (key_set(keys.ends),)))
+    if keys.holders:
+        queries.append(Query("leases_load_by_holder", (key_set(keys.holders),)))
+    if keys.touched:
+        queries.append(Query("slots_load_by_name", (key_set(keys.touched),)))
+    if keys.due is not None:
+        queries.append(Query("leases_load_due", (keys.due, DUE_MAX)))
+    return queries
+
+
+def pools_query(keys: Keys) -> Query:
+    """Return what finds the pools that the keys name, for `pools_take`."""
+    return Query(
+        "pools_load",
+        (
+            key_set(keys.pools | keys.ends | keys.holders | keys.quotas),
+            key_set(keys.leases),
+            encode(sorted(keys.slots)),
+            keys.due,
+            DUE_MAX,
+            key_set(keys.quotas),
+        ),
+    )
+
+
+def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
+    """Load those of some pools that are not there yet; what is there may have changed since."""
+    missing = needed - facts.pools.keys()
+    if missing:
+        (rows,) = yield [pools_query(Keys(pools=missing))]
+        pools_take(facts, rows)
+
+
+def _waits_load(facts: Facts, keys: Keys) -> Plan[None]:
+    """Count the tickets of those who ask, in lines where one of them could have too many."""
+    asked = len(keys.asked)
+    pools = {
+        pool.name
+        for pool in facts.pools.values()
+        if (most := pool.spec.queue_max_per_owner) is not None and pool.waiting + asked > most
+    }
+    if not (pools and asked):
+        return
+    owners = {owner for owner, _ in keys.asked}
+    (rows,) = yield [Query("waits_count", (key_set(pools), key_set(owners)))]
+    for pool, owner, tickets in rows:
+        facts.waits[pool, owner] = tickets
+
+
+def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
+    """Put the rows of `pools_load` into the facts, but for pools that are there already."""
+    for body, slots, held in rows:
+        pool = pool_from_body(body)
+        if pool.name in facts.pools:
+            continue
+        facts.pools[pool.name] = pool
+        # Slots that were there by themselves may have been changed since.
+        facts.slots[pool.name] = slots_from_bodies(slots) | facts.slots.get(pool.name, {})
+        for owner, units in counts_from_text(held).items():
+            facts.held[pool.name, owner] = units
+
+
+def _slots_take(facts: Facts, rows: Sequence[Row]) -> None:
+    """Put slots and their leases into the facts, but no slots of pools that are there already."""
+    for body, *lease in rows:
+        slot = slot_from_body(body)
+        if slot.pool not in facts.pools:
+            facts.slots.setdefault(slot.pool, {})[slot.name] = slot
+        if lease[0] is not None:
+            _lease_take(facts, lease_from_row(tuple(lease)))
+
+
+def _lease_take(facts: Facts, lease: Lease) -> None:
+    facts.leases[lease.id] = lease
+    facts.asked[lease.owner, lease.key] = lease.id
+
+
+def _gangs_load(facts: Facts, tickets: Sequence[Lease]) -> Plan[None]:
+    """Load the pools that tickets of a line need besides it; as a rule they are there.
+
+    All pools with gangs are loaded as soon as one is. If the stored `gangs` of one is wrong, that
+    costs a round here, not the decision: it must not rest on half of what a ticket needs. And one
+    damaged sum must not stop the batches in which everybody's leases end.
+    """
+    yield from _pools_load(facts, {need.pool for one in tickets for need in one.needs})
+    for ticket in tickets:
+        for need in ticket.needs:
+            if need.pool not in facts.pools:
+                raise RuntimeError(
+                    f"the database is damaged: ticket {ticket.id} needs pool {need.pool}, which "
+                    "does not exist; `moorage db check` tells all that differs"
+                )

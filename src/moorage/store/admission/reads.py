@@ -1,0 +1,278 @@
+"""What is answered of pools and leases from rows: each plan looks once, in one snapshot.
+
+Times of leases are the service's; the timeline that is loaded with them tells the wall clock's.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from moorage.core.admission.model import Lease, Pool, Slot, State
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+from moorage.core.limits import DUE_MAX
+from moorage.core.service_time import Timeline
+from moorage.store.admission.rows import (
+    RANK_LEAST,
+    claims_of,
+    counts_from_text,
+    lease_from_row,
+    leases_from_rows,
+    names_of,
+    pool_from_body,
+    slot_from_body,
+)
+from moorage.store.api import Plan, Query, Row
+from moorage.store.encoding import key_set
+
+
+class PoolSeen(NamedTuple):
+    """A pool, and how many slots it has in which state; none: it has no slots."""
+
+    pool: Pool
+    slots: dict[str, int]
+
+
+class PoolsSeen(NamedTuple):
+    """Pools by name, as of one moment."""
+
+    timeline: Timeline
+    pools: list[PoolSeen]
+
+
+class LeaseSeen(NamedTuple):
+    """A lease or ticket, and the pools that it needs as far as they are still there."""
+
+    timeline: Timeline
+    lease: Lease
+    pools: list[Pool]
+
+
+class LeasesSeen(NamedTuple):
+    """Leases and tickets in the order of their arrival, as of one moment."""
+
+    timeline: Timeline
+    leases: list[Lease]
+
+
+class Ticket(NamedTuple):
+    """A ticket in a pool's line, as far as its place rests on it."""
+
+    lease: LeaseId
+    priority: int
+    arrival: int
+    units: int
+    owner: str
+    pull: bool
+
+
+class Past(NamedTuple):
+    """When a lease was asked for and granted, and when it ended."""
+
+    asked_at: Instant
+    granted_at: Instant
+    ended_at: Instant
+
+
+class TicketSeen(NamedTuple):
+    """Who waits, whether or not the ticket itself can be read."""
+
+    arrival: int
+    id: LeaseId
+    pools: frozenset[str]
+    claims: bool | None
+    """Does it want to hold something in the ledger? None: it cannot be read."""
+
+
+class End(NamedTuple):
+    """An end of a lease, or of a ticket that was never granted, and its cause."""
+
+    asked_at: Instant
+    granted_at: Instant | None
+    ended_at: Instant
+    cause: str
+
+
+class OutcomeCount(NamedTuple):
+    """Outcomes of starts at one limit, with so many units started in the same minute.
+
+    `starts` is None where the lease is forgotten.
+    """
+
+    limit: int
+    starts: int | None
+    ok: int
+    failed: int
+    throttled: int
+
+
+class Report(NamedTuple):
+    """What there is for choosing a pool's limit."""
+
+    ends: list[End]
+    outcomes: list[OutcomeCount]
+
+
+class SlotCount(NamedTuple):
+    """How many slots of a pool are in a state and have an owner; the owner of none is empty."""
+
+    pool: str
+    state: str
+    owner: str
+    slots: int
+
+
+def timeline_load() -> Plan[Timeline]:
+    """Load how the service's time stands to the wall clock's."""
+    ((row,),) = yield [Query("timeline_load")]
+    return Timeline(*row)
+
+
+def pools_window(after: str, rows_max: int) -> Plan[PoolsSeen]:
+    """Load the pools whose name comes after `after`, in order, at most `rows_max` of them."""
+    (timeline,), rows = yield [Query("timeline_load"), Query("pools_window", (after, rows_max))]
+    return PoolsSeen(Timeline(*timeline), [_pool_seen(row) for row in rows])
+
+
+def pool_load(name: str) -> Plan[PoolsSeen]:
+    """Load one pool; none: there is no such pool."""
+    (timeline,), rows = yield [Query("timeline_load"), Query("pool_load", (name,))]
+    return PoolsSeen(Timeline(*timeline), [_pool_seen(row) for row in rows])
+
+
+def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:
+    """Load one lease or ticket with the pools it needs."""
+    (timeline,), leases, pools = yield [
+        Query("timeline_load"),
+        Query("lease_load", (lease,)),
+        Query("pools_load_by_lease", (lease,)),
+    ]
+    if not leases:
+        return None
+    found = [pool_from_body(body) for (body,) in pools]
+    return LeaseSeen(Timeline(*timeline), lease_from_row(leases[0]), found)
+
+
+def leases_window(
+    after: tuple[int, str],
+    rows_max: int,
+    *,
+    pool: str | None = None,
+    state: State | None = None,
+    owner: str | None = None,
+) -> Plan[LeasesSeen]:
+    """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
+
+    All of one owner, or many of a pool, may have to be passed over: run it aside.
+    """
+    (timeline,), rows = yield [
+        Query("timeline_load"),
+        _leases_query(after, rows_max, pool, state, owner),
+    ]
+    return LeasesSeen(Timeline(*timeline), leases_from_rows(rows))
+
+
+def _leases_query(
+    after: tuple[int, str], rows_max: int, pool: str | None, state: State | None, owner: str | None
+) -> Query:
+    if pool is not None:
+        return Query("leases_window_by_pool", (pool, *after, state, owner, rows_max))
+    if state in ("waiting", "granted"):
+        return Query("leases_window_live", (*after, state, owner, rows_max))
+    if owner is not None:
+        return Query("leases_window_by_owner", (owner, *after, state, rows_max))
+    return Query("leases_window", (*after, state, rows_max))
+
+
+def tickets_window(after: tuple[int, str], rows_max: int) -> Plan[list[TicketSeen]]:
+    """Load who waits in any pool after (arrival, id), in that order."""
+    (rows,) = yield [Query("tickets_window", (*after, rows_max))]
+    return [
+        TicketSeen(row[0], LeaseId(row[1]), names_of(row[2]), claims_of(row[3])) for row in rows
+    ]
+
+
+def line_window(pool: str, after: tuple[int, int] | None, rows_max: int) -> Plan[list[Ticket]]:
+    """Load a pool's line after the ticket of (priority, arrival), in order; None: from its head."""
+    place = (RANK_LEAST, 0) if after is None else (-after[0], after[1])
+    (rows,) = yield [Query("line_window", (pool, *place, rows_max))]
+    return [
+        Ticket(lease, -rank, arrival, units, owner, bool(pull))
+        for lease, rank, arrival, units, owner, pull in rows
+    ]
+
+
+def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
+    """Load who holds how many units of a pool: the most first, of equals who has held longest."""
+    (rows,) = yield [Query("pool_holders_load", (pool,))]
+    return [(owner, units) for owner, units in rows]
+
+
+def unheard_count(alive: Instant) -> Plan[dict[str, int]]:
+    """Count, by pool, the leases that were not heard of until then (alive time) and occupy.
+
+    It reads all deadlines of what lives: run it aside.
+    """
+    (rows,) = yield [Query("unheard_count", (alive,))]
+    return dict(rows)
+
+
+def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
+    """Load the times of those that have held units of a pool, who ended last first."""
+    (rows,) = yield [Query("pasts_load", (pool, rows_max))]
+    return [Past(*row) for row in rows]
+
+
+def report_load(pool: str, since: Instant) -> Plan[Report]:
+    """Load a pool's ends since some service time, and all outcomes there are; run it aside."""
+    ends, outcomes = yield [Query("ends_load", (pool, since)), Query("outcomes_count", (pool,))]
+    return Report([End(*row) for row in ends], [OutcomeCount(*row) for row in outcomes])
+
+
+def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
+    """Load the live lease in a pool that has this token, `EPOCH.REVISION.N`."""
+    (timeline,), rows = yield [
+        Query("timeline_load"),
+        Query("lease_load_by_token", (pool, token)),
+    ]
+    return Timeline(*timeline), lease_from_row(rows[0]) if rows else None
+
+
+def leases_load(leases: Collection[LeaseId]) -> Plan[list[Lease]]:
+    """Load leases by their ids; those that are not there are left out."""
+    (rows,) = yield [Query("leases_load", (key_set(leases),))]
+    return leases_from_rows(rows)
+
+
+def slots_load(pool: str) -> Plan[list[Slot]]:
+    """Load all slots of a pool, by name."""
+    (rows,) = yield [Query("slots_load", (pool,))]
+    return [slot_from_body(body) for (body,) in rows]
+
+
+def slots_count() -> Plan[list[SlotCount]]:
+    """Count the slots of all pools by pool, state and owner."""
+    (rows,) = yield [Query("slots_count")]
+    return [SlotCount(*row) for row in rows]
+
+
+def next_due_load() -> Plan[tuple[Instant | None, bool]]:
+    """Return the earliest service time at which a lease is due or a pool is to be woken.
+
+    And whether any lease or ticket lives: one that is kept is never due, but may be unheard.
+    """
+    (((due, wake_at, lives),),) = yield [Query("due_next")]
+    return min((at for at in (due, wake_at) if at is not None), default=None), bool(lives)
+
+
+def all_due_load(at: Instant) -> Plan[tuple[list[LeaseId], list[str]]]:
+    """Return the leases and tickets due at a service time, and the pools to be woken: names only.
+
+    The first `DUE_MAX` of each.
+    """
+    leases, pools = yield [Query("leases_due", (at, DUE_MAX)), Query("pools_due", (at, DUE_MAX))]
+    return [LeaseId(lease) for (lease,) in leases], [name for (name,) in pools]
+
+
+def _pool_seen(row: Row) -> PoolSeen:
+    body, slots = row
+    return PoolSeen(pool_from_body(body), counts_from_text(slots))

@@ -1,0 +1,158 @@
+"""How admission's values stand in rows: a body, which is all of it, and columns to search by."""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from msgspec import MsgspecError, json, structs
+
+from moorage.core.admission.model import Lease, Outcome, Pool, Slot
+from moorage.core.admission.units import units_by_pool
+from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import Timeline
+from moorage.store.api import Row
+from moorage.store.encoding import encode, key_set
+
+RANK_LEAST = -(1 << 62)
+"""Before the first of any line."""
+
+_slot = json.Decoder(Slot)
+_slots = json.Decoder(list[Slot])
+_counts = json.Decoder(dict[str, int])
+_lease = json.Decoder(Lease)
+_names = json.Decoder(frozenset[str])
+_pool = json.Decoder(Pool)
+
+
+def lease_from_body(body: str) -> Lease:
+    """Read a lease."""
+    return _lease.decode(body)
+
+
+def pool_from_body(body: str) -> Pool:
+    """Read a pool."""
+    return _pool.decode(body)
+
+
+def pool_row(pool: Pool) -> Row:
+    """Write a pool: its key, the columns to search by, its body."""
+    return (pool.name, pool.spec.quota, pool.gangs, pool.wake_at, encode(pool))
+
+
+def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
+    """Read a JSON array of slots, by name; None: there are none."""
+    return {} if bodies is None else {slot.name: slot for slot in _slots.decode(bodies)}
+
+
+def slot_from_body(body: str) -> Slot:
+    """Read a slot."""
+    return _slot.decode(body)
+
+
+def slot_row(slot: Slot) -> Row:
+    """Write a slot."""
+    return (slot.pool, slot.name, slot.state, slot.owner, slot.lease, encode(slot))
+
+
+def counts_from_text(text: str | None) -> dict[str, int]:
+    """Read numbers by name; None: there are none."""
+    return {} if text is None else _counts.decode(text)
+
+
+def lease_from_row(row: Row) -> Lease:
+    """Read (body, heard_until). While it lives, the narrow row is newer than the body."""
+    lease = _lease.decode(row[0])
+    if lease.state == "ended" or lease.heard_until == row[1]:
+        return lease
+    return structs.replace(lease, heard_until=row[1])
+
+
+def leases_from_rows(rows: Iterable[Row]) -> list[Lease]:
+    """Read rows of (body, heard_until), in their order."""
+    return [lease_from_row(row) for row in rows]
+
+
+def claims_of(body: str) -> bool | None:
+    """Return whether a lease wants something of the ledger; None: its body cannot be read."""
+    try:
+        return _lease.decode(body).allocations is not None
+    except MsgspecError:
+        return None
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Read the pools of a lease."""
+    return _names.decode(text)
+
+
+@lru_cache(maxsize=10_000)
+def _pools(names: tuple[str, ...]) -> str:
+    return key_set(set(names))
+
+
+def pools_text(lease: Lease) -> str:
+    """Return the pools of a lease as a JSON array."""
+    return _pools(tuple(need.pool for need in lease.needs))
+
+
+def trim_row(lease: Lease) -> Row:
+    """Write what tells which of a lease's rows in pools are left."""
+    return (lease.id, pools_text(lease))
+
+
+def lease_row(lease: Lease) -> Row:
+    """Write a lease or ticket; its needs and its deadlines are rows of their own, too."""
+    return (
+        lease.id,
+        lease.owner,
+        lease.key,
+        lease.arrival,
+        pools_text(lease),
+        lease.state,
+        lease.ended_at,
+        encode(lease),
+    )
+
+
+def need_rows(lease: Lease) -> Iterator[Row]:
+    """Write a lease as each of its pools sees it."""
+    pools = units_by_pool(lease.needs)
+    for pool, units in sorted(pools.items()):
+        yield (
+            pool,
+            lease.arrival,
+            lease.id,
+            -lease.priority,
+            units,
+            lease.pull,
+            lease.forced,
+            lease.owner,
+            lease.state,
+            None if lease.token is None else str(lease.token),
+            lease.asked_at,
+            lease.granted_at,
+            lease.ended_at,
+            lease.cause,
+        )
+
+
+def outcome_row(outcome: Outcome) -> Row:
+    """Write an outcome."""
+    return (
+        outcome.pool,
+        outcome.at,
+        outcome.lease,
+        outcome.result,
+        outcome.limit,
+        encode(outcome),
+    )
+
+
+def timeline_row(timeline: Timeline) -> Row:
+    """Write what `Timeline(*row)` reads."""
+    return structs.astuple(timeline)
+
+
+def due_row(lease: LeaseId, heard_until: Instant | None, due: Instant | None) -> Row:
+    """Write the narrow row of a live lease."""
+    return (lease, heard_until, due)

@@ -1,0 +1,99 @@
+"""From admission's changes to rows, by set statements; and forgetting what nobody asks for."""
+
+from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.model import due_of, has_left_key
+from moorage.core.clock import Instant
+from moorage.store.admission.rows import (
+    due_row,
+    lease_row,
+    need_rows,
+    outcome_row,
+    pool_row,
+    slot_row,
+    timeline_row,
+    trim_row,
+)
+from moorage.store.api import Plan, Query, Row, Write
+
+
+def writes(facts: Facts, changes: Changes) -> list[Write]:
+    """Return the statements that save a batch; its change rows are `admission_rows.change_rows`.
+
+    `facts` are those of the end of the batch, all changes applied: they know all deadlines of what
+    was only heard of. The changes must be stamped. `facts_load` has locked, so nothing is
+    guarded.
+    """
+    changed = [lease for lease in changes.leases.values() if lease is not None]
+    changed.sort(key=lambda lease: lease.id)
+    timeline = changes.timeline
+    statements = [
+        Write("timeline_update", [] if timeline is None else [timeline_row(timeline)]),
+        *_pool_writes(changes),
+        *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
+        Write("lease_rekey", [(lease.id, lease.key) for lease in changed if has_left_key(lease)]),
+        Write("lease_upsert", [lease_row(lease) for lease in changed]),
+        Write("lease_need_upsert", sorted(row for lease in changed for row in need_rows(lease))),
+        Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),
+        Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
+        Write("lease_due_upsert", _due_rows(facts, changes)),
+        Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),
+    ]
+    return [statement for statement in statements if statement.rows]
+
+
+def _pool_writes(changes: Changes) -> list[Write]:
+    gone = [(name,) for name, pool in sorted(changes.pools.items()) if pool is None]
+    slots = sorted(changes.slots.items(), key=lambda item: item[0])
+    return [
+        Write("pool_delete", gone),
+        Write("outcome_delete_by_pool", gone),
+        Write("pool_upsert", [pool_row(pool) for _, pool in sorted(changes.pools.items()) if pool]),
+        Write("slot_delete", [key for key, slot in slots if slot is None]),
+        Write("slot_upsert", [slot_row(slot) for _, slot in slots if slot is not None]),
+    ]
+
+
+def _due_rows(facts: Facts, changes: Changes) -> list[Row]:
+    """Return the narrow rows of all that live and have changed, were heard of, or are postponed."""
+    rows = []
+    for key in sorted(changes.leases.keys() | changes.heard.keys() | changes.postponed):
+        lease = facts.leases.get(key)
+        if lease is not None and lease.state != "ended":
+            rows.append(due_row(key, lease.heard_until, due_of(lease, facts.timeline)))
+    return rows
+
+
+def _gone_writes(leases: list[str]) -> list[Write]:
+    """Return the statements that forget leases; the needs go first, see the block."""
+    rows = [(lease,) for lease in leases]
+    return [
+        Write("lease_need_delete", rows),
+        Write("lease_due_delete", rows),
+        Write("lease_delete", rows),
+    ]
+
+
+def forget(ended_before: Instant, told_before: Instant, leases_max: int) -> Plan[int]:
+    """Forget leases that have ended, at most `leases_max` of them, and outcomes told long ago.
+
+    Returns how many leases it was; call again, in another transaction, while it is `leases_max`.
+    """
+    _, found = yield [
+        Query("admission_lock"),
+        Query("leases_ended_before", (ended_before, leases_max)),
+    ]
+    gone = _gone_writes(sorted(row[0] for row in found)) if found else []
+    yield [*gone, Write("outcome_delete_before", [(told_before,)])]
+    return len(found)
+
+
+def wipe_writes() -> list[Write]:
+    """Return the statements that empty admission's tables; its time and arrivals go on."""
+    return [
+        Write("pools_wipe", [()]),
+        Write("slots_wipe", [()]),
+        Write("leases_wipe", [()]),
+        Write("lease_dues_wipe", [()]),
+        Write("lease_needs_wipe", [()]),
+        Write("outcomes_wipe", [()]),
+    ]

@@ -1,0 +1,182 @@
+"""The change rows: what each revision changed, as after-images that others can follow.
+
+A follower starts with `snapshot_read` and goes on with `changes_load`; `compaction.py` forgets the
+rows that no follower needs any more.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.facts import Changes
+from moorage.core.ledger.model import (
+    NO_TAGS,
+    CustomName,
+    Described,
+    Tags,
+)
+from moorage.store import formats
+from moorage.store.admission import changes as admission_changes
+from moorage.store.admission.save import wipe_writes
+from moorage.store.api import Outdated, Plan, Query, Row, Stream, Write
+from moorage.store.encoding import key_set
+from moorage.store.ledger import changes as ledger_changes
+from moorage.store.ledger.rows import provider_from_row, tags_from_row
+
+KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS)
+"""The kinds of change rows; who knows a kind knows the type of its body."""
+
+ROWS_MAX = 500
+"""Change rows that are read in one go: a few milliseconds of decoding."""
+
+WHOLE = 1 << 40
+"""Stands for n: after the last change of a revision."""
+
+
+class Batch(NamedTuple):
+    """What one revision changed, and when it was written."""
+
+    revision: int
+    changes: Changes
+    at: Instant
+
+
+@dataclass(slots=True)
+class Tail:
+    """What happened after some place, as of one moment."""
+
+    epoch: int
+    revision: int
+    """The newest revision; a later call is needed if `batches` does not reach it."""
+    compacted: int
+    """Whoever stands at an older revision than this has missed changes and must load anew."""
+    batches: list[Batch]
+    place: tuple[int, int] | None
+    """(revision, n) of the last row, if there may be more: the last batch may go on after it."""
+    at: Instant | None = None
+    """When the revision was written after which this begins; None: it is not kept."""
+
+
+class Snapshot(NamedTuple):
+    """What the index holds beside providers, as of a revision."""
+
+    epoch: int
+    revision: int
+    at: Instant | None
+    """When the revision was written; None: unknown."""
+    classes: dict[str, CustomName]
+    traits: dict[str, CustomName]
+
+
+def changes_insert(rows: Iterable[tuple[str, str, str | None]], now: Instant) -> Write:
+    """Return the statement that keeps (kind, key, body) of every change of the raised revision."""
+    return Write("change_insert", [(n, now, *row) for n, row in enumerate(rows)])
+
+
+def changes_load(
+    after_revision: int,
+    n: int = WHOLE,
+    *,
+    rows_max: int = ROWS_MAX,
+    kinds: Collection[str] = tuple(ledger_changes.KINDS),
+) -> Plan[Tail]:
+    """Load what was changed after (revision, n), oldest first, at most `rows_max` rows of it.
+
+    Other kinds are left out: a batch of nothing else has no changes here. Raises Outdated: a newer
+    release has written changes that cannot be read here.
+    """
+    (rows,) = yield [Query("changes_load", (after_revision, n, _others(tuple(kinds)), rows_max))]
+    batches: list[Batch] = []
+    epoch, newest, compacted, minimum, began, revision, *_ = rows[0]
+    formats.check(minimum, "the database")
+    if revision is None:
+        return Tail(epoch, newest, compacted, batches, None, began)
+    for *_, revision, _, at, kind, key, body in rows:
+        if not batches or batches[-1].revision != revision:
+            batches.append(Batch(revision, Changes(), at))
+        if kind in kinds:
+            ledger_changes.change_read(batches[-1].changes, kind, key, body)
+        elif kind not in KINDS:
+            raise unknown(kind)
+    place = rows[-1][5:7] if len(rows) == rows_max else None
+    return Tail(epoch, newest, compacted, batches, place, began)
+
+
+@cache
+def _others(kinds: tuple[str, ...]) -> str:
+    """Return the known kinds besides these: a kind that is not known is never left out."""
+    return key_set(set(KINDS).difference(kinds))
+
+
+def unknown(kind: str) -> Outdated:
+    """Return the error of whoever meets a kind of change row that this release does not know."""
+    return Outdated(
+        f"a newer release has written changes of the kind {kind!r}, which this release does not "
+        "know: upgrade this process"
+    )
+
+
+def clock_load() -> Plan[tuple[int, int]]:
+    """Load (epoch, revision)."""
+    (((epoch, revision, _),),) = yield [Query("clock_load")]
+    return epoch, revision
+
+
+def change_time_load(revision: int) -> Plan[Instant | None]:
+    """Return when a revision was written; None: it is not kept, or there is none."""
+    (rows,) = yield [Query("change_time", (revision,))]
+    return rows[0][0] if rows else None
+
+
+def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
+    """Hand over every provider, some at a time; return what else the index holds.
+
+    A provider may come before the root of its tree. Run it aside: it reads everything.
+    """
+    tags: dict[ProviderId, Tags] = {}
+
+    def tags_taken(rows: list[Row]) -> None:
+        tags.update((row[0], tags_from_row(row)) for row in rows)
+
+    def providers_taken(rows: list[Row]) -> None:
+        take([(*provider_from_row(row), tags.pop(row[0], NO_TAGS)) for row in rows])
+
+    clock, classes, traits, _, _ = yield [
+        Query("clock_load"),
+        Query("resource_classes_snapshot"),
+        Query("traits_snapshot"),
+        Stream("tags_snapshot", (), tags_taken),
+        Stream("providers_snapshot", (), providers_taken),
+    ]
+    epoch, revision, _ = clock[0]
+    return Snapshot(
+        epoch,
+        revision,
+        (yield from change_time_load(revision)),
+        {row[0]: CustomName(*row) for row in classes},
+        {row[0]: CustomName(*row) for row in traits},
+    )
+
+
+def wipe() -> Plan[int]:
+    """Empty ledger and admission (tests only); tokens stay.
+
+    Returns the new revision: followers load anew.
+    """
+    tables = [
+        *wipe_writes(),
+        Write("holders_wipe", [()]),
+        Write("consumers_wipe", [()]),
+        Write("tags_wipe", [()]),
+        Write("providers_wipe", [()]),
+        Write("resource_classes_wipe", [()]),
+        Write("traits_wipe", [()]),
+        Write("changes_wipe", [()]),
+    ]
+    locks = [Query("ledger_lock"), Query("admission_lock")]
+    revision = int((yield [*locks, *tables, Query("clock_raise", (0,))])[-1][0][0])
+    yield [Write("clock_compact", [(revision,)])]
+    return revision

@@ -1,0 +1,61 @@
+"""What is answered from rows rather than from the index: consumers and what they use."""
+
+from dataclasses import dataclass
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.model import Consumer
+from moorage.store.api import Plan, Query
+from moorage.store.encoding import key_set
+from moorage.store.ledger.rows import consumer_from_row
+
+
+@dataclass(slots=True)
+class Usages:
+    """What a project, or one user of it, uses."""
+
+    amounts: list[tuple[str | None, str, int]]
+    """(consumer type, resource class, sum), sorted."""
+    consumers: dict[str | None, int]
+    """Number of consumers by consumer type."""
+
+
+ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
+"""(consumer, its generation, amounts by resource class, when the consumer last changed)."""
+
+
+def beginning_load() -> Plan[Instant]:
+    """Return when this ledger was made."""
+    (((at,),),) = yield [Query("beginning_load")]
+    return Instant(at)
+
+
+def consumer_load(uuid: ConsumerId) -> Plan[Consumer | None]:
+    """Load one consumer with its allocations."""
+    (rows,) = yield [Query("consumers_load", (key_set([uuid]),))]
+    return consumer_from_row(rows[0]) if rows else None
+
+
+def provider_allocations_load(provider: ProviderId) -> Plan[list[ProviderAllocation]]:
+    """Load every allocation on one provider, by consumer."""
+    (rows,) = yield [Query("holders_load", (provider,))]
+    return [
+        (holder.uuid, holder.generation, holder.allocations[provider], holder.updated_at)
+        for holder in map(consumer_from_row, rows)
+    ]
+
+
+def usages_load(project_id: str, user_id: str | None) -> Plan[Usages]:
+    """Sum up what a project uses; with `user_id` only that user's consumers."""
+    if user_id is None:
+        statements = [
+            Query("usages_load_by_project", (project_id,)),
+            Query("consumers_count_by_project", (project_id,)),
+        ]
+    else:
+        statements = [
+            Query("usages_load_by_user", (project_id, user_id)),
+            Query("consumers_count_by_user", (project_id, user_id)),
+        ]
+    amounts, counts = yield statements
+    return Usages([(kind, name, amount) for kind, name, amount in amounts], dict(counts))

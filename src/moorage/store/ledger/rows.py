@@ -1,0 +1,97 @@
+"""How the ledger's values stand in rows: one function per value and direction."""
+
+from functools import lru_cache
+
+from msgspec import json
+
+from moorage.core.clock import Instant
+from moorage.core.ids import AggregateId, ProviderId
+from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider, Tags
+from moorage.store.api import Row
+from moorage.store.encoding import key_set
+
+_as_it_is = json.Encoder()
+
+
+def encode_consumer(consumer: Consumer) -> str:
+    """Return a consumer as JSON text; what it holds stands in the order of its claim."""
+    return _as_it_is.encode(consumer).decode()
+
+
+@lru_cache(maxsize=20_000)
+def _traits(text: str) -> frozenset[str]:
+    return frozenset(json.decode(text, type=list[str]))
+
+
+@lru_cache(maxsize=20_000)
+def _aggregates(text: str) -> frozenset[AggregateId]:
+    return frozenset(AggregateId(uuid) for uuid in json.decode(text, type=list[str]))
+
+
+@lru_cache(maxsize=20_000)
+def _tags(traits: str, aggregates: str, updated_at: Instant) -> Tags:
+    return Tags(_traits(traits), _aggregates(aggregates), updated_at)
+
+
+def tags_from_row(row: Row) -> Tags:
+    """Read (provider, traits, aggregates, updated_at). Equal ones are one object: fleets repeat."""
+    return _tags(*row[1:])
+
+
+def tags_row(provider: ProviderId, tags: Tags) -> Row:
+    """Write what `tags_from_row` reads."""
+    return (provider, key_set(tags.traits), key_set(tags.aggregates), tags.updated_at)
+
+
+_inventories = json.Decoder(dict[str, Inventory])
+_allocations = json.Decoder(Allocations)
+
+
+def provider_from_row(row: Row) -> tuple[Provider, dict[str, Inventory]]:
+    """Read all columns of a provider: itself, and its inventories by resource class."""
+    uuid, name, generation, parent, root, created_at, updated_at, inventories = row
+    # Most providers are a tree of their own, and many never change: less to keep of each.
+    root = uuid if root == uuid else root
+    updated_at = created_at if updated_at == created_at else updated_at
+    provider = Provider(uuid, name, generation, parent, root, created_at, updated_at)
+    return provider, _inventories.decode(inventories)
+
+
+def provider_row(provider: Provider) -> Row:
+    """Write the columns of a provider between its uuid and its inventories."""
+    return (
+        provider.name,
+        provider.generation,
+        provider.parent,
+        provider.root,
+        provider.created_at,
+        provider.updated_at,
+    )
+
+
+def consumer_row(consumer: Consumer) -> Row:
+    """Write all columns of a consumer but its uuid."""
+    return (
+        consumer.generation,
+        consumer.project_id,
+        consumer.user_id,
+        consumer.consumer_type,
+        consumer.created_at,
+        consumer.updated_at,
+        _as_it_is.encode(consumer.allocations).decode(),
+    )
+
+
+def consumer_from_row(row: Row) -> Consumer:
+    """Read all columns of a consumer."""
+    uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, held = row
+    return Consumer(
+        uuid,
+        generation,
+        project_id,
+        user_id,
+        consumer_type,
+        _allocations.decode(held),
+        created_at,
+        updated_at,
+    )

@@ -1,0 +1,174 @@
+"""From changes to rows: one statement per table, then the revision and the change rows."""
+
+from collections.abc import Iterable, KeysView
+from dataclasses import dataclass
+
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
+from moorage.store.api import Row, Statement, Write
+from moorage.store.encoding import encode
+from moorage.store.ledger.rows import consumer_row, provider_row, tags_row
+
+_NOWHERE: KeysView[ProviderId] = Allocations().keys()
+
+
+@dataclass(slots=True)
+class Before:
+    """What was loaded, before any decision of the batch."""
+
+    providers: dict[ProviderId, Provider]
+    inventories: dict[ProviderId, dict[str, Inventory]]
+    """Not guarded, and not copied: after-images may stand in it already, they are absolute."""
+    consumers: dict[ConsumerId, Consumer]
+    classes: frozenset[str]
+    traits: frozenset[str]
+
+
+def before_of(facts: Facts) -> Before:
+    """Remember what was loaded. The values are immutable, so the dicts are enough."""
+    return Before(
+        dict(facts.providers),
+        facts.inventories,
+        dict(facts.consumers),
+        frozenset(facts.classes),
+        frozenset(facts.traits),
+    )
+
+
+def writes(before: Before, changes: Changes) -> list[Statement]:
+    """Return the statements that save the rows themselves, without revision and change rows."""
+    return [
+        *_word_writes(before, changes),
+        *_provider_writes(before, changes),
+        *_tag_writes(changes),
+        *_consumer_writes(before, changes),
+    ]
+
+
+def _some(writes: Iterable[Write]) -> list[Write]:
+    return [write for write in writes if write.rows]
+
+
+def _word_writes(before: Before, changes: Changes) -> list[Write]:
+    """A word that went and came back within the batch goes first; a new one must be new."""
+    renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
+    classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
+    return _some(
+        [
+            Write("allocation_rename_class", renamed),
+            Write("inventory_rename_class", renamed),
+            Write(
+                "resource_class_delete",
+                [(name,) for name, word in classes if word is None or name in before.classes],
+            ),
+            Write(
+                "resource_class_insert",
+                [(name, word.created_at, word.updated_at) for name, word in classes if word],
+            ),
+            Write(
+                "trait_delete",
+                [(name,) for name, word in traits if word is None or name in before.traits],
+            ),
+            Write(
+                "trait_insert",
+                [(name, word.created_at, word.updated_at) for name, word in traits if word],
+            ),
+        ]
+    )
+
+
+def _provider_writes(before: Before, changes: Changes) -> list[Write]:
+    offered = _offered(before, changes)
+    gone: list[Row] = []
+    moved: list[Row] = []
+    touched: list[Row] = []
+    used: list[Row] = []
+    new: list[Row] = []
+    renamed: list[Row] = []
+    for uuid, after in sorted(changes.providers.items()):
+        old = before.providers.get(uuid)
+        if after is None:
+            gone += [(uuid, old.generation)] if old is not None else []
+            offered.pop(uuid, None)
+        elif old is None:
+            new.append((*provider_row(after), offered.pop(uuid, "{}"), uuid))
+        elif not _stays(old, after):
+            moved.append((*provider_row(after), uuid, old.generation))
+            renamed += [(uuid,)] if old.name != after.name else []
+        elif uuid in offered:
+            row = (after.generation, after.updated_at, offered.pop(uuid), uuid, old.generation)
+            used.append(row)
+        else:
+            touched.append((after.generation, after.updated_at, uuid, old.generation))
+    return _some(
+        [
+            Write("provider_delete", gone, guarded=True),
+            Write("tags_delete_by_provider", [(row[0],) for row in gone]),
+            # Two that exchange names would meet in the unique index half-way.
+            Write("provider_name_free", renamed if len(renamed) > 1 else []),
+            Write("provider_update", moved, guarded=True),
+            Write("provider_touch", touched, guarded=True),
+            Write("provider_use", used, guarded=True),
+            Write("provider_insert", new),
+            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)]),
+        ]
+    )
+
+
+def _offered(before: Before, changes: Changes) -> dict[ProviderId, str]:
+    """Return all inventories of every provider of which one changes, encoded."""
+    offered: dict[ProviderId, dict[str, Inventory]] = {}
+    for (uuid, name), inventory in changes.inventories.items():
+        held = offered.get(uuid)
+        if held is None:
+            held = offered[uuid] = dict(before.inventories.get(uuid, ()))
+        if inventory is None:
+            held.pop(name, None)
+        else:
+            held[name] = inventory
+    return {uuid: encode(held) for uuid, held in offered.items()}
+
+
+def _stays(old: Provider, new: Provider) -> bool:
+    return (old.name, old.parent, old.root, old.created_at) == (
+        new.name,
+        new.parent,
+        new.root,
+        new.created_at,
+    )
+
+
+def _tag_writes(changes: Changes) -> list[Write]:
+    gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
+    rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
+    return _some([Write("tags_upsert", rows)])
+
+
+def _consumer_writes(before: Before, changes: Changes) -> list[Write]:
+    gone: list[Row] = []
+    updated: list[Row] = []
+    new: list[Row] = []
+    left: list[Row] = []
+    came: list[Row] = []
+    for uuid, after in sorted(changes.consumers.items()):
+        old = before.consumers.get(uuid)
+        if after is None:
+            gone += [(uuid, old.generation)] if old is not None else []
+        elif old is None:
+            new.append((*consumer_row(after), uuid))
+        else:
+            updated.append((*consumer_row(after), uuid, old.generation))
+        had = old.allocations.keys() if old is not None else _NOWHERE
+        has = after.allocations.keys() if after is not None else _NOWHERE
+        left += [(provider, uuid) for provider in had - has]
+        came += [(provider, uuid) for provider in has - had]
+    return _some(
+        [
+            Write("consumer_delete", gone, guarded=True),
+            Write("consumer_update", updated, guarded=True),
+            Write("consumer_insert", new),
+            Write("holder_delete", sorted(left), guarded=True),
+            Write("holder_insert", sorted(came)),
+        ]
+    )

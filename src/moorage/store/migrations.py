@@ -1,0 +1,56 @@
+"""The migrations of both engines: numbered files, forward only.
+
+A migration that was once released never changes; its checksum is kept in the database.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+
+from moorage.store.api import Unusable
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of the schema."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the text, hexadecimal."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+def migrations(engine: str) -> list[Migration]:
+    """Return the migrations of an engine (`sqlite`, `postgres`) in their order."""
+    found = []
+    for file in files(__package__).joinpath("schema", engine, "migrations").iterdir():
+        number, name = file.name.removesuffix(".sql").split("_", 1)
+        found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+def missing(
+    known: list[Migration], applied: dict[int, tuple[str, str]], path: str
+) -> list[Migration]:
+    """Return the known migrations that were not applied (number to name and checksum) at `path`.
+
+    Raises:
+        Unusable: the database is of a newer release, or altered.
+    """
+    for number, (name, checksum) in sorted(applied.items()):
+        migration = next((one for one in known if one.number == number), None)
+        if migration is None:
+            raise Unusable(
+                f"{path} has migration {number} ({name}), which this release does not know; "
+                "use the newer release that wrote it"
+            )
+        if migration.checksum != checksum:
+            raise Unusable(
+                f"{path} was made with another text of migration {number} ({name}); "
+                "use the release that wrote it or restore a backup"
+            )
+    return [one for one in known if one.number not in applied]

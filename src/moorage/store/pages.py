@@ -1,0 +1,48 @@
+"""Windows: a bounded number of rows after a given one, for whoever goes through many."""
+
+from typing import NamedTuple
+
+from moorage.core.ids import ProviderId
+from moorage.store.api import Plan, Query
+from moorage.store.changelog import KINDS, unknown
+
+
+class ChangeRow(NamedTuple):
+    """One change as it was written; `body` is JSON, None: what the key names is gone."""
+
+    revision: int
+    n: int
+    kind: str
+    key: str
+    body: str | None
+
+
+class ChangesWindow(NamedTuple):
+    """Change rows in order, and the clock as of the same moment."""
+
+    epoch: int
+    revision: int
+    """The newest revision."""
+    compacted: int
+    """Rows of this revision and older ones are gone."""
+    rows: list[ChangeRow]
+
+
+def changes_window(revision: int, n: int, rows_max: int) -> Plan[ChangesWindow]:
+    """Load the change rows after (revision, n), oldest first, at most `rows_max` of them.
+
+    Raises Outdated: one of them is of a kind that this release does not know.
+    """
+    (rows,) = yield [Query("changes_window", (revision, n, rows_max))]
+    epoch, newest, compacted = rows[0][:3]
+    changes = [ChangeRow(*row[3:]) for row in rows if row[3] is not None]
+    for change in changes:
+        if change.kind not in KINDS:
+            raise unknown(change.kind)
+    return ChangesWindow(epoch, newest, compacted, changes)
+
+
+def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]:
+    """Load the providers whose UUID comes after `after`, in order, at most `rows_max` of them."""
+    (rows,) = yield [Query("providers_window", (after, rows_max))]
+    return [row[0] for row in rows]

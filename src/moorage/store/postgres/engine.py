@@ -1,0 +1,391 @@
+"""The PostgreSQL engine: each round of a plan goes out in one pipeline, on a pool of connections.
+
+One connection writes: one transaction at a time, as the transactor's batches come. A few others
+answer reads. Any number of processes may share the database; what each may rely on is in
+`load.py` (locks) and `postgres_commit.py` (a connection that breaks during COMMIT).
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from typing import ParamSpec, TypeVar, cast
+
+from moorage.core.clock import Instant
+from moorage.store.api import (
+    HEAVY,
+    Conflict,
+    Done,
+    Plan,
+    Row,
+    Statement,
+    StoreError,
+    Unavailable,
+    Unusable,
+    Write,
+    advanced,
+    weight,
+)
+from moorage.store.high_water_mark import Mark
+from moorage.store.postgres.commit import (
+    CHANNEL,
+    Receipt,
+    history_checked,
+    orphan_ended,
+    server_known,
+)
+from moorage.store.postgres.connection import (
+    EXCHANGED,
+    ROUND_SLOW_SECONDS_MAX,
+    SESSION,
+    Link,
+    Lost,
+    Prepared,
+    check_there,
+    conninfo_of,
+    name_of,
+    prepared,
+)
+from moorage.store.postgres.known import Known
+from moorage.store.postgres.long_reads import Aside, Moved
+from moorage.store.sql import blocks
+from moorage.store.unknown_members import kept
+
+T = TypeVar("T")
+A = TypeVar("A")
+P = ParamSpec("P")
+
+READERS_MAX = 4
+"""Connections that answer short reads."""
+
+READERS_ASIDE_MAX = 2
+"""Connections that answer long reads; one more answers those that read everything."""
+
+SERVERS_MAX = 3
+"""How often a long read may meet another server before it gives up."""
+
+_SLOW = frozenset({"allocation_rename_class", "inventory_rename_class"})
+_CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
+# No time limit may end the wait of a COMMIT for a standby. PostgreSQL 17 has one more.
+_WRITER_SETTINGS = """;
+SET enable_seqscan = off;
+SELECT set_config(name, '0', false) FROM pg_settings
+WHERE name IN ('statement_timeout', 'transaction_timeout');
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'
+"""
+_READER_SETTINGS = """;
+SET enable_seqscan = off;
+SET default_transaction_read_only = on
+"""
+_BEGIN = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
+_BEGIN_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+_COMMIT = ("COMMIT", ())
+_ROLLBACK = ("ROLLBACK", ())
+_NOW = (f"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {SESSION}", ())
+
+
+class PostgresEngine:
+    """A database that others may use, too. Made by `open.py`; implements `api.Engine`.
+
+    Raises ValueError: `url` is no address. Unusable: `epoch_file` cannot be used.
+    """
+
+    shared = True
+
+    def __init__(self, url: str, epoch_file: str | None = None) -> None:
+        self._conninfo = conninfo_of(url)
+        self.name = f"postgresql {name_of(url)}"
+        self._writer: Link | None = None
+        self._listener: Link | None = None
+        self.known = Known(epoch_file)
+        self._checking = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._idle: list[Link] = []
+        self._aside = Aside(self._conninfo)
+        self._readers = asyncio.Semaphore(READERS_MAX)
+        self._looking = asyncio.Semaphore(1)
+        self._reading_aside = ThreadPoolExecutor(READERS_ASIDE_MAX, "moorage-read")
+        self._reading_slowly = ThreadPoolExecutor(1, "moorage-read-slowly")
+        self._closed = False
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["PostgresTransaction"]:
+        """Begin a write transaction; within this process one at a time. Raises Unavailable."""
+        async with self._turn:
+            transaction = PostgresTransaction(self, await self._writing())
+            try:
+                yield transaction
+            finally:
+                await transaction.settle()
+
+    async def read(self, plan: Plan[T]) -> T:
+        """Run a plan that asks once: one statement, or one pipeline in one snapshot."""
+        return await self._read(plan, self._readers)
+
+    async def _read(self, plan: Plan[T], readers: asyncio.Semaphore) -> T:
+        asked = next(plan)
+        statements = [prepared(one) for one in asked]
+        if len(statements) > 1:
+            statements = [_BEGIN_READ, *statements, _COMMIT]
+        async with readers:
+            results = await self._read_once(statements)
+        rows = [found for found, _ in results]
+        rows = rows[1:-1] if len(rows) > 1 else rows
+        check_there(asked, rows)
+        try:
+            plan.send(rows)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+        raise AssertionError("a short read asks once; use read_aside")
+
+    async def look(self, plan: Plan[T]) -> T:
+        """Run a plan that asks once, on a connection that is kept for this."""
+        return await self._read(plan, self._looking)
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        """Run a long plan in a thread, in one snapshot."""
+        if self._closed:
+            raise Unavailable("the database is closed")
+        loop = asyncio.get_running_loop()
+        executor = self._reading_slowly if slow else self._reading_aside
+        for _ in range(SERVERS_MAX):
+            try:
+                return await loop.run_in_executor(
+                    executor, self._aside.read, plan, self.known.server
+                )
+            except Moved as moved:  # the plan has not begun
+                await self._check_server(moved.server)
+        raise Unavailable("read: the server keeps changing")
+
+    async def woken(self, seconds_max: float) -> None:
+        """Wait until some process may have committed something, at most so long.
+
+        Only a hint: behind some poolers nothing is ever heard. Raises Unavailable.
+        """
+        if self._listener is None or self._listener.closed:
+            self._listener = await Link.open(self._conninfo)
+            await self._listener.listen(CHANNEL)
+            return  # Whatever was announced before now is not heard.
+        try:
+            await self._listener.heard(seconds_max)
+        except Lost:
+            await self._listener.close()
+            raise
+
+    async def backup(self, path: str) -> None:
+        """PostgreSQL has tools of its own for this. Raises Unusable."""
+        raise Unusable("this database is PostgreSQL's to back up; use pg_dump or pg_basebackup")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        async with self._turn:
+            for link in (*self._idle, self._writer, self._listener):
+                if link is not None:
+                    await link.close()
+            self._idle.clear()
+            for executor in (self._reading_aside, self._reading_slowly):
+                await asyncio.to_thread(executor.shutdown)
+            self._aside.close()
+            await asyncio.to_thread(self.known.close)
+
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        """Remember a revision that a look has found."""
+        self.known.reached(Mark(epoch, revision, at or 0))
+
+    async def history_checked(self) -> None:
+        """Begin a new epoch if what is known is not there any more. Raises Unavailable."""
+        async with self._checking:
+            await (await self.open_writer()).close()
+
+    async def _check_server(self, server: str) -> None:
+        """See whether a server has the history that is known, before anything is read from it."""
+        async with self._checking:
+            if self.known.server != server:
+                await (await self.open_writer()).close()
+
+    async def open_writer(self) -> Link:
+        """Connect as whoever writes does, after a look at who has written before."""
+        link = await Link.open(self._conninfo, _WRITER_SETTINGS)
+        try:
+            if self._writer is not None and self._writer.closed:
+                await orphan_ended(link, self._writer)
+            await history_checked(link, self.known)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    async def _writing(self) -> Link:
+        if self._closed:
+            raise Unavailable("the database is closed")
+        if self._writer is not None and self._writer.server != self.known.server:
+            await self._writer.close()
+        if self._writer is None or self._writer.closed:
+            self._writer = await self.open_writer()
+        return self._writer
+
+    async def _reading(self) -> Link:
+        if self._closed:
+            raise Unavailable("the database is closed")
+        link = await Link.open(self._conninfo, _READER_SETTINGS)
+        try:
+            await server_known(link)
+            if link.server != self.known.server:
+                await self._check_server(link.server)
+            if link.server != self.known.server:
+                raise Lost("read: the server changes; try again")
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
+        """Read on a connection of the pool; on a new one if the server has dropped that."""
+        while self._idle:
+            link = self._idle.pop()
+            if link.server != self.known.server:
+                await link.close()
+                continue
+            try:
+                return await self._read_on(link, statements)
+            except Lost:
+                stale, self._idle = self._idle, []
+                for link in stale:
+                    await link.close()
+        return await self._read_on(await self._reading(), statements)
+
+    async def _read_on(
+        self, link: Link, statements: Sequence[Prepared]
+    ) -> list[tuple[list[Row], int]]:
+        try:
+            results = await link.run("read", statements)
+        except BaseException:
+            await link.close()
+            raise
+        self._idle.append(link)
+        return results
+
+
+class PostgresTransaction:
+    """A write transaction, begun with its first statements; implements `api.Transaction`."""
+
+    def __init__(self, engine: PostgresEngine, link: Link) -> None:
+        self._engine = engine
+        self._link = link
+        self._begun = False
+        self._written = False
+        self._committing: asyncio.Future[None] | None = None
+        self._taken: Mark | None = None
+        """The revision that it has taken."""
+        self.now: Instant | None = None
+
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        """Run a plan, round by round, with the values of many rows in a thread.
+
+        Raises Conflict, Unavailable.
+        """
+        if self._engine.known.newer:
+            plan = kept(plan)
+        found = await _worked(aside, advanced, plan, None)
+        while not isinstance(found, Done):
+            aside = aside or weight(found) > HEAVY
+            rows = await self._round(found, aside)
+            found = await _worked(aside, advanced, plan, rows)
+        return found.answer
+
+    async def _round(self, statements: Sequence[Statement], aside: bool) -> list[list[Row]]:
+        self._written |= any(_changes(one.block) for one in statements)
+        first = [] if self._begun else [_BEGIN]
+        self._begun = True
+        texts = await _worked(aside, _prepared_all, statements)
+        sent = [*first, *texts, _NOW]
+        try:
+            results = await self._link.run("write", sent, _seconds_max(statements))
+        except Lost as lost:
+            # Nothing was committed, so all of it may be tried again.
+            raise Conflict(str(lost)) from lost
+        # Behind the locks: whoever held them before had an earlier time.
+        ((now, mark),) = results[-1][0]
+        if mark != self._link.mark:
+            await self._link.close()
+            raise Unavailable(EXCHANGED)
+        self.now = Instant(now)
+        results = results[len(first) : -1]
+        rows = [found for found, _ in results]
+        check_there(statements, rows)
+        self._taken = self._engine.known.taken(statements, rows) or self._taken
+        for statement, (_, touched) in zip(statements, results, strict=True):
+            if (
+                isinstance(statement, Write)
+                and statement.guarded
+                and touched != len(statement.rows)
+            ):
+                raise Conflict(f"{statement.block}: a row was changed by somebody else")
+        return rows
+
+    async def commit(self) -> None:
+        """Make everything durable. A caller who is cancelled meanwhile does not stop it.
+
+        Raises Conflict: nothing was kept. Unavailable: nobody could tell in time.
+        """
+        self._committing = asyncio.ensure_future(self._commit())
+        await asyncio.shield(self._committing)
+
+    async def _commit(self) -> None:
+        receipt, link = Receipt(self.now), self._link
+        link.committing = True
+        try:
+            await link.run("commit", [*receipt.statements(), _COMMIT])
+        except Lost:
+            await receipt.ask(self._engine.open_writer)
+        except StoreError:  # the server has refused it
+            link.committing = False
+            raise
+        else:
+            link.committing = False
+            if link.warned:  # somebody has ended its wait for a standby
+                await receipt.ask(self._engine.open_writer)
+        if self._taken is not None:
+            self._engine.known.reached(self._taken)
+
+    async def settle(self) -> None:
+        """Roll back what was not committed; a connection that cannot do that is closed.
+
+        A commit that was begun ends first, whatever becomes of the caller.
+        """
+        while self._committing is not None and not self._committing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._committing])
+        if self._link.in_transaction:
+            # After a rollback psycopg forgets what it has prepared, and the server plans anew.
+            end = _ROLLBACK if self._written else _COMMIT
+            with suppress(StoreError):
+                await self._link.run("roll back", [end])
+        if self._link.in_transaction:
+            await self._link.close()
+
+
+def _prepared_all(statements: Sequence[Statement]) -> list[Prepared]:
+    return [prepared(one) for one in statements]
+
+
+async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
+    """Do some work: at once, or in a thread."""
+    if aside:
+        return await asyncio.to_thread(work, *args, **more)
+    return work(*args, **more)
+
+
+@cache
+def _changes(block: str) -> bool:
+    """Might this statement change rows?"""
+    return _CHANGING.search(blocks("postgres")[block]) is not None
+
+
+def _seconds_max(statements: Sequence[Statement]) -> float | None:
+    slow = any(one.block in _SLOW for one in statements)
+    return ROUND_SLOW_SECONDS_MAX if slow else None

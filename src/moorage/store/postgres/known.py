@@ -1,0 +1,79 @@
+"""What a process knows of a shared database: how far it has been, whose it is, who else writes."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from moorage.store.api import Conflict, Row, Statement, Unusable
+from moorage.store.formats import FORMAT, check
+from moorage.store.high_water_mark import Mark, MarkFile, raised
+
+log = logging.getLogger("moorage.postgres")
+
+
+class Known:
+    """The high-water mark of a process; with a file, over its end, too.
+
+    Raises Unusable: the file cannot be read or written.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.mark = Mark()
+        """The newest revision that is known to be committed."""
+        self.newer = False
+        """Has a newer release written, too? Then what it alone knows is kept."""
+        self.server = ""
+        """Which server was last found to have the history that is known; empty: none yet."""
+        self._file: MarkFile | None = None
+        if path is not None:
+            try:
+                self._file = MarkFile(path)
+                self.mark = self._file.load()
+                self._file.store(self.mark)
+            except (OSError, ValueError) as error:
+                raise Unusable(f"epoch_file: {path} cannot be used: {error}") from None
+            self._writing = ThreadPoolExecutor(1, "moorage-mark")
+            self._asked = False
+            self._told = False
+
+    def taken(self, statements: Sequence[Statement], rows: Sequence[Sequence[Row]]) -> Mark | None:
+        """Return the revision that statements have taken, if any; it must be one that never was.
+
+        Raises:
+            Conflict: the transaction must be begun anew, and is told why then.
+            Outdated: this release may not write any more.
+        """
+        found = raised(statements, rows)
+        if found is None:
+            return None
+        check(found.minimum, "the database")
+        if found.newest > FORMAT and not self.newer:
+            self.newer = True
+            raise Conflict("a newer release has begun to write")
+        if found.mark[:2] <= self.mark[:2]:
+            self.server = ""  # so the next transaction begins with a look at the history
+            raise Conflict("the database was put back to an earlier state")
+        return found.mark
+
+    def reached(self, mark: Mark) -> None:
+        """Remember that a revision is committed."""
+        if mark > self.mark:
+            self.mark = mark
+            if self._file is not None and not self._asked:
+                self._asked = True
+                self._writing.submit(self._write, self._file)
+
+    def close(self) -> None:
+        """Finish writing and close the file."""
+        if self._file is not None:
+            self._writing.shutdown()
+            self._file.close()
+
+    def _write(self, file: MarkFile) -> None:
+        self._asked = False
+        try:
+            file.store(self.mark)
+        except OSError as error:
+            if not self._told:
+                log.error("cannot write %s, which notices restores: %s", file.path, error)
+            self._told = True

@@ -1,0 +1,378 @@
+"""The SQLite engine: statements at once in the event loop; COMMIT and what is heavy in a thread.
+
+One connection writes, one answers short reads in the loop, two long ones in threads of their own.
+A fifth copies the write-ahead log into the file (a checkpoint) beside the commits, so that
+nobody waits for that.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from moorage.store.api import (
+    HEAVY,
+    ROWS_AT_A_TIME,
+    Conflict,
+    Done,
+    Fatal,
+    Plan,
+    Query,
+    Row,
+    Statement,
+    Stream,
+    Unavailable,
+    Write,
+    advanced,
+    weight,
+)
+from moorage.store.high_water_mark import Mark, raised
+from moorage.store.sql import blocks
+from moorage.store.sqlite.copy import copy
+from moorage.store.sqlite.file import (
+    LOG_PAGES_MAX,
+    Place,
+    connect,
+    log_end,
+    log_is_long,
+    translated,
+)
+from moorage.store.sqlite.file import Lock as FileLock
+from moorage.store.unknown_members import kept
+
+T = TypeVar("T")
+
+log = logging.getLogger("moorage.sqlite")
+
+CHECKPOINT_PAGES = 8_000
+"""Pages of 4 KiB in the log from which on a checkpoint runs beside the commits. The more there are,
+the more often the same page is among them, and is copied once."""
+
+CHECKPOINT_PAGES_MAX = 16_000
+"""Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
+
+SCAN_CACHE = -2_048
+"""Size of the page cache of a connection that reads a whole table, in KiB, as SQLite has it."""
+
+
+class SqliteEngine:
+    """One database file, owned by this process. Made by `open.py`; implements `api.Engine`."""
+
+    shared = False
+
+    def __init__(
+        self,
+        path: str,
+        owned: FileLock,
+        *,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        checkpoint_pages: int = CHECKPOINT_PAGES,
+        log_pages_max: int = LOG_PAGES_MAX,
+        newer: bool = False,
+    ) -> None:
+        self.name = f"sqlite {path}"
+        self.newer = newer
+        """Has a newer release written, too? Then what it alone knows is kept."""
+        self._path = path
+        self._owned = owned
+        self._connections: list[apsw.Connection] = []
+        try:
+            for writes in (True, True, False, False, False):
+                self._connections.append(
+                    connect(path, writes=writes, vfs=vfs, synchronous=synchronous)
+                )
+        except BaseException:
+            self._disconnect()
+            raise
+        self._writer, self._checkpointer, self._reader, *aside = self._connections
+        self._committing = ThreadPoolExecutor(1, "moorage-commit")
+        self._aside, self._slow = [
+            (ThreadPoolExecutor(1, "moorage-read"), connection) for connection in aside
+        ]
+        self._checkpointing = ThreadPoolExecutor(1, "moorage-checkpoint")
+        self._checkpoint: Future[None] | None = None
+        self._checkpoint_pages = checkpoint_pages
+        self._log_pages = 0
+        self._log_pages_max = log_pages_max
+        self._place = Place(path)
+        self._taken: Mark | None = None
+        """The revision that the open transaction has taken."""
+        self._long_reads = {connection for _, connection in (self._aside, self._slow)}
+        self._guard = Lock()
+        self._turn = asyncio.Lock()
+        self._fatal: Fatal | None = None
+        self._writer.set_wal_hook(self._count_log)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["SqliteTransaction"]:
+        """Begin the one write transaction; a second one waits for its turn."""
+        async with self._turn:
+            self._check_health()
+            self._taken = None
+            with translated("begin"):
+                self._writer.execute("BEGIN IMMEDIATE")
+            transaction = SqliteTransaction(self)
+            try:
+                yield transaction
+            finally:
+                await transaction.settle()
+                if self._writer.in_transaction:
+                    with translated("roll back"):
+                        self._writer.execute("ROLLBACK")
+
+    async def read(self, plan: Plan[T]) -> T:
+        """Run a short plan in the loop, in one snapshot."""
+        return _read(self._reader, plan)
+
+    async def look(self, plan: Plan[T]) -> T:
+        """Run a short plan; nobody waits here."""
+        return _read(self._reader, plan)
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        """Run a long plan in a thread of its own, a slow one in another, in one snapshot."""
+        executor, connection = self._slow if slow else self._aside
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(executor, _read, connection, plan)
+
+    async def woken(self, seconds_max: float) -> None:
+        """Nobody else changes the file."""
+        await asyncio.sleep(seconds_max)
+
+    def seen(self, epoch: int, revision: int, at: int | None) -> None:
+        """Every commit of this process is remembered, and there are no others."""
+
+    async def history_checked(self) -> None:
+        """It was, when the file was opened; nobody else changes it since."""
+
+    async def backup(self, path: str) -> None:
+        """Write a copy to a new file.
+
+        Raises Unusable: `path` exists or cannot be written. Unavailable: it took too long.
+        """
+        await asyncio.to_thread(copy, self._path, path, self._endable)
+
+    async def settled(self) -> None:
+        """Wait for a checkpoint that is under way."""
+        if self._checkpoint is not None:
+            await asyncio.wait([asyncio.wrap_future(self._checkpoint)])
+
+    async def close(self) -> None:
+        """Empty the log into the file, close everything and release the lock."""
+        async with self._turn:
+            if self._connections:
+                await asyncio.to_thread(self._close)
+
+    def write(
+        self, plan: Plan[T], statements: Sequence[Statement] | None = None, *, most: int = HEAVY
+    ) -> Done[T] | Sequence[Statement]:
+        """Run a plan in the write transaction that is open, from these statements of it on.
+
+        It stops before statements that weigh more than `most`, and returns them.
+        """
+        self._check_health()
+        if not self._writer.in_transaction:
+            raise Unavailable("the transaction was rolled back by an earlier error")
+        with translated("write"):
+            return _drive(self._writer, plan, statements, most, self._watch)
+
+    def write_begin(
+        self, plan: Plan[T], statements: Sequence[Statement] | None
+    ) -> asyncio.Future[Done[T] | Sequence[Statement]]:
+        """Begin to run the rest of a plan in the commit thread."""
+        rest = partial(self.write, plan, statements, most=sys.maxsize)
+        return asyncio.get_running_loop().run_in_executor(self._committing, rest)
+
+    def commit_begin(self) -> asyncio.Future[None]:
+        """Begin to commit in the commit thread."""
+        return asyncio.get_running_loop().run_in_executor(self._committing, self._commit)
+
+    def _watch(self, statements: Sequence[Statement], results: list[list[Row]]) -> None:
+        if (found := raised(statements, results)) is not None:
+            self._taken = found.mark
+
+    def _commit(self) -> None:
+        self._check_health()
+        self._place.check()
+        try:
+            with translated("commit"):
+                self._writer.execute("COMMIT")
+        except Fatal as fatal:
+            self._fatal = fatal
+            raise
+        if self._taken is not None:
+            self._owned.reached(self._taken)
+        self._end_long_reads()
+        if self._log_pages >= self._checkpoint_pages:
+            if self._checkpoint is None or self._checkpoint.done():
+                self._checkpoint = self._checkpointing.submit(self._run_checkpoint)
+            if self._log_pages >= CHECKPOINT_PAGES_MAX:
+                self._checkpoint.result()
+
+    def _run_checkpoint(self) -> None:
+        """Copy the log into the file, as far as no reader is in the way.
+
+        After a failed sync the process must end, but what is committed stays in the log. Any
+        other failure is tried again after the next commit; a full disk shows itself there.
+        """
+        try:
+            with suppress(Unavailable), translated("checkpoint"):
+                self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except Fatal as fatal:
+            self._fatal = fatal
+
+    def _count_log(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    @contextmanager
+    def _endable(self, connection: apsw.Connection) -> Iterator[None]:
+        with self._guard:
+            self._long_reads.add(connection)
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._long_reads.discard(connection)
+
+    def _end_long_reads(self) -> None:
+        """End what keeps the log from starting anew, if that has become too long."""
+        try:
+            if not log_is_long(self._path, self._log_pages, self._log_pages_max):
+                return
+        except OSError:  # what is committed stays committed; `Place` tells of it
+            return
+        with self._guard:
+            for connection in self._long_reads:
+                connection.interrupt()
+
+    def _check_health(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+
+    def _close(self) -> None:
+        readers = (self._aside[0], self._slow[0])
+        for executor in (self._committing, *readers, self._checkpointing):
+            executor.shutdown(wait=True)
+        try:
+            if self._fatal is None:
+                log_end(self._writer)
+        except Unavailable as error:  # such as: another process makes a backup
+            log.warning("%s; everything is in the log, and the next start reads it", error)
+        finally:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        try:
+            with translated("close"):
+                while self._connections:
+                    self._connections.pop().close(True)
+        finally:
+            self._owned.release()
+
+
+class SqliteTransaction:
+    """The open write transaction; implements `api.Transaction`."""
+
+    now = None
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+        self._begun: asyncio.Future[Any] | None = None
+
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        """Run a plan at once, in the loop; from what is heavy on, in the commit thread."""
+        if self._engine.newer:
+            plan = kept(plan)
+        found: Done[T] | Sequence[Statement] | None = None
+        if not aside:
+            found = self._engine.write(plan)
+        if not isinstance(found, Done):
+            self._begun = begun = self._engine.write_begin(plan, found)
+            found = await asyncio.shield(begun)
+            assert isinstance(found, Done)
+        return found.answer
+
+    async def commit(self) -> None:
+        """Make everything durable. A caller who is cancelled meanwhile does not stop it."""
+        self._begun = begun = self._engine.commit_begin()
+        await asyncio.shield(begun)
+
+    async def settle(self) -> None:
+        """Wait until what the thread has begun has ended, whatever becomes of the caller."""
+        while self._begun is not None and not self._begun.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._begun])
+
+
+def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
+    with translated("read"):
+        connection.execute("BEGIN")
+        try:
+            found = _drive(connection, plan)
+            assert isinstance(found, Done)
+            return found.answer
+        finally:
+            while connection.in_transaction:
+                with suppress(apsw.InterruptError):  # who ends a long read may meet its end
+                    connection.execute("ROLLBACK")
+
+
+def _drive(
+    connection: apsw.Connection,
+    plan: Plan[T],
+    statements: Sequence[Statement] | None = None,
+    most: int = sys.maxsize,
+    told: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
+) -> Done[T] | Sequence[Statement]:
+    """Run a plan from some of its statements on (None: from its beginning), as far as `most`.
+
+    `told` is shown the rows of each round before the plan is.
+    """
+    found = advanced(plan, None) if statements is None else statements
+    while not (isinstance(found, Done) or weight(found) > most):
+        results = [_execute(connection, one) for one in found]
+        if told is not None:
+            told(found, results)
+        found = advanced(plan, results)
+    return found
+
+
+def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
+    text = blocks("sqlite")[statement.block]
+    if isinstance(statement, Write):
+        changed = connection.total_changes()
+        connection.executemany(text, cast(Any, statement.rows))
+        if statement.guarded and connection.total_changes() - changed != len(statement.rows):
+            raise Conflict(f"{statement.block}: a row was changed by somebody else")
+        return []
+    cursor = connection.execute(text, tuple(statement.params))
+    try:
+        return _rows(connection, statement, cursor)
+    except BaseException:
+        # Whoever was interrupted can only roll back when no statement is half-way.
+        cursor.close(True)
+        raise
+
+
+def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.Cursor) -> list[Row]:
+    if isinstance(statement, Stream):
+        # A scan needs no page twice: the cache would only be filled, and stay so.
+        size = connection.pragma("cache_size")
+        connection.pragma("cache_size", SCAN_CACHE)
+        try:
+            while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
+                statement.take(rows)
+        finally:
+            connection.pragma("cache_size", size)
+        return []
+    # Not `fetchall`: off the loop, other threads are to run between any two rows.
+    return [cast(Row, row) for row in cursor]

@@ -1,0 +1,234 @@
+"""The database file: who owns it, how it is opened, and what its errors mean."""
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from moorage.store.api import Conflict, Fatal, Locked, StoreError, Unavailable, Unusable
+from moorage.store.high_water_mark import Mark, MarkFile
+
+_UNSYNCED = {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
+_BUSY_MS = 5_000
+_WAL_SIZE_KEPT = 64 * 1024 * 1024
+
+PAGE = 4_096
+"""Bytes of a page."""
+
+LOG_PAGES_MAX = 65_536
+"""Pages in the log (256 MiB) from which on long reads are ended, if the database is not larger:
+while one goes on, what is committed meanwhile must stay in the log."""
+
+PLACE_SECONDS = 0.1
+"""How often it is seen whether the files still are in their places. To see it takes three system
+calls, and each gives the interpreter's lock to an event loop that may keep it for a while."""
+
+log = logging.getLogger("moorage.sqlite")
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the database's errors into those of the port. `doing` starts the message."""
+    try:
+        yield
+    except apsw.Error as error:
+        found = _translate(doing, error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _translate(doing: str, error: apsw.Error) -> StoreError | None:
+    if getattr(error, "extendedresult", 0) in _UNSYNCED:
+        return Fatal(f"{doing}: a sync to the disk failed; what was written may be lost: {error}")
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        return Fatal(f"{doing}: the database file is damaged; restore a backup: {error}")
+    if isinstance(error, apsw.ConstraintError):
+        return Conflict(f"{doing}: {error}")
+    if isinstance(error, apsw.FullError):
+        return Unavailable(f"{doing}: the disk is full; nothing was written: {error}")
+    if isinstance(error, apsw.InterruptError):
+        return Unavailable(
+            f"{doing}: this took so long that the log of the database has grown to its limit; it "
+            "was ended so that the log can start anew. Try again when less is written"
+        )
+    if isinstance(error, (apsw.SQLError, apsw.MisuseError, apsw.BindingsError)):
+        return None  # A mistake in this program; no state of the disk explains it.
+    return Unavailable(f"{doing}: {type(error).__name__}: {error}")
+
+
+class Lock:
+    """The sole right to a database file, by flock on PATH.lock; it ends with the process.
+
+    The lock file also remembers the highest epoch, for a restore that cannot read the old file, and
+    the newest revision, so that a file that was put back is noticed.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Take it. Raises Locked, Unusable."""
+        self.path = f"{path}.lock"
+        self._told = False
+        while True:
+            try:
+                self._marks = MarkFile(self.path)
+            except OSError as error:
+                raise Unusable(f"cannot open {self.path}: {error.strerror}") from error
+            try:
+                fcntl.flock(self._marks.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._marks.close()
+                raise Locked(
+                    f"{path} is in use by another process, which holds {self.path}; stop it first"
+                ) from error
+            if _identity(self.path) == _identity(self._marks.fileno()):
+                return
+            self._marks.close()  # somebody removed the file before it was locked
+
+    def mark(self) -> Mark:
+        """Return what was remembered. Raises Unusable: it cannot be read."""
+        try:
+            return self._marks.load()
+        except (OSError, ValueError) as error:
+            raise Unusable(
+                f"cannot read {self.path}: {error}; remove it, then run `moorage db epoch raise`"
+            ) from error
+
+    def remember(self, epoch: int) -> None:
+        """Keep an epoch, durably, and no revision."""
+        self._marks.store(Mark(epoch))
+        os.fsync(self._marks.fileno())
+
+    def reached(self, mark: Mark) -> None:
+        """Keep a revision, not durably: after a loss of power it may be an older one."""
+        try:
+            self._marks.store(mark)
+        except OSError as error:  # what is committed stays committed
+            if not self._told:
+                log.error("cannot write %s, which notices restores: %s", self.path, error)
+            self._told = True
+
+    def release(self) -> None:
+        """Let others have the file."""
+        self._marks.close()
+
+
+def _identity(file: str | int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class Place:
+    """Tells whether the names of open files still are those of the files.
+
+    SQLite goes on in a file that was moved or deleted, and whoever opens the name next begins in
+    another one: what was acknowledged in between would be missing there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._log = f"{path}-wal"
+        self._known = {name: _identity(name) for name in (path, f"{path}.lock")}
+        self._next = 0.0
+
+    def check(self) -> None:
+        """See where they are, within a write transaction, at most every `PLACE_SECONDS`.
+
+        Raises Unavailable: one is elsewhere; then each time, until it is back.
+        """
+        now = time.monotonic()
+        if now < self._next:
+            return
+        if self._log not in self._known:
+            self._known[self._log] = _identity(self._log)
+        for name, known in self._known.items():
+            try:
+                found = _identity(name)
+            except OSError as error:
+                raise Unavailable(f"{name} cannot be found: {error.strerror}") from error
+            if found is None or found != known:
+                raise Unavailable(
+                    f"{name} was moved, deleted or replaced while this process uses it; nothing is "
+                    "written until it is back in its place, or this process is started again"
+                )
+        self._next = now + PLACE_SECONDS
+
+
+def log_is_long(path: str, pages: int, pages_max: int) -> bool:
+    """Has the log of a database grown to its limit, and to the size of the file? Raises OSError."""
+    return pages >= pages_max and pages * PAGE >= os.stat(path).st_size
+
+
+def create(path: str) -> None:
+    """Make sure the file exists; a new one, and the log beside it, is its owner's only."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise Unusable(f"cannot open {path}: {error.strerror}") from error
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in the directory of `path` durable."""
+    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def connect(
+    path: str, *, writes: bool, vfs: str | None = None, synchronous: str = "FULL"
+) -> apsw.Connection:
+    """Open a connection to an existing file, in WAL mode if it writes.
+
+    Raises:
+        Unusable: it cannot be opened, or it is no database.
+    """
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        try:
+            _configure(connection, writes, synchronous)
+        except BaseException:
+            connection.close(True)
+            raise
+    except (apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError) as error:
+        raise Unusable(f"cannot use {path} as a database: {error}") from error
+    except apsw.Error as error:
+        raise _translate(f"open {path}", error) or error from error
+    return connection
+
+
+def log_end(connection: apsw.Connection) -> None:
+    """Bring the whole log into the file; whoever closes last then takes the log away.
+
+    Raises Fatal, Unavailable: the log keeps everything and the next start reads it.
+    """
+    with translated("empty the log"):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> None:
+    connection.set_busy_timeout(_BUSY_MS)
+    # SQLite would hide what goes wrong then; `log_end` does it before, and says so.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    if writes:
+        connection.pragma("journal_mode", "WAL")
+        connection.pragma("journal_size_limit", _WAL_SIZE_KEPT)
+    else:
+        connection.pragma("query_only", True)
+    connection.pragma("synchronous", synchronous)
+    # Without these macOS reports a sync before the disk has done it; elsewhere they do nothing.
+    connection.pragma("fullfsync", True)
+    connection.pragma("checkpoint_fullfsync", True)
+    connection.pragma("trusted_schema", False)
+    connection.pragma("temp_store", "MEMORY")
+    connection.pragma("cache_size", -65_536)

@@ -1,0 +1,60 @@
+"""What a SQLite file says of its history and its format, seen when it is opened."""
+
+import logging
+
+import apsw
+
+from moorage.store.api import Unusable
+from moorage.store.formats import FORMAT, outdated
+from moorage.store.high_water_mark import Mark
+from moorage.store.sql import blocks
+from moorage.store.sqlite.file import translated
+
+log = logging.getLogger("moorage.sqlite")
+
+
+def clock_of(connection: apsw.Connection, revision: int = 0) -> tuple[Mark, int | None]:
+    """Return where a database is, and when it wrote some revision (None: that is not kept)."""
+    rows = connection.execute(
+        "SELECT epoch, revision, (SELECT at FROM change WHERE revision = ? AND n = 0) FROM clock",
+        (revision,),
+    )
+    ((epoch, reached, at),) = rows.fetchall()
+    return Mark(int(str(epoch)), int(str(reached))), None if at is None else int(str(at))
+
+
+def epoch_raise(connection: apsw.Connection, least: int) -> int:
+    """Begin a new epoch, higher than `least`, and return it; see `mark.epoch_raise`."""
+    ((epoch, _),) = connection.execute(blocks("sqlite")["epoch_raise"], (least,)).fetchall()
+    return int(str(epoch))
+
+
+def checked(connection: apsw.Connection, path: str, mark: Mark) -> Mark:
+    """Raise the epoch if the database was put back since the mark was made; return the new mark."""
+    with translated(f"compare {path} with its mark"):
+        clock, at = clock_of(connection, mark.revision)
+        if not mark.is_missed_by(clock, at):
+            return max(clock, mark)
+        epoch = epoch_raise(connection, mark.epoch)
+    log.warning(
+        "%s is at revision %d.%d and has been at %d.%d: it was put back to an earlier state; epoch "
+        "%d begins, and fencing tokens and cursors issued since then are refused",
+        *(path, clock.epoch, clock.revision, mark.epoch, mark.revision, epoch),
+    )
+    return Mark(epoch, clock.revision)
+
+
+def format_checked(connection: apsw.Connection, path: str) -> bool:
+    """Write down that this release writes; return whether a newer one has written, too.
+
+    Raises Unusable: only newer releases may write.
+    """
+    with translated(f"compare the format of {path}"):
+        rows = connection.execute("SELECT minimum_version, newest_version FROM clock").fetchall()
+        minimum, newest = [int(str(number)) for number in rows[0]]
+        found = outdated(minimum, path)
+        if found is not None:
+            raise Unusable(f"{found}: use the newer release that wrote it")
+        if newest < FORMAT:
+            connection.execute("UPDATE clock SET newest_version = ?", (FORMAT,))
+    return newest > FORMAT

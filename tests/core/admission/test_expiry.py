@@ -1,0 +1,155 @@
+"""What ends by itself: by TTL, by hold, by patience; and what an outage postpones."""
+
+import pytest
+from msgspec import structs
+
+from moorage.core.admission import expiry
+from moorage.core.admission.requests import NEVER
+from moorage.core.clock import SECOND, Instant
+from tests.core.admission.build import START, World
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a world with pool p of one unit."""
+    made = World()
+    made.pool("p", 1)
+    return made
+
+
+def outage(world: World, seconds: float) -> None:
+    """Let nobody serve for so long."""
+    gap = round(seconds * SECOND)
+    world.now += gap
+    line = world.facts.timeline
+    world.facts.timeline = structs.replace(
+        line, downtime=line.downtime + gap, outage_ended_at=Instant(world.now)
+    )
+
+
+def test_a_silent_holder_loses_its_lease(world: World) -> None:
+    """At its TTL, and the next in line has it in the same batch."""
+    world.ask("a")
+    world.ask("b")
+    assert world.wait(59.9) == []
+    assert world.wait(0.1) == ["a"]
+    assert world.states() == {"a": "ttl_over", "b": "g"}
+
+
+def test_a_kept_lease_goes_on_to_occupy() -> None:
+    """Its holder is gone for long, and nothing starts in its place; its hold ends it."""
+    world = World()
+    world.pool("p", 1, expire="keep")
+    world.ask("a")
+    world.ask("b")
+    assert world.wait(10_000) == []
+    lease = world.lease("a")
+    assert lease.keep
+    assert lease.heard_until is not None
+    assert lease.heard_until < world.moment.alive
+    world.renew("a")
+    world.hold("a", 5 * SECOND)
+    world.wait(5)
+    assert world.states() == {"a": "hold_over", "b": "g"}
+
+
+def test_a_hold_ends_a_lease_that_is_heard_of(world: World) -> None:
+    """Whichever is first: release, hold or TTL."""
+    world.ask("a", hold=90 * SECOND)
+    world.wait(50)
+    world.renew("a")
+    assert world.wait(40) == ["a"]
+    assert world.lease("a").cause == "hold_over"
+
+
+def test_a_ghost_waiter_keeps_no_unit_idle(world: World) -> None:
+    """A ticket that nobody asks for is withdrawn; whoever is behind has the unit at once."""
+    world.ask("full", ttl=NEVER)
+    world.ask("ghost", heard_until=world.moment.alive + 30 * SECOND)
+    world.ask("b")
+    world.wait(29)
+    assert world.states()["ghost"] == "w"
+    world.wait(1)
+    assert world.states()["ghost"] == "unheard"
+    world.release("full")
+    assert world.states()["b"] == "g"
+
+
+def test_a_ghost_that_is_granted_is_freed_by_its_ttl(world: World) -> None:
+    """Its client went away before the grant: it has the unit for a TTL at most."""
+    world.ask("full", ttl=NEVER)
+    world.ask("ghost", heard_until=world.moment.alive + 30 * SECOND)
+    world.ask("b")
+    world.wait(20)
+    world.release("full")
+    world.wait(60)
+    assert world.states() == {"full": "released", "ghost": "ttl_over", "b": "g"}
+
+
+def test_an_outage_does_not_count(world: World) -> None:
+    """A holder has the rest of its TTL, at least one renewal interval; a hold goes on."""
+    world.ask("a")
+    world.wait(50)
+    outage(world, 600)
+    assert world.sweep() == []
+    assert world.wait(19.9) == []
+    assert world.wait(0.1) == ["a"], "a third of the TTL after the outage"
+    world.ask("b")
+    world.wait(10)
+    outage(world, 600)
+    assert world.wait(49.9) == []
+    assert world.wait(0.1) == ["b"], "the rest of its TTL is longer than the grace"
+    world.ask("c", hold=100 * SECOND)
+    outage(world, 600)
+    assert world.sweep() == ["c"]
+    assert world.lease("c").cause == "hold_over"
+
+
+def test_restarts_do_not_postpone_for_ever(world: World) -> None:
+    """Outage after outage: after two TTLs in which somebody served it is over."""
+    world.ask("a")
+    served = 0
+    while world.lease("a").state == "granted":
+        outage(world, 20)
+        world.wait(10)
+        served += 10
+    assert served == 120
+
+
+def test_an_outage_does_not_withdraw_those_who_wait(world: World) -> None:
+    """They have what was left of their patience, and their order."""
+    world.ask("full", ttl=NEVER)
+    for n in range(3):
+        world.ask(f"w{n}", heard_until=world.moment.alive + 30 * SECOND)
+    world.wait(20)
+    outage(world, 3_600)
+    world.sweep()
+    world.wait(9)
+    world.release("full")
+    assert world.states() == {"full": "released", "w0": "g", "w1": "w", "w2": "w"}
+    world.wait(1)
+    assert world.states()["w1"] == "unheard"
+
+
+def test_what_is_due_too_early_is_put_off(world: World) -> None:
+    """Its stored due time was before the outage: it is stored anew, and nobody is told."""
+    world.ask("a")
+    outage(world, 600)
+    world.facts.due = list(world.facts.leases)
+    made, ended = expiry.sweep(world.facts, world.moment, world.wall, world.facts.due)
+    assert (made.postponed, ended, made.told, bool(made)) == ({"a"}, [], False, True)
+
+
+def test_many_end_in_one_sweep() -> None:
+    """Their units come back in sum, rests included."""
+    world = World()
+    world.pool("p", 10, cooldown=5 * SECOND)
+    for n in range(10):
+        world.ask(f"a{n}")
+    world.ask("b", {"p": 10}, ttl=NEVER)
+    assert len(world.wait(60)) == 10
+    pool = world.facts.pools["p"]
+    assert (pool.occupied, sum(rest.units for rest in pool.resting)) == (0, 10)
+    world.wait(5)
+    assert world.states()["b"] == "g"
+    assert world.now == START + 65 * SECOND

@@ -1,0 +1,225 @@
+"""Explanations agree with the search, and their sentences with what one sees in small catalogs."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
+from moorage.core.ledger.search import budget, candidates
+from moorage.core.ledger.search.explain import Explanation, conditions, explain, explaining
+from moorage.core.ledger.search.groups import rows_that_serve, terms
+from tests.core.ledger.search import world
+from tests.core.ledger.search.builder import Builder
+from tests.core.ledger.search.changing import Others
+from tests.core.ledger.search.naive import naive_candidates
+
+SEEDS = 20
+QUESTIONS = 100
+
+
+def lighter(query: CandidateQuery, name: str) -> CandidateQuery:
+    """Return the question without one condition."""
+    if name == "group_policy":
+        return replace(query, group_policy="none")
+    if name == "same_subtree":
+        return replace(query, same_subtree=())
+    if name == "root_required":
+        return replace(query, root_traits=TraitFilter())
+    groups = (
+        g if g.suffix else replace(g, traits=TraitFilter((), g.traits.forbidden))
+        for g in query.groups
+    )
+    return replace(query, groups=tuple(groups))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_explanations_agree_with_candidates(seed: int) -> None:
+    """Found exactly when there are candidates; no step of a found question is empty."""
+    nothing = 0
+    for number in range(QUESTIONS):
+        random = Random(f"explain/{seed}/{number}")
+        records = world.some_fleet(random, random.randint(0, 10))
+        catalog = world.fleet_of(records, random.choice((1, 4, 1024)))
+        query = world.some_query(random, len(records))
+        where = f"Random('explain/{seed}/{number}'): {query}"
+        told = explain(catalog, query)
+        assert told.exhausted, where
+        assert told.found == bool(candidates(catalog, query).candidates), where
+        for part in told.parts:
+            left = [step.left for step in part.steps]
+            assert left[0] == len(records) and left == sorted(left, reverse=True), where
+            assert (left[-1] == 0) == (part.nearest is not None), where
+        trees = [step.left for step in told.trees]
+        assert trees == sorted(trees, reverse=True), where
+        empty = any(part.nearest for part in told.parts) or 0 in trees
+        assert told.found == (told.nearest is None), where
+        assert not (told.found and (empty or told.without)), where
+        for name in told.without:
+            assert candidates(catalog, lighter(query, name)).candidates, where
+        nothing += not told.found
+    assert QUESTIONS * 0.2 < nothing < QUESTIONS * 0.95
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conditions_are_those_of_the_search(seed: int) -> None:
+    """Whoever meets every single condition is whom the search lets serve, and nobody else."""
+    for number in range(100):
+        random = Random(f"conditions/{seed}/{number}")
+        records = world.some_fleet(random, random.randint(1, 10))
+        catalog = world.fleet_of(records, random.choice((1, 4, 1024)))
+        for term in terms(world.some_query(random, len(records) - 1).groups):
+            tree = term.group.in_tree
+            place = None if tree is None else catalog.places[tree]
+            for chunk in catalog.chunks:
+                met = chunk.here.copy()
+                for condition in conditions(term, place):
+                    rows = condition.rows(chunk)
+                    met &= np.zeros_like(met) if rows is None else rows
+                serving = rows_that_serve(chunk, term, place).at_home
+                expected = np.zeros_like(met) if serving is None else serving
+                assert (met == expected).all(), f"Random('conditions/{seed}/{number}'): {term}"
+
+
+def asked(builder: Builder, *groups: Group, **wide: Any) -> Explanation:
+    """Explain a question."""
+    return explain(builder.catalog, CandidateQuery(groups, **wide))
+
+
+def rack() -> Builder:
+    """Return two hosts with a card each, in aggregates a and b; only the first card is fast."""
+    builder = Builder()
+    for number, used in ((1, 2), (2, 3)):
+        builder.add(
+            f"host{number}",
+            aggregates="ab"[number - 1],
+            traits="" if number == 1 else "QUIET",
+            VCPU=Inventory(4, used=used, max_unit=3),
+            DISK_GB=10,
+        )
+        builder.add(f"card{number}", f"host{number}", "FAST" if number == 1 else "", FPGA=1)
+    return builder
+
+
+ANYTHING = Group("", {"VCPU": 1})
+
+
+@pytest.mark.parametrize(
+    ("groups", "wide", "sentence"),
+    [
+        ([Group("", {"VCPU": 3})], {}, "VCPU: the freest of 2 nearest providers has 2 of 3."),
+        (
+            [Group("", {"VCPU": 4})],
+            {},
+            "VCPU: the unit sizes of the 2 nearest providers do not admit 4.",
+        ),
+        ([Group("", {"GPU": 1})], {}, "GPU: none of the 4 nearest providers offers it."),
+        (
+            [Group("_A", {"VCPU": 1}, TraitFilter((frozenset({"FAST"}),)))],
+            {},
+            "Group _A: none of the 2 nearest providers has FAST.",
+        ),
+        (
+            [Group("_A", {"FPGA": 1}, TraitFilter((), frozenset({"FAST"})), in_tree="host1")],
+            {},
+            "Group _A: FPGA: none of the 1 nearest providers offers it.",
+        ),
+        (
+            [Group("", {"VCPU": 2}, aggregates=AggregateFilter((frozenset({"b"}),)))],
+            {},
+            "VCPU: the freest of 1 nearest providers has 1 of 2.",
+        ),
+        (
+            [ANYTHING],
+            {"root_traits": TraitFilter((frozenset({"LOUD"}),))},
+            "It would fit without root_required.",
+        ),
+        (
+            [Group("_A", {"VCPU": 1}), Group("_B", {"DISK_GB": 1})],
+            {"group_policy": "isolate"},
+            "It would fit without group_policy.",
+        ),
+        (
+            [Group("_A", {"FPGA": 1}), Group("_B", {"FPGA": 1})],
+            {},
+            "2 trees have room for every part by itself, none for all of them together.",
+        ),
+        (
+            [
+                Group("", {"VCPU": 2}),
+                Group("_A", {"FPGA": 1}, in_tree="host2"),
+            ],
+            {},
+            "No single tree serves every part; the best, host1, serves 1 of 2 and lacks _A.",
+        ),
+        (
+            [Group("", {"VCPU": 1, "FPGA": 1}, TraitFilter((frozenset({"LOUD"}),)))],
+            {},
+            "It would fit without required.",
+        ),
+    ],
+)
+def test_sentences(groups: list[Any], wide: dict[str, Any], sentence: str) -> None:
+    """The nearest condition is named, with the figures that matter."""
+    told = asked(rack(), *groups, **wide)
+    assert not told.found
+    assert told.nearest == sentence
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_changes_during_an_explanation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what was right at some moment, whatever comes and goes between its pieces."""
+    monkeypatch.setattr(budget, "PIECE_STEPS", 0)
+    changed = 0
+    for number in range(QUESTIONS):
+        random = Random(f"explaining/{seed}/{number}")
+        others = Others.some(random)
+        query = world.some_query(random, len(others.records))
+        told = others.during(explaining(others.catalog, query))
+        moments = [bool(naive_candidates(then, query)) for then in others.past]
+        where = f"Random('explaining/{seed}/{number}'): {query}"
+        assert told.found or not told.exhausted or not all(moments), where
+        assert any(moments) or not told.found, where
+        for part in told.parts:
+            left = [step.left for step in part.steps]
+            assert left == sorted(left, reverse=True), where
+        changed += len(others.past) > 2
+    assert changed > QUESTIONS // 6
+
+
+def test_steps_of_a_class() -> None:
+    """Offering it, admitting the amount, and having room are told apart."""
+    builder = Builder()
+    builder.add("none")
+    builder.add("small", VCPU=Inventory(4, max_unit=1))
+    builder.add("full", VCPU=Inventory(4, used=3))
+    builder.add("good", VCPU=4)
+    told = asked(builder, Group("", {"VCPU": 2}))
+    assert [(step.condition, step.left) for step in told.parts[0].steps] == [
+        ("exists", 4),
+        ("offers VCPU", 3),
+        ("admits 2 VCPU in one piece", 2),
+        ("has room for 2 VCPU", 1),
+    ]
+    assert told.found and told.nearest is None and told.trees[-1].left == 1
+
+
+def test_unit_sizes_and_several_conditions() -> None:
+    """Room without fitting unit sizes is told as such; so is missing more than one condition."""
+    builder = Builder()
+    builder.add("host", VCPU=Inventory(8, step_size=4))
+    assert asked(builder, Group("", {"VCPU": 2})).nearest == (
+        "VCPU: the unit sizes of the 1 nearest providers do not admit 2."
+    )
+    fast = TraitFilter((frozenset({"FAST"}),))
+    told = asked(builder, Group("_A", {"VCPU": 2}, fast)).nearest
+    assert told is not None and "they miss 2 conditions each" in told
+
+
+def test_an_empty_fleet() -> None:
+    """Without providers the explanation says so."""
+    told = asked(Builder(), ANYTHING)
+    assert told.nearest == "there are no providers."

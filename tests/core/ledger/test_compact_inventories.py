@@ -1,0 +1,101 @@
+"""Packed inventories are the same inventories: they read as a dict of them does."""
+
+from random import Random
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.capacity import has_room, shown_capacity
+from moorage.core.ledger.compact_inventories import NO_INVENTORIES, Inventories, Shelf
+from moorage.core.ledger.model import Inventory
+from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
+
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_A")
+
+
+def some(random: Random) -> dict[str, Inventory]:
+    """Return inventories by chance, large figures among them."""
+    return {
+        name: Inventory(
+            total=random.choice((1, 8, MAX_INT)),
+            reserved=random.choice((0, 3)),
+            min_unit=random.choice((1, 2)),
+            max_unit=random.choice((4, MAX_INT)),
+            step_size=random.choice((1, 2)),
+            allocation_ratio=random.choice((0.7, 1.0, 16.0, ALLOCATION_RATIO_MAX)),
+            used=random.choice((0, 5, 2**40)),
+            created_at=Instant(random.choice((0, 1_700_000_000_000_000))),
+            updated_at=Instant(random.choice((0, 1_800_000_000_000_000))),
+        )
+        for name in random.sample(CLASSES, random.randint(0, len(CLASSES)))
+    }
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_packed_reads_as_the_dict_does(seed: int) -> None:
+    """Whatever is read of them, in their order, is what was packed."""
+    plain = some(Random(seed))
+    packed = Shelf().packed(plain)
+    assert packed == plain and plain == packed and packed.unpacked() == plain
+    assert list(packed.items()) == list(plain.items())
+    assert list(packed) == list(plain) and list(packed.values()) == list(plain.values())
+    assert len(packed) == len(plain) and bool(packed) == bool(plain)
+    for name in CLASSES:
+        assert (name in packed) == (name in plain)
+        assert packed.get(name) == plain.get(name)
+    assert packed != {**plain, "OTHER": Inventory(1)}
+    assert repr(packed) == repr(plain)
+    for offer in packed.offers:
+        assert offer.units == shown_capacity(plain[offer.name])
+
+
+def test_what_is_missing_is_a_key_error() -> None:
+    """As of a dict; and nothing packed is nothing."""
+    with pytest.raises(KeyError):
+        NO_INVENTORIES["VCPU"]
+    assert Shelf().packed({}) is NO_INVENTORIES
+
+
+def test_many_classes_are_packed_too() -> None:
+    """There is no bound on the number of classes."""
+    plain = {f"CUSTOM_{number}": Inventory(number + 1, used=number) for number in range(100)}
+    packed = Shelf().packed(plain)
+    assert packed == plain and packed["CUSTOM_99"] == plain["CUSTOM_99"]
+
+
+def test_equal_offers_are_one_object() -> None:
+    """Hosts of one kind share what they offer, whatever is used of each."""
+    shelf = Shelf()
+    first = shelf.packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100)})
+    second = shelf.packed({"VCPU": Inventory(8, used=5), "DISK_GB": Inventory(100, used=9)})
+    other = shelf.packed({"VCPU": Inventory(9), "DISK_GB": Inventory(100)})
+    assert first.offers is second.offers and first != second
+    assert other.offers is not first.offers and other.offers[1] is first.offers[1]
+
+
+def test_new_figures_keep_the_offers() -> None:
+    """What is used changes without a new offer."""
+    held = Shelf().packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100, used=1)})
+    own = list(held.own_figures())
+    own[0] = 7
+    after = held.with_own(own)
+    assert isinstance(after, Inventories) and after.offers is held.offers
+    assert after["VCPU"].used == 7 and after["DISK_GB"].used == 1
+    assert held["VCPU"].used == 0
+    assert has_room(after["VCPU"], 1) and not has_room(after["VCPU"], 2)
+
+
+def test_renamed() -> None:
+    """A class has another name afterwards, in its old place."""
+    shelf = Shelf()
+    held = shelf.packed({"A": Inventory(1), "B": Inventory(2)})
+    assert list(shelf.renamed(held, "A", "C").items()) == [("C", Inventory(1)), ("B", Inventory(2))]
+
+
+def test_the_shelf_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every provider offers something else, what is remembered is forgotten now and then."""
+    monkeypatch.setattr("moorage.core.ledger.compact_inventories.SHARED_MAX", 10)
+    shelf = Shelf()
+    packed = [shelf.packed({"VCPU": Inventory(total)}) for total in range(1, 40)]
+    assert [each["VCPU"].total for each in packed] == list(range(1, 40))
+    assert shelf.remembered <= 12

@@ -1,0 +1,83 @@
+"""Servers killed among clients that ask, hold, give back, and go away without a word.
+
+Whatever happens, what the change rows tell must never be more than the limit, tokens only rise,
+nothing that was acknowledged is lost, a repeated request has one lease, and at the end every unit
+comes back. `MOORAGE_SEED` repeats a run's choices; what a kill interrupts is up to the machine.
+"""
+
+import asyncio
+import random
+import signal
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.chance import seeded
+from tests.e2e.support.leasing import (
+    LIMIT,
+    NOAUTH,
+    Book,
+    Client,
+    audit,
+    everything_comes_back,
+    history,
+    pool_made,
+)
+from tests.e2e.support.peer import NoAnswer, Peer, differences
+from tests.e2e.support.server import Server, serve
+from tests.support import cluster
+
+KILLS = 4
+CLIENTS = 24
+GRANTS_PER_ROUND = 50
+
+
+async def until_killed(client: Client) -> None:
+    """Work until it is enough or the server is gone."""
+    with suppress(NoAnswer, ConnectionError):
+        await client.work()
+
+
+async def one_round(
+    servers: list[Server], book: Book, choice: random.Random, victim: Server
+) -> None:
+    """Let clients work; then kill a server in the middle of it."""
+    book.target = len(book.granted) + GRANTS_PER_ROUND
+    book.enough.clear()
+    urls = [server.url for server in servers]
+    clients = [
+        asyncio.create_task(until_killed(Client(n, urls[n % len(urls)], book, choice)))
+        for n in range(CLIENTS)
+    ]
+    await book.enough.wait()
+    victim.stop(signal.SIGKILL)
+    # The clients of the others finish what they are at.
+    await asyncio.gather(*clients)
+
+
+async def play(database: str, count: int, choice: random.Random) -> None:
+    """Kill one server after the other; then look at everything that was told."""
+    book = Book()
+    with ExitStack() as stack:
+        running = [stack.enter_context(serve(database, *NOAUTH)) for _ in range(count)]
+        await pool_made(running[0].url)
+        for n in range(KILLS):
+            victim = n % count
+            await one_round(running, book, choice, running[victim])
+            running[victim] = stack.enter_context(serve(database, *NOAUTH))
+        url = running[0].url
+        await everything_comes_back(url, book)
+        most = audit(await history(url), book)
+        async with Peer(url) as peer:
+            assert await differences(peer) == []
+    assert book.away == 0
+    assert most >= LIMIT - 1, "the pool was never full: nothing was tested"
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_killed_servers_keep_the_limit(servers: int, tmp_path: Path) -> None:
+    """One server on SQLite, or two on PostgreSQL, killed again and again among their clients."""
+    database = cluster.fresh() if servers > 1 else f"sqlite:///{tmp_path}/m.sqlite"
+    with seeded() as seed:
+        asyncio.run(play(database, servers, random.Random(seed)))

@@ -1,0 +1,293 @@
+"""The tours of README.md, run word for word against real servers.
+
+The first one is run with the stock client, and nothing it prints may differ. In the second one ids,
+times of day, tokens and measured seconds differ from run to run: the kinds of `VARYING`, no others.
+"""
+
+import os
+import re
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.server import Server
+
+ROOT = Path(__file__).resolve().parents[3]
+ADDRESS = "127.0.0.1:8778"
+FOLDER = "/home/alice/moorage"
+PROMPT = "$ "
+REFUSED = "(HTTP 4"
+MARK = "-- exit code of the command above: "
+TOUR_SECONDS = 600
+STAMPS = (".venv/run.stamp", ".venv-client/stamp")
+"""What the tours let make build."""
+
+LEDGER = "A five-minute tour: where does it fit?"
+ADMISSION = "A second tour: may it start now?"
+NEAR_SECONDS = 2.5
+"""How far a measured duration may be from the one that the README shows."""
+
+GAP = re.compile(r"\t|\s{2,}")
+"""Between two cells of a line: of a table, as terminals show it, or as everything else gets it."""
+
+VARYING = {
+    "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
+    "token": r"\d+\.\d+\.\d+",
+    # How long it may yet take, or has taken: in a sentence, or as a whole cell.
+    "seconds": r"(?:about |\d+s to )?[\d.]+s(?= to go| so far)|^(?:\d+s to )?[\d.]+s$",
+}
+"""What no two runs have in common, by kind."""
+
+VARIES = re.compile("|".join(f"(?P<{kind}>{form})" for kind, form in VARYING.items()))
+
+IDS_SHOWN = 6
+"""Four jobs, the key of who is first in line, the last run."""
+
+NEEDED = (
+    "resource class create",
+    "trait create",
+    "resource provider create",
+    "resource provider inventory set",
+    "resource provider trait set",
+    "allocation candidate list",
+    "resource provider allocation set",
+    "resource provider usage show",
+    "resource provider allocation delete",
+)
+NEEDED_OF_ADMISSION = (
+    "moorage pool create demo ",
+    "moorage run --pool demo --hold 5s -- sleep 10 ",
+    "moorage top --once",
+    "moorage lease list",
+    "moorage pool report demo",
+    "MOORAGE_LEASE_TOKEN",
+)
+
+
+@dataclass
+class Step:
+    """One command of the tour and the lines that the README shows below it."""
+
+    command: str
+    shown: list[str] = field(default_factory=list)
+
+
+def tour(title: str) -> list[Step]:
+    """Take the commands and their output out of the console blocks of one tour."""
+    readme = (ROOT / "README.md").read_text()
+    section = readme.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    steps: list[Step] = []
+    for block in section.split("```console\n")[1:]:
+        for line in block.split("```", 1)[0].splitlines():
+            if line.startswith(PROMPT):
+                steps.append(Step(line.removeprefix(PROMPT)))
+            elif steps[-1].command.endswith("\\") and not steps[-1].shown:
+                steps[-1].command += "\n" + line
+            else:
+                steps[-1].shown.append(line)
+    return steps
+
+
+def clone(folder: Path) -> None:
+    """Make the folder look like the project's, so that files of the tour end up in it.
+
+    Its environments are links to ours. Were one out of date, make would install the copy into it
+    and leave ours broken; so what there is must be built here before.
+    """
+    make = ["make", "--no-print-directory"]
+    stamps = [stamp for stamp in STAMPS if (ROOT / stamp).parent.exists()]
+    if stamps:
+        subprocess.run([*make, *stamps], cwd=ROOT, env=surroundings(), check=True)
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith("moorage."):
+            (folder / entry.name).symlink_to(entry)
+    if stamps:
+        subprocess.run([*make, "--question", *stamps], cwd=folder, env=surroundings(), check=True)
+
+
+def surroundings() -> dict[str, str]:
+    """Return an environment without settings of ours, the client's or make's, but a free port."""
+    ours = ("MOORAGE_", "OS_", "MAKE", "MFLAGS", "COLUMNS", "PYTHON")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return {**clean, "MOORAGE_LISTEN": f"127.0.0.1:{port}"}
+
+
+def localised(lines: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
+    """Put this run's address and folder where the README shows its own."""
+    here = environment["MOORAGE_LISTEN"]
+    return [line.replace(ADDRESS, here).replace(FOLDER, str(folder)) for line in lines]
+
+
+def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
+    """Run the commands in one shell; return what each wrote and its exit code."""
+    script = folder / "tour.sh"
+    script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
+    run = subprocess.run(
+        ["bash", str(script)],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TOUR_SECONDS,
+        check=True,
+    )
+    results: list[tuple[str, int]] = []
+    said: list[str] = []
+    for line in run.stdout.splitlines():
+        if line.startswith(MARK):
+            results.append(("\n".join(said), int(line.removeprefix(MARK))))
+            said = []
+        else:
+            said.append(line)
+    return results
+
+
+class Comparison:
+    """Compares what was said with what is shown. An id that is shown twice must be said twice."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        """What was said, by what is shown instead."""
+
+    def differs(self, shown: list[str], said: list[str]) -> str | None:
+        """Return what differs first, cell by cell; None: nothing does."""
+        if len(shown) != len(said):
+            return f"{len(said)} lines instead of {len(shown)}"
+        for line, other in zip(shown, said, strict=True):
+            cells, others = GAP.split(line.strip()), GAP.split(other.strip())
+            if len(cells) != len(others) or not all(map(self._alike, cells, others)):
+                return f"{other!r} instead of {line!r}"
+        return None
+
+    def _alike(self, shown: str, said: str) -> bool:
+        """Are these the same words, and where they may vary, of the same kind and near enough?"""
+        if VARIES.sub(_kind, shown) != VARIES.sub(_kind, said):
+            return False
+        pairs = zip(VARIES.finditer(shown), VARIES.finditer(said), strict=True)
+        return all(self._near(one.lastgroup, one[0], other[0]) for one, other in pairs)
+
+    def _near(self, kind: str | None, shown: str, said: str) -> bool:
+        if kind == "id":
+            known = self.ids.setdefault(shown, said)
+            return known == said and len(set(self.ids.values())) == len(self.ids)
+        if kind == "seconds":
+            return abs(_latest(shown) - _latest(said)) <= NEAR_SECONDS
+        return True
+
+
+def _kind(found: re.Match[str]) -> str:
+    return f"<{found.lastgroup}>"
+
+
+def _latest(seconds: str) -> float:
+    """Return the last number of a span of seconds."""
+    return float(re.findall(r"[\d.]+", seconds)[-1])
+
+
+def test_the_tour_word_for_word(tmp_path: Path) -> None:
+    """Every command of the tour says exactly what the README shows, and ends as it should."""
+    start, *steps = tour(LEDGER)
+    assert start.command == "make run"
+    clone(tmp_path)
+    environment = surroundings()
+    with Server(["bash", "-c", start.command], environment, tmp_path) as server:
+        assert localised(start.shown, tmp_path, environment) == [
+            line.rstrip() for line in server.said if line.startswith("moorage: ")
+        ]
+        results = play(steps, tmp_path, environment)
+    for step, (said, code) in zip(steps, results, strict=True):
+        if step.shown:
+            assert said == "\n".join(step.shown), step.command
+        assert (code != 0) == (REFUSED in said), f"{step.command}: exit code {code}\n{said}"
+
+
+def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
+    """Every command of the tour of admission says what the README shows, and succeeds."""
+    steps = tour(ADMISSION)
+    clone(tmp_path)
+    environment = surroundings()
+    with Server(["make", "run"], environment, tmp_path):
+        results = play(steps, tmp_path, environment)
+    comparison = Comparison()
+    for step, (said, code) in zip(steps, results, strict=True):
+        difference = comparison.differs(step.shown, said.splitlines())
+        assert difference is None, f"{step.command}: {difference}\n{said}"
+        assert code == 0, f"{step.command}: exit code {code}"
+    assert len(comparison.ids) == IDS_SHOWN
+
+
+@pytest.mark.parametrize("words", NEEDED)
+def test_the_tour_is_complete(words: str) -> None:
+    """The tour leads past every station of a claim's life."""
+    commands = [step.command for step in tour(LEDGER)]
+    assert any(command.startswith(f"openstack {words} ") for command in commands)
+
+
+@pytest.mark.parametrize("words", NEEDED_OF_ADMISSION)
+def test_the_second_tour_is_complete(words: str) -> None:
+    """The tour of admission leads past every station of a lease's life."""
+    assert any(words in f"{step.command} " for step in tour(ADMISSION))
+
+
+LEASE_1 = "01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"
+LEASE_2 = "01a1fbc7-b337-797d-b4c0-99c133bcdd26"
+SHOWN = [
+    "demo  2/2  full   3s to 5s",
+    f"lease {LEASE_1} of demo, held for 5s",
+    f"{LEASE_1}  2026-11-21T01:45:30+00:00",
+    f"{LEASE_2}  place 1; about 9s to go; token 1.17.0",
+]
+
+
+def altered(*changes: tuple[str, str]) -> list[str]:
+    """Return the shown lines, as everything but a terminal gets them, with some words replaced."""
+    text = "\n".join(GAP.sub("\t", line) for line in SHOWN)
+    for shown, said in changes:
+        assert shown in text
+        text = text.replace(shown, said)
+    return text.splitlines()
+
+
+def test_what_may_vary() -> None:
+    """Other ids, times, tokens and nearly the same seconds are no difference."""
+    said = altered(
+        (LEASE_1, LEASE_1.replace("0", "f")),
+        ("2026-11-21T01:45:30", "2031-01-02T23:59:59"),
+        ("1.17.0", "2.9.31"),
+        ("3s to 5s", "5s"),
+        ("about 9s to go", "8s to 10s to go"),
+    )
+    assert Comparison().differs(SHOWN, said) is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("2/2", "1/2"),
+        ("2/2", "3/2"),
+        ("full", "open"),
+        ("held for 5s", "held for 6s"),
+        ("place 1", "place 2"),
+        ("3s to 5s", "3s to 8s"),
+        ("about 9s to go", "about 4s to go"),
+        ("about 9s to go", "soon"),
+        ("1.17.0", "1.17"),
+        (f"lease {LEASE_1}", "lease 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0606"),
+        (LEASE_2, LEASE_1),
+        ("+00:00", "Z"),
+        ("\tfull", "full"),
+        ("token 1.17.0", "token 1.17.0\nmore"),
+    ],
+)
+def test_what_may_not_vary(shown: str, said: str) -> None:
+    """Everything else is noticed."""
+    assert Comparison().differs(SHOWN, altered((shown, said))) is not None

@@ -1,0 +1,291 @@
+"""Leases kept in files: acquired in one process, renewed and released in others."""
+
+import json
+import signal
+import stat
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.client import single
+from tests.e2e.run.test_run import WAITING
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("handles")) as found:
+        yield found
+
+
+@pytest.fixture
+def handle(tmp_path: Path) -> str:
+    """A file in a folder of its own."""
+    return str(tmp_path / "handle")
+
+
+def test_one_process_acquires_and_another_releases(port: Harbour, handle: str) -> None:
+    """Only the handle's name is printed; the file is private, and goes with its lease."""
+    pool = port.pool()
+    got = port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    assert (got.returncode, got.stdout, got.stderr) == (0, f"{handle}\n", "")
+    assert stat.S_IMODE(Path(handle).stat().st_mode) == 0o600
+    (lease,) = port.leases(pool)
+    assert (lease.state, lease.ttl) == ("granted", 3600.0)
+    status = port.finished("lease", "status", "--handle", handle)
+    assert status.returncode == 0
+    assert status.stdout.splitlines()[1].split("\t")[:3] == [lease.id, "granted", pool]
+    done = port.finished("lease", "release", "--handle", handle)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(Path(handle).parent.iterdir()) == []
+    assert [one.cause for one in port.ended(pool)] == ["released"]
+
+
+def test_a_second_release_is_harmless(port: Harbour, handle: str) -> None:
+    """Released, over by its hold, or never there: it succeeds with a note."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--hold", "100ms", "--handle", handle)
+    eventually(lambda: port.ended(pool) or None)
+    for note in ("", "nothing to release", "nothing to release"):
+        done = port.finished("lease", "release", "--handle", handle)
+        assert done.returncode == 0
+        assert note in done.stderr
+    assert port.finished("lease", "release", "--handle", "").returncode == 0
+    assert [one.cause for one in port.ended(pool)] == ["hold_over"]
+
+
+def test_acquiring_again_gives_the_same_lease(port: Harbour, handle: str) -> None:
+    """The same wish in the same file is one lease, renewed, until it ends; another is another."""
+    pool = port.pool(limit=5)
+    words = ("lease", "acquire", "--handle", handle, "--json", "--pool")
+    first = json.loads(port.finished(*words, pool).stdout)
+    same = json.loads(port.finished(*words, pool).stdout)
+    assert same["leases"][0].pop("expires_at") > first["leases"][0].pop("expires_at")
+    assert same == first
+    more = json.loads(port.finished(*words, f"{pool}=2").stdout)["leases"]
+    more = json.loads(port.finished(*words, pool, "--another").stdout)["leases"]
+    assert [lease["id"] for lease in more] == [lease.id for lease in port.leases(pool)]
+    assert len(more) == 3
+    port.admission.revoke(first["leases"][0]["id"])
+    again = json.loads(port.finished(*words, pool).stdout)["leases"]
+    assert len(port.leases(pool)) == 3
+    assert again[0]["id"] not in (first["leases"][0]["id"], None)
+    assert port.finished("lease", "release", "--handle", handle).returncode == 0
+    assert port.leases(pool) == []
+
+
+def test_a_killed_acquire_keeps_its_place(port: Harbour, handle: str) -> None:
+    """The key was in the file before the first try: the next try goes on with the same ticket."""
+    pool = port.pool()
+    words = ("lease", "acquire", "--pool", pool, "--handle", handle)
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        with port.started(*words) as killed:
+            (ticket,) = port.waiting(pool)
+            killed.kill()
+        status = port.finished("lease", "status", "--handle", handle)
+        assert (status.returncode, "no answer yet" in status.stdout) == (3, True)
+        with port.started(*words) as again:
+            assert [one.id for one in port.waiting(pool)] == [ticket.id]
+            holder.communicate("\n", SECONDS)
+            assert again.communicate(timeout=SECONDS)[0] == f"{handle}\n"
+    assert [one.id for one in port.leases(pool)] == [ticket.id]
+
+
+def test_a_killed_acquire_can_be_released(port: Harbour, handle: str) -> None:
+    """Although its answer was never heard nothing is left, in the pool or in its line."""
+    pool = port.pool()
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        with port.started("lease", "acquire", "--pool", pool, "--handle", handle) as killed:
+            port.waiting(pool)
+            killed.kill()
+        assert port.finished("lease", "release", "--handle", handle).returncode == 0
+        assert len(port.leases(pool)) == 1
+        assert not Path(handle).exists()
+
+
+def test_what_is_not_granted_leaves_nothing(port: Harbour, handle: str) -> None:
+    """Each failure has its exit code; no file, no ticket and no output is left."""
+    pool = port.pool()
+    nowhere = ("--url", "http://127.0.0.1:1", "--unreachable-after", "0")
+    with port.started("run", "--pool", pool, "--", *WAITING) as holder:
+        line(holder)
+        for code, words in (
+            (3, ("--pool", pool, "--wait", "0")),
+            (3, ("--pool", f"{pool}=2")),
+            (2, ("--pool", "no/such/pool")),
+            (2, ("--pool", f"{pool}=x")),
+        ):
+            done = port.finished("lease", "acquire", "--handle", handle, *words)
+            assert (done.returncode, done.stdout) == (code, ""), done.stderr
+            assert done.stderr.count("\n") == 1
+            assert not Path(handle).exists()
+        with port.started("lease", "acquire", "--handle", handle, "--pool", pool) as waiter:
+            port.waiting(pool)
+            waiter.send_signal(signal.SIGTERM)
+            assert waiter.wait(5) == 128 + signal.SIGTERM
+        assert not Path(handle).exists()
+        assert len(port.leases(pool)) == 1
+        # What a silent server may have granted is not forgotten.
+        done = port.finished("lease", "acquire", "--handle", handle, "--pool", pool, *nowhere)
+        assert done.returncode == 5
+        assert Path(handle).exists()
+
+
+def test_renewing(port: Harbour, handle: str) -> None:
+    """It moves the end; of a lease that has ended it says so, with the code of a conflict."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--ttl", "90s", "--handle", handle)
+    (before,) = port.leases(pool)
+    assert port.finished("lease", "renew", "--handle", handle).returncode == 0
+    (after,) = port.leases(pool)
+    assert before.expires_at is not None
+    assert after.expires_at is not None
+    assert after.expires_at > before.expires_at
+    port.admission.revoke(after.id, "gone")
+    refused = port.finished("lease", "renew", "--handle", handle)
+    assert (refused.returncode, refused.stderr.count("\n")) == (4, 1)
+    assert port.finished("lease", "status", "--handle", handle).returncode == 3
+    assert port.finished("lease", "renew", "--handle", f"{handle}-none").returncode == 3
+
+
+def test_a_lease_that_nobody_knows(port: Harbour, handle: str) -> None:
+    """It may have been forgotten, or be of another server: which of them, nobody can tell."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    (lease,) = port.leases(pool)
+    port.admission.release(lease.id)
+    done = port.finished("lease", "status", "--handle", handle)
+    assert done.stdout.splitlines()[1].split("\t")[1:2] == ["ended"]
+    assert done.stdout.endswith("\treleased\n")
+    other = str(uuid4())
+    Path(handle).write_text(Path(handle).read_text().replace(lease.id, other))
+    done = port.finished("lease", "status", "--handle", handle)
+    told = "unknown to the server: ended more than 24 hours ago, or of another server"
+    assert done.stdout.splitlines()[1] == f"{other}\tunknown\t{pool}\t-\t-\t{told}"
+    assert done.returncode == 3
+
+
+def test_renewing_in_a_loop(port: Harbour, handle: str) -> None:
+    """It keeps a short lease alive until a signal ends it or the lease is released."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--ttl", "3s", "--handle", handle)
+    with port.started("lease", "renew", "--loop", "--handle", handle) as loop:
+        port.outlasts_its_ttl(pool)
+        port.finished("lease", "release", "--handle", handle)
+        assert loop.wait(SECONDS) == 0
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    with port.started("lease", "renew", "--loop", "--handle", handle) as loop:
+        renewed = Path(handle).read_text()
+        eventually(lambda: True if Path(handle).read_text() != renewed else None)
+        loop.send_signal(signal.SIGTERM)
+        assert loop.wait(SECONDS) == 0
+    port.finished("lease", "release", "--handle", handle)
+
+
+def test_a_loop_takes_a_release_for_what_it_is(port: Harbour, handle: str) -> None:
+    """Released, but not yet out of the file: the loop ends well; a single renewal fails."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    port.admission.release(port.leases(pool)[0].id)
+    assert port.finished("lease", "renew", "--loop", "--handle", handle).returncode == 0
+    assert port.finished("lease", "renew", "--handle", handle).returncode == 4
+
+
+def test_a_release_that_the_server_makes_later(port: Harbour, handle: str) -> None:
+    """--delay returns at once; the lease ends by itself, or before by a release."""
+    pool = port.pool(limit=2)
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    assert port.finished("lease", "release", "--delay", "10m", "--handle", handle).returncode == 0
+    status = port.finished("lease", "status", "--handle", handle).stdout.splitlines()
+    told = dict(zip(*(line.split("\t") for line in status), strict=True))
+    (lease,) = port.leases(pool)
+    assert lease.hold_until is not None
+    assert lease.hold_until == datetime.fromisoformat(told["ends"])  # and not its TTL's end
+    assert port.finished("lease", "release", "--handle", handle).returncode == 0
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    port.finished("lease", "release", "--delay", "100ms", "--handle", handle)
+    eventually(lambda: True if not port.leases(pool) else None)
+    assert [one.cause for one in port.ended(pool)] == ["released", "hold_over"]
+
+
+def is_over(port: Harbour, pool: str) -> bool | None:
+    """Return True when everything of a pool has ended."""
+    return True if not port.leases(pool) else None
+
+
+@pytest.mark.parametrize("more", [(), ("--delay", "1h")])
+def test_a_release_that_comes_too_late_says_so(
+    port: Harbour, handle: str, more: tuple[str, ...]
+) -> None:
+    """Over by its hold, or by its TTL: it succeeds, and a note tells why it was not held."""
+    for wish, cause in ((("--hold", "100ms"), "hold_over"), (("--ttl", "1s"), "ttl_over")):
+        pool = port.pool()
+        port.finished("lease", "acquire", "--pool", pool, *wish, "--handle", handle)
+        eventually(partial(is_over, port, pool))
+        (ended,) = port.ended(pool)
+        done = port.finished("lease", "release", "--handle", handle, *more)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"moorage: lease {ended.id} had ended before: {cause}\n"
+        assert not Path(handle).exists()
+
+
+def test_another_attempt(port: Harbour, handle: str) -> None:
+    """`retry` releases and acquires in one step: a new lease, and the old one has ended."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--handle", handle)
+    (first,) = port.leases(pool)
+    again = port.finished("lease", "retry", "--handle", handle, "--json")
+    (second,) = port.leases(pool)
+    assert [one["id"] for one in json.loads(again.stdout)["leases"]] == [second.id]
+    assert second.id != first.id
+    assert [one.cause for one in port.ended(pool)] == ["retried"]
+    port.finished("lease", "release", "--handle", handle)
+    assert port.finished("lease", "retry", "--handle", handle).returncode == 3
+
+
+def test_another_attempt_after_the_lease_has_ended(port: Harbour, handle: str) -> None:
+    """Then it is simply acquired anew."""
+    pool = port.pool()
+    port.finished("lease", "acquire", "--pool", pool, "--hold", "100ms", "--handle", handle)
+    eventually(lambda: port.ended(pool) or None)
+    assert port.finished("lease", "retry", "--handle", handle).returncode == 0
+    assert len([*port.admission.leases(pool=pool)]) == 2
+
+
+def test_a_handle_in_a_temporary_file(port: Harbour) -> None:
+    """Without --handle the name of a new file is printed."""
+    pool = port.pool()
+    handle = port.finished("lease", "acquire", "--pool", pool).stdout.strip()
+    assert len(port.leases(pool)) == 1
+    assert port.finished("lease", "release", "--handle", handle).returncode == 0
+    assert not Path(handle).exists()
+    refused = port.finished("lease", "acquire", "--pool", "no/such/pool")
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
+def test_a_trap_releases(port: Harbour, handle: str) -> None:
+    """What `moorage trap` prints releases at the end of a script, before the traps there were."""
+    pool = port.pool()
+    us = " ".join(single.command())
+    script = f"""
+        set -e
+        trap 'echo before $?' EXIT
+        {us} lease acquire --pool {pool} --handle {handle} >&2
+        {us} trap --handle {handle} > {handle}.trap
+        source {handle}.trap
+        exit 3
+    """
+    environment = {**single.BARE, **port.where()}
+    done = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, "before 3\n"), done.stderr
+    assert [one.cause for one in port.ended(pool)] == ["released"]

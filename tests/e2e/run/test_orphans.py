@@ -1,0 +1,65 @@
+"""What a command has started ends with it when the lease is lost, wherever that has gone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client import single
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone, harbour, line
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A server for the tests of this file; each takes a pool of its own."""
+    with harbour(tmp_path_factory.mktemp("orphans")) as found:
+        yield found
+
+
+HEEDLESS = f"""
+    heedless=("{single.PYTHON}" -c '
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+while True: signal.pause()
+')
+    "${{heedless[@]}}" &
+    timeout 1000 "${{heedless[@]}}" &
+    setsid -f "${{heedless[@]}}"
+    wait
+"""
+"""Dies of SIGTERM, unlike what it has started: in its process group, in another, and an orphan."""
+
+
+@pytest.mark.parametrize("on_lost", ["term", "kill"])
+def test_nothing_of_the_command_works_on(port: Harbour, on_lost: str) -> None:
+    """The command has ended, what it has started does not heed SIGTERM: that is killed."""
+    pool = port.pool(ttl=1.5)
+    words = ("run", "--pool", pool, "--on-lost", on_lost, "--kill-after", "500ms", "--")
+    with port.started(*words, "bash", "-c", HEEDLESS) as process:
+        heedless = [int(line(process)) for _ in range(3)]
+        port.admission.revoke(port.leases(pool)[0].id)
+        assert process.wait(SECONDS) == 120
+        assert all(gone(one) for one in heedless)
+
+
+def test_orphans_are_reaped(port: Harbour) -> None:
+    """What the command leaves behind becomes our child: what has ended of it does not stay."""
+    pool = port.pool()
+    script = "for n in 1 2 3 4 5 6 7 8 9; do (true & true &); done; echo up; read line"
+    with port.started("run", "--pool", pool, "--", "bash", "-c", script) as process:
+        line(process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        eventually(lambda: True if len(children.read_text().split()) == 1 else None)
+        process.communicate("\n", SECONDS)
+        assert process.returncode == 0
+
+
+def test_what_ends_in_time_is_not_waited_for(port: Harbour) -> None:
+    """All of the command has heeded SIGTERM: nobody waits for --kill-after."""
+    pool = port.pool(ttl=1.5)
+    words = ("run", "--pool", pool, "--on-lost", "term", "--kill-after", "1h", "--")
+    with port.started(*words, "bash", "-c", "sleep 1000 & echo up; wait") as process:
+        line(process)
+        port.admission.revoke(port.leases(pool)[0].id)
+        assert process.wait(SECONDS) == 120

@@ -1,0 +1,288 @@
+"""The functions of `moorage client.sh`, in real shells, at the real lease proxy.
+
+The shells have nothing but bash and python3: no jq, no curl, no flock, no mktemp.
+"""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from moorage.wire.admission import Lease
+from tests.cli.command import private
+from tests.cli.test_commands import answered_once
+from tests.client import single
+from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone
+from tests.e2e.support.server import serve
+
+DOOR = re.compile(r"moorage: (http://\S+) is for clients of Boskos")
+
+
+class Quay:
+    """A harbour with a lease proxy, and a folder for the shells of one test."""
+
+    def __init__(self, harbour: Harbour, proxy: str, folder: Path) -> None:
+        self.harbour = harbour
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "bin/python3").symlink_to(single.PYTHON)
+        (folder / "client.sh").write_text(single.finished("client.sh").stdout)
+        self.variables = {
+            "PATH": str(folder / "bin"),
+            "LEASE_PROXY_SERVER_URL": proxy,
+            "LEASE_PROXY_CLIENT_SH": str(folder / "client.sh"),
+            "SHARED_DIR": str(folder),
+            "TMPDIR": str(folder),
+        }
+
+    def started(self, script: str, **variables: str) -> subprocess.Popen[str]:
+        """Start a script that has sourced the functions, as the ones in use do."""
+        whole = f'set -euo pipefail; source "$LEASE_PROXY_CLIENT_SH"\n{script}'
+        return subprocess.Popen(
+            ["/bin/bash", "-c", whole],
+            env={**self.variables, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def shell(self, script: str, **variables: str) -> tuple[int, str, str]:
+        """Run a script to its end; return its exit code and what it printed and complained."""
+        with self.started(script, **variables) as process:
+            out, err = process.communicate(timeout=SECONDS)
+        return process.returncode, out, err
+
+    def held(self, pool: str) -> list[Lease]:
+        """Return what is granted in a pool."""
+        return [one for one in self.harbour.leases(pool) if one.state == "granted"]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harbour, str]]:
+    """A server with its lease proxy."""
+    database = tmp_path_factory.mktemp("shell") / "moorage.sqlite"
+    config = database.with_name("boskos.yaml")
+    config.write_text("resources:\n- {type: slotted, state: free, names: [s1, s2, s3]}\n")
+    door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config), "--no-access-log")
+    with serve(database, *door) as server:
+        (proxy,) = DOOR.findall("".join(server.said))
+        yield Harbour(server, Path(f"{database}.token").read_text().strip()), proxy
+
+
+@pytest.fixture
+def quay(opened: tuple[Harbour, str], tmp_path: Path) -> Quay:
+    """Shells at that proxy."""
+    return Quay(*opened, tmp_path)
+
+
+def test_the_flow_of_an_installation(quay: Quay) -> None:
+    """Acquire, show, release after a while or at exit, whichever is first; all in child shells."""
+    pool = quay.harbour.pool(limit=3)
+    script = f"""
+        handle=$(lease__acquire --type={pool} --count=2 --scope=step)
+        printf '%s\\n' "$(lease__cat --handle="$handle" --format=csv)"
+        /bin/bash -c 'lease__cat --handle=$1' bash "$handle"; echo
+        read -r wait
+        lease__release --handle="$handle" --delay=0s
+        lease__release --handle="$handle"
+        [[ ! -e $handle ]]
+    """
+    with quay.started(script) as process:
+        assert process.stdout is not None
+        names = process.stdout.readline().strip().split(",")
+        assert len(set(names)) == 2
+        assert [process.stdout.readline().strip() for _ in names] == names
+        assert len(quay.held(pool)) == 1
+        out, err = process.communicate("\n", SECONDS)
+    assert (process.returncode, out) == (0, ""), err
+    assert quay.held(pool) == []
+    assert not (quay.folder / "leases").exists()
+
+
+def test_another_step_releases(quay: Quay) -> None:
+    """With the scope test, the default, the shared folder keeps names until they are released."""
+    pool = quay.harbour.pool(limit=3)
+    assert (
+        quay.shell(f"lease__acquire -t {pool} -c 2 >/dev/null; lease__acquire --type {pool}")[0]
+        == 0
+    )
+    names = (quay.folder / "leases").read_text().splitlines()
+    assert len(set(names)) == 3
+    code, out, err = quay.shell("lease__release --scope=test; lease__release --scope=test")
+    assert (code, out) == (0, "")
+    assert err == f"{','.join(names)} released\n"
+    assert quay.held(pool) == []
+    assert (quay.folder / "leases").read_text() == ""
+
+
+def test_release_by_name(quay: Quay) -> None:
+    """Names with commas; once more is no failure; an unknown name is."""
+    pool = quay.harbour.pool(limit=2)
+    handle = quay.shell(f"lease__acquire --type={pool} --count=2")[1]
+    code, out, _ = quay.shell(f"lease__cat --handle={handle} --format=csv")
+    assert code == 0
+    assert quay.shell(f"lease__release --names={out}")[0] == 0
+    assert quay.held(pool) == []
+    assert quay.shell(f"lease__release --names {out}")[0] == 0
+    code, _, err = quay.shell("lease__release --names=nobody-knows-it")
+    assert code == 1
+    assert "Failed to release" in err
+
+
+def test_what_is_released_is_not_released_again_with_the_test(quay: Quay) -> None:
+    """Slots' names are used again: who holds one by now keeps it, whatever the test did before."""
+    pool = "slotted"
+    handles = [quay.shell(f"lease__acquire --type={pool}")[1] for _ in range(3)]
+    by_handle, by_name, kept = (Path(handle).read_text() for handle in handles)
+    assert quay.shell(f"lease__release --handle={handles[0]}")[0] == 0
+    assert quay.shell(f"lease__release --names={by_name}")[0] == 0
+    assert (quay.folder / "leases").read_text() == f"{kept}\n"
+    others = quay.shell(f"lease__acquire --type={pool} --count=2 --scope=step")[1]
+    assert set(Path(others).read_text().split()) == {by_handle, by_name}
+    assert quay.shell("lease__release --scope=test")[0] == 0
+    (held,) = quay.held(pool)
+    assert set(held.slots[pool]) == {by_handle, by_name}
+
+
+def test_exit_codes(quay: Quay) -> None:
+    """2: no such type, 1: anything else; a captured handle is empty, errors are told elsewhere."""
+    for code, words in (
+        (2, "--type=no/such/type"),
+        (1, ""),
+        (1, "--type=x --count=-1"),
+        (1, "--type=x --scope=job"),
+        (1, "--type=x --jitter=1h"),
+        (1, "--type=x --jitter=10"),
+    ):
+        script = f'code=0; h=$(lease__acquire {words}) || code=$?; echo "[$h]"; exit $code'
+        got, out, err = quay.shell(script)
+        assert (got, out) == (code, "[]\n"), words
+        assert err.count("\n") == 1
+    pool = quay.harbour.pool()
+    assert quay.shell(f"lease__acquire --type={pool} --count=2")[0] == 1
+    assert quay.shell(f"lease__acquire --type={pool}", SHARED_DIR="")[0] == 1
+    assert quay.held(pool) == []
+    for words in ("", "--names=a --scope=test", "--handle=h --names=a", "--scope=step"):
+        assert quay.shell(f"lease__release {words}")[0] == 1, words
+    assert quay.shell("lease__release --handle=")[0] == 0
+
+
+def test_nothing_is_asked_for(quay: Quay) -> None:
+    """A count of 0 succeeds and prints nothing."""
+    pool = quay.harbour.pool()
+    assert quay.shell(f"lease__acquire --type={pool} --count=0") == (0, "", "")
+
+
+def test_a_dry_run(quay: Quay) -> None:
+    """Without a proxy acquire prints a mark, and everything succeeds."""
+    script = "lease__acquire --type=x; lease__release --names=a; lease__release --handle="
+    code, out, err = quay.shell(script, LEASE_PROXY_SERVER_URL="")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "LEASE_PROXY_SERVER_URL-not-set-dry-run-mode"
+    code, _, err = quay.shell("lease__acquire", LEASE_PROXY_SERVER_URL="")
+    assert (code, err.count("\n")) == (1, 1)
+
+
+def test_who_is_limited(quay: Quay) -> None:
+    """Only the profile sets of the organisation are."""
+    for code, name in ((0, "openshift-org-aws"), (1, "openshift-org-"), (1, "other"), (1, "")):
+        script = "lease__install_lease_eligible"
+        assert quay.shell(script, CLUSTER_PROFILE_SET_NAME=name)[0] == code
+    assert quay.shell("lease__install_lease_eligible")[0] == 1
+
+
+def test_it_waits_for_its_turn(quay: Quay) -> None:
+    """Until the unit is given back; who ends while it waits leaves nothing behind."""
+    pool = quay.harbour.pool()
+    handle = quay.shell(f"lease__acquire --type={pool}")[1]
+    with quay.started(f"lease__acquire --type={pool}") as gone:
+        quay.harbour.waiting(pool)
+        (python,) = eventually(lambda: children(gone.pid) or None)
+        gone.kill()
+        os.kill(python, 9)
+        quay.harbour.waiting(pool, 0)
+    with quay.started(f"lease__acquire --type={pool}") as waiter:
+        quay.harbour.waiting(pool)
+        assert quay.shell(f"lease__release --handle={handle}")[0] == 0
+        assert waiter.communicate(timeout=SECONDS)[0]
+        assert waiter.returncode == 0
+    assert len(quay.held(pool)) == 1
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that one has started."""
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def test_a_delayed_release_ends_with_its_shell(quay: Quay) -> None:
+    """When the shell is killed that was to release later, no process is left that does."""
+    pool = quay.harbour.pool()
+    handle = quay.shell(f"lease__acquire --type={pool}")[1]
+    with quay.started(f"lease__release --handle={handle} --delay=20m; echo done") as shell:
+        (python,) = eventually(lambda: children(shell.pid) or None)
+        shell.kill()
+        eventually(lambda: True if gone(python) else None)
+    assert len(quay.held(pool)) == 1
+    assert Path(handle).exists()
+
+
+def test_a_handle_is_released_once(quay: Quay) -> None:
+    """Two that release the same handle at once: one does, the other finds nothing to do."""
+    pool = quay.harbour.pool(limit=2)
+    handle = quay.shell(f"lease__acquire --type={pool} --count=2")[1]
+    code, _, err = quay.shell(
+        f"lease__release --handle={handle} & lease__release --handle={handle}; wait $!"
+    )
+    assert (code, err.count("released")) == (0, 1)
+    assert quay.held(pool) == []
+
+
+def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
+    """User and password stand in its URL, as for curl; with wrong ones nothing is acquired."""
+    config, passwords = tmp_path / "boskos.yaml", tmp_path / "passwords"
+    config.write_text("resources:\n- {type: slotted, state: free, names: [s1]}\n")
+    private(passwords, "ci:p@ss:w0rd\n")
+    door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config))
+    secured = ("--boskos-password-file", str(passwords))
+    database = tmp_path / "moorage.sqlite"
+    with serve(database, *door, *secured) as server:
+        (proxy,) = DOOR.findall("".join(server.said))
+        harbour = Harbour(server, Path(f"{database}.token").read_text().strip())
+        quay = Quay(harbour, proxy.replace("://", "://ci:p%40ss:w0rd@"), tmp_path)
+        wrong = {"LEASE_PROXY_SERVER_URL": proxy.replace("://", "://ci:other@")}
+        code, handle, err = quay.shell("lease__acquire --type=slotted", **wrong)
+        assert (code, handle, "403" in err) == (1, "", True)
+        code, handle, err = quay.shell("lease__acquire --type=slotted")
+        assert (code, err) == (0, "")
+        assert len(quay.held("slotted")) == 1
+        assert quay.shell(f"lease__release --handle={handle}")[0] == 0
+        assert quay.held("slotted") == []
+
+
+def test_a_redirect_is_not_followed(quay: Quay) -> None:
+    """The server to which it leads hears nothing, least of all the password."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as here,
+        socket.create_server(("127.0.0.1", 0)) as there,
+        ThreadPoolExecutor() as thread,
+    ):
+        there.settimeout(0)
+        answer = f"HTTP/1.1 302 Found\r\nLocation: {at(there)}/x\r\nContent-Length: 0\r\n\r\n"
+        heard = thread.submit(answered_once, here, answer.encode())
+        where = {"LEASE_PROXY_SERVER_URL": at(here).replace("://", "://ci:secret@")}
+        code, _, err = quay.shell("lease__acquire --type=p", **where)
+        assert (code, "302" in err) == (1, True)
+        assert b"Authorization: Basic" in heard.result()
+        with pytest.raises(BlockingIOError):
+            there.accept()
+
+
+def at(listener: socket.socket) -> str:
+    """Return the URL of a listener."""
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,0 +1,149 @@
+"""Start and stop a real `moorage serve` process. Standard library only: other environments use it.
+
+The process is the one that users start: nothing is imported from it, everything goes through its
+command line, its ready line and its sockets.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from tests.support.guard import Guard
+
+READY = re.compile(r"moorage: serving (?P<url>https?://\S+)")
+READY_SECONDS = 30.0
+STOP_SECONDS = 15.0
+SAY_SECONDS = 30.0
+MOORAGE = (sys.executable, "-m", "moorage")
+
+
+class NotStarted(Exception):
+    """The server ended, or said nothing, before its ready line; carries what it had said."""
+
+
+class Server:
+    """A server, such as `moorage serve`, in a process of its own; use it as a context manager.
+
+    It ends when this process does, however that ends.
+
+    `url` is the address from the ready line, `pid` the process, `said` every line it wrote (its
+    standard output and error together) until now.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        ready: re.Pattern[str] = READY,
+    ) -> None:
+        """Start the command and wait for the ready line, which names the address as `url`.
+
+        Raises:
+            NotStarted: no ready line within READY_SECONDS, or the process ended before it.
+        """
+        self.said: list[str] = []
+        self.url = ""
+        self._line = ready
+        self._ready = threading.Event()
+        self._more = threading.Condition()
+        self.process = subprocess.Popen(
+            [*command],
+            env=dict(os.environ if environment is None else environment),
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._guard = Guard(self.process.pid, group=True)
+        assert self.process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._reader.start()
+        if not self._ready.wait(READY_SECONDS) or not self.url:
+            self.stop()
+            raise NotStarted("".join(self.said) or "no ready line")
+
+    @property
+    def pid(self) -> int:
+        """The process that was started (under `make`: make itself)."""
+        return self.process.pid
+
+    def _read(self, lines: IO[str]) -> None:
+        """Collect what the process says; the ready line, or its end, wakes the starter."""
+        with lines:
+            for line in lines:
+                with self._more:
+                    self.said.append(line)
+                    self._more.notify_all()
+                found = self._line.search(line)
+                if found and not self.url:
+                    self.url = found["url"]
+                    self._ready.set()
+        self._ready.set()
+
+    def wait_for(self, words: str, times: int = 1) -> None:
+        """Return when it has said a line with these words so often. Raises TimeoutError."""
+        with self._more:
+            if not self._more.wait_for(
+                lambda: sum(words in line for line in self.said) >= times, SAY_SECONDS
+            ):
+                raise TimeoutError(f"{words!r} is not among {self.said}")
+
+    def resident(self) -> int:
+        """Return the bytes of memory that the process has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """End the process and everything it started; return its exit code.
+
+        Its own session is signalled, so that a server below `make` or a shell ends as well.
+        """
+        self._guard.close()
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, how)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            code = self.process.wait()
+        self._reader.join(STOP_SECONDS)
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def serve(
+    database: Path | str, *options: str, moorage: Sequence[str] = MOORAGE, **environment: str
+) -> Server:
+    """Start `moorage serve` on a free port of 127.0.0.1 with its database in a file.
+
+    Args:
+        database: the SQLite file, made if it is not there, or the address of a database.
+        options: more of the command line, such as `--auth`, `noauth2`, `--testing`.
+        moorage: the command itself; by default the module, run by this interpreter.
+        environment: more variables for the process.
+    """
+    address = database if isinstance(database, str) else f"sqlite:///{database}"
+    where = ["--listen", "127.0.0.1:0", "--database", address]
+    return Server([*moorage, "serve", *where, *options], {**os.environ, **environment})

@@ -1,0 +1,23 @@
+"""What is counted of admission for metrics."""
+
+from pathlib import Path
+
+from moorage.core.admission.leases import Proof
+from moorage.service.admission.service import Admission
+from tests.service.pools import ask, play, spec
+from tests.service.running import TESTER
+
+
+def test_a_lease_ends_once(tmp_path: Path) -> None:
+    """An outcome that is told after the end is no further end."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        await admission.release(lease.id, Proof("me"))
+        told = await admission.outcome(lease.id, Proof("me", lease.token), "ok", "")
+        assert told.lease.outcome == "ok"
+        assert admission.tally.granted == {"p": 1}
+        assert admission.tally.ended == {("p", "released"): 1}
+
+    play(f"sqlite:///{tmp_path}/m.sqlite", scene)

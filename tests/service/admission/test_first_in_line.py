@@ -1,0 +1,170 @@
+"""Who is first in a pool's line, and what a pool tells of those who hold its units."""
+
+import asyncio
+from pathlib import Path
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.leases import Proof
+from moorage.core.service_time import Moment, When
+from moorage.service.admission.positions import SHORT, Standings
+from moorage.service.admission.service import Admission
+from moorage.store.api import Engine, Plan
+from tests.service.pools import Scene, ask, by_hand, play, spec
+from tests.service.running import TESTER, Running, T, Watched
+
+
+def played(path: Path, scene: Scene) -> None:
+    """Run a scene on a database in a folder."""
+    play(f"sqlite:///{path}/m.sqlite", scene)
+
+
+def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
+    """It is first, and what it waits for is told, though a single unit would be free."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(2), None, TESTER)
+        await ask(admission, "held", "p")
+        assert (await admission.pool("p")).first is None
+        wide = await ask(admission, "wide", "p", units=2)
+        await ask(admission, "behind", "p")
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.lease.id == wide.lease.id
+        assert first.standing is not None
+        assert (first.standing.position, first.standing.code) == (1, "limit")
+        assert "2 are needed, 1 free" in first.standing.reason
+
+    played(tmp_path, scene)
+
+
+def test_it_waits_for_another_pool(tmp_path: Path) -> None:
+    """Who is first here may wait for something there, and this is said."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("here", spec(1), None, TESTER)
+        await admission.pool_put("there", spec(1), None, TESTER)
+        await ask(admission, "held", "there", owner="somebody")
+        await ask(admission, "both", "here", "there")
+        first = (await admission.pool("here")).first
+        assert first is not None
+        assert first.standing is not None
+        assert "1 of 1 unit of there is held by somebody (1)" in first.standing.reason
+
+    played(tmp_path, scene)
+
+
+def test_the_youngest_may_be_first(tmp_path: Path) -> None:
+    """However many have come before: the priority decides, and a list of pools tells the same."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(1), None, TESTER)
+        held = await ask(admission, "held", "p")
+        for n in range(130):
+            await ask(admission, f"low-{n}", "p")
+        high = await ask(admission, "high", "p", priority=1)
+        (view,), _ = await admission.pools(None, 10)
+        assert view.first is not None
+        assert view.first.lease == high.lease
+        await admission.release(held.lease.id, Proof("me"))
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.lease.key == "low-0"
+
+    played(tmp_path, scene)
+
+
+def test_holders_are_counted_in_full(tmp_path: Path) -> None:
+    """The most units first, all of them; of equals who has held for longest."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(30), None, TESTER)
+        for n in range(25):
+            await ask(admission, f"{n}", "p", owner="early")
+        for owner in ("z", "y", "x", "w", "v"):
+            await ask(admission, "1", "p", owner=owner)
+        await ask(admission, "late", "p")
+        first = (await admission.pool("p")).first
+        assert first is not None
+        assert first.standing is not None
+        assert "held by early (25), z (1), y (1) and 3 more" in first.standing.reason
+
+    played(tmp_path, scene)
+
+
+class FirstLate(Watched):
+    """The first look aside has its answer only when a test lets it go."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.looking, self.go = asyncio.Event(), asyncio.Event()
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        late = not self.looking.is_set()
+        self.looking.set()
+        answer = await super().read_aside(plan, slow=slow)
+        if late:
+            await self.go.wait()
+        return answer
+
+
+def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
+    """Who asked before a change is answered, though the pass of those after it was done first."""
+
+    async def scene(one: Running) -> None:
+        pool = (await one.service.admission.pool_put("p", spec(1), None, TESTER)).pool
+        when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
+        engine = FirstLate(one.engine.engine)
+        standings = Standings(engine, lambda _: when)
+        before = asyncio.create_task(standings.first("p"))
+        await engine.looking.wait()
+        standings.note(Changes(pools={"p": pool}), when)
+        assert await standings.first("p") is None
+        engine.go.set()
+        assert await before is None
+
+    by_hand(tmp_path, scene)
+
+
+class Slow(Watched):
+    """Looks aside have their answers only when a test lets them go."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.looks = 0
+        self.go = asyncio.Event()
+
+    async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
+        self.looks += 1
+        answer = await super().read_aside(plan, slow=slow)
+        await self.go.wait()
+        return answer
+
+
+def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
+    """However much changes and however many ask, one is under way, and it is kept for all."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        pool = (await admission.pool_put("p", spec(1), None, TESTER)).pool
+        views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(SHORT + 2)))
+        ticket = views[-1].lease
+        when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
+        engine = Slow(one.engine.engine)
+        standings = Standings(engine, lambda _: when)
+        engine.go.set()
+        assert await standings.of(ticket) is not None
+        engine.go.clear()
+        engine.looks = 0
+        passes = standings._lines._passes
+        passes["p"] = (0.0, passes["p"][1])  # it is old by now
+        asking = []
+        for _ in range(10):
+            standings.note(Changes(pools={"p": pool}), when)
+            asking.append(asyncio.create_task(standings.of(ticket)))
+            assert await admission.leases(None, 1, "p", None)
+        engine.go.set()
+        assert None not in await asyncio.gather(*asking)
+        assert await standings.of(ticket) is not None
+        assert engine.looks == 1
+
+    by_hand(tmp_path, scene)

@@ -1,0 +1,202 @@
+"""What a decision reads does not grow with what it is not about."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Slot
+from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import When
+from moorage.service.admission.lease_cases import LeasePoll, LeaseRenew
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.compat.boskos_cases import Acquire, Release, Reset, Update
+from moorage.service.ids import lease_id_new
+from moorage.store.admission import load
+from moorage.store.api import Plan
+from tests.service.pools import ask, by_hand, later, opened, refusal, spec, wish
+from tests.service.running import TESTER, Running
+from tests.support import cluster
+
+SLOTS = 40
+WAITING = 60
+
+
+class Slotted(AdmissionCase[None]):
+    """Make a pool with many slots."""
+
+    def keys(self) -> Keys:
+        return Keys(pools={"s"})
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        pool = structs.replace(
+            facts.pools["p"], name="s", spec=structs.replace(facts.pools["p"].spec, limit=None)
+        )
+        names = [f"slot-{n}" for n in range(SLOTS)]
+        slots = {
+            ("s", name): Slot("s", name, "free", "", None, {}, Instant(n))
+            for n, name in enumerate(names)
+        }
+        return Changes(pools={"s": pool}, slots=dict(slots))
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+
+class Made(Slotted):
+    """The same, with the pool that it is modelled on."""
+
+    def keys(self) -> Keys:
+        return Keys(pools={"s", "p"})
+
+
+async def furnished(one: Running) -> None:
+    """Let there be a pool with slots, one of them held, and gangs elsewhere."""
+    admission, transactor = one.service.admission, one.service.transactor
+    for name in ("p", "q", "r"):
+        await admission.pool_put(name, spec(), None, TESTER)
+    await transactor.submit_case(Made())
+    for name in ("p", "q", "r"):
+        await ask(admission, f"held-{name}", name)
+    await ask(admission, "gang", "q", "r")
+
+
+async def read(one: Running, case: AdmissionCase[Any]) -> Facts:
+    """Return what a case is decided on."""
+    return await one.engine.read(load.facts_load(case.keys()))
+
+
+def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
+    """Neither the slots of the pool nor pools with gangs are read for a renewal or a heartbeat."""
+
+    async def scene(one: Running) -> None:
+        await furnished(one)
+        held = (await ask(one.service.admission, "a", "s")).lease
+        for case in (LeaseRenew(held.id, Proof("me")), LeasePoll(held.id)):
+            facts = await read(one, case)
+            assert (list(facts.leases), facts.pools, facts.slots) == ([held.id], {}, {})
+        facts = await read(one, Update("slot-0", "me", True, "leased", {}))
+        assert (list(facts.leases), facts.pools) == ([held.id], {})
+        assert [slot.name for slot in facts.slots["s"].values()] == ["slot-0"]
+        one.clock.at += 10 * SECOND
+        renewed = await one.service.admission.renew(held.id, Proof("me"))
+        assert renewed.lease.heard_until == (held.heard_until or 0) + 10 * SECOND
+
+    by_hand(tmp_path, scene)
+
+
+def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
+    """However many wait: a poll without a request id that finds nothing writes nothing, either."""
+
+    async def scene(one: Running) -> None:
+        await furnished(one)
+        admission, transactor = one.service.admission, one.service.transactor
+        await ask(admission, "all", "s", units=SLOTS)
+        for n in range(WAITING):
+            await ask(admission, f"{n}", "s")
+        acquire = Acquire(Wish("s", "free", "busy", "janitor", "", LeaseId("x"), ""), False)
+        reset = Reset("s", "leased", 10**15, "dirty", True, TESTER)
+        assert len((await read(one, acquire)).leases) == 0
+        assert len((await read(one, reset)).leases) == 1
+        before = one.service.index.revision
+        assert await refusal(transactor.submit_case(acquire)) is Code.NO_CAPACITY
+        assert one.service.index.revision == before
+
+    by_hand(tmp_path, scene)
+
+
+@pytest.mark.parametrize("patience", [10, 30])
+def test_most_polls_are_not_written(tmp_path: Path, patience: int) -> None:
+    """A ticket is heard of by each poll, and never withdrawn before its patience is over."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        await ask(admission, "a", "p", ttl=3_000 * SECOND)
+        ticket = (await ask(admission, "b", "p", patience=patience * SECOND)).lease.id
+        deadlines = set()
+        for _ in range(20):
+            one.clock.at += patience * SECOND // 10
+            deadlines.add((await admission.waited(ticket, 0.0)).lease.heard_until)
+        assert len(deadlines) == 7
+        await later(one, patience * SECOND - 1)
+        assert (await admission.lease(ticket)).lease.state == "waiting"
+        await later(one, patience * SECOND // 5 + 2)
+        assert (await admission.lease(ticket)).lease.cause == "unheard"
+
+    by_hand(tmp_path, scene)
+
+
+def watched(plan: Plan[Any], lines: list[int]) -> Plan[Any]:
+    """Pass a plan on; note how many tickets of lines it reads."""
+    try:
+        statements = plan.send(None)
+        while True:
+            results = yield statements
+            for statement, rows in zip(statements, results, strict=True):
+                if statement.block == "line_pass":
+                    lines.append(len(rows))
+            statements = plan.send(results)
+    except StopIteration as end:
+        return end.value
+
+
+def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
+    """Who is first and why, without a pass over all who wait behind."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        for name in ("p", "q"):
+            await admission.pool_put(name, spec(), None, TESTER)
+            await ask(admission, f"held-{name}", name)
+        for n in range(WAITING):
+            await admission.ask(wish(f"{n}", "p"), TESTER)
+        lines: list[int] = []
+        real = one.engine.read_aside
+
+        async def counted(plan: Plan[Any], *, slow: bool = False) -> Any:
+            return await real(watched(plan, lines), slow=slow)
+
+        one.engine.read_aside = counted  # type: ignore[method-assign]  # it passes on
+        pools, _ = await admission.pools(None, 10)
+        assert lines == [1]
+        first = pools[0].first
+        assert first is not None
+        assert first.standing is not None
+        assert (first.lease.key, first.standing.position) == ("0", 1)
+        assert pools[1].first is None
+
+    by_hand(tmp_path, scene)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["sqlite", "postgres"])
+def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
+    """What it held before has left its key to what it holds now, and is remembered by its id."""
+
+    async def scene(url: str) -> None:
+        async with opened(url) as service:
+            admission, transactor = service.admission, service.transactor
+            await admission.pool_put("p", spec(), None, TESTER)
+            await transactor.submit_case(Made())
+            held = []
+            for _ in range(3):
+                wish_ = Wish("s", "free", "busy", "me", "id", lease_id_new(), "")
+                slot = (await transactor.submit_case(Acquire(wish_, False))).slot
+                held.append(slot.lease)
+                await transactor.submit_case(Update(slot.name, "me", False, "busy", {"n": "1"}))
+                await transactor.submit_case(Release(slot.name, "me", False, "free", TESTER))
+            assert None not in held
+            assert len(set(held)) == 3
+            listed, _ = await admission.leases(None, 10, "s")
+            assert [one.lease.id for one in listed] == held
+            assert len({one.lease.key for one in listed}) == 3
+            assert {one.lease.cause for one in listed} == {"released"}
+
+    asyncio.run(scene(cluster.fresh() if shared else f"sqlite:///{tmp_path}/m.sqlite"))

@@ -1,0 +1,271 @@
+"""Pools, leases and tickets on either engine: what a caller is told."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from moorage.core.admission.leases import Proof
+from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
+from moorage.service.admission.service import Admission
+from tests.service.pools import (
+    ask,
+    opened,
+    play,
+    queued,
+    refusal,
+    spec,
+    wish,
+)
+from tests.service.running import TESTER
+from tests.support import cluster
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of each engine."""
+    return cluster.fresh() if request.param == "postgres" else f"sqlite:///{tmp_path}/m.sqlite"
+
+
+def test_granted_at_once_and_the_next_waits(url: str) -> None:
+    """Who comes first has the unit and a token; the next is told its place and why it waits."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("install/azure", spec(), None, TESTER)
+        first = await ask(admission, "a", "install/azure")
+        second = await ask(admission, "b", "install/azure")
+        assert (first.lease.state, second.lease.state) == ("granted", "waiting")
+        assert first.lease.token is not None
+        assert first.expires_at is not None
+        assert second.standing is not None
+        assert second.standing.position == 1
+        assert second.standing.reason
+        pool = (await admission.pool("install/azure")).pool
+        assert (pool.occupied, pool.waiting) == (1, 1)
+
+    play(url, scene)
+
+
+def test_the_same_key_is_the_same_lease(url: str) -> None:
+    """A repeated request has one lease, and renews it; another with the same key is refused."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(5), None, TESTER)
+        first = await ask(admission, "k", "p")
+        again = await ask(admission, "k", "p")
+        assert (again.lease.id, again.lease.token) == (first.lease.id, first.lease.token)
+        assert again.expires_at is not None
+        assert first.expires_at is not None
+        assert again.expires_at > first.expires_at
+        assert await refusal(ask(admission, "k", "p", units=2)) is Code.KEY_REUSED
+        other = await ask(admission, "k", "p", owner="somebody else")
+        assert other.lease.id != first.lease.id
+        assert (await admission.pool("p")).pool.occupied == 2
+
+    play(url, scene)
+
+
+def test_a_release_wakes_the_next(url: str) -> None:
+    """Whoever waits is answered as soon as the unit is free, with a higher token."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        first = await ask(admission, "a", "p")
+        waiting = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 30.0))
+        await queued(admission, "p")
+        released = await admission.release(first.lease.id, Proof("me"))
+        assert (released.lease.state, released.lease.cause) == ("ended", "released")
+        second = (await waiting).lease
+        assert second.state == "granted"
+        assert first.lease.token is not None
+        assert second.token is not None
+        assert second.token > first.lease.token
+
+    play(url, scene)
+
+
+def test_two_gangs_on_two_units(url: str) -> None:
+    """Two that need both units have them one after the other, never one each."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(2), None, TESTER)
+        one, other = await asyncio.gather(
+            ask(admission, "a", "p", units=2), ask(admission, "b", "p", units=2)
+        )
+        assert sorted((one.lease.state, other.lease.state)) == ["granted", "waiting"]
+        holder, waiter = (one, other) if one.lease.state == "granted" else (other, one)
+        await admission.release(holder.lease.id, Proof("me"))
+        assert (await admission.lease(waiter.lease.id)).lease.state == "granted"
+
+    play(url, scene)
+
+
+def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
+    """Tickets that need two pools each, in either order, all come to their turn."""
+
+    async def scene(admission: Admission) -> None:
+        for name in ("a", "b", "c"):
+            await admission.pool_put(name, spec(), None, TESTER)
+        pairs = [("a", "b"), ("b", "c"), ("a", "c")] * 4
+        asked = [await ask(admission, str(n), *pair) for n, pair in enumerate(pairs)]
+        for _ in pairs:
+            states = [(await admission.lease(one.lease.id)).lease for one in asked]
+            granted = [lease for lease in states if lease.state == "granted"]
+            if not granted:
+                break
+            for lease in granted:
+                await admission.release(lease.id, Proof("me"))
+        ended = [(await admission.lease(one.lease.id)).lease.cause for one in asked]
+        assert ended == ["released"] * len(pairs)
+
+    play(url, scene)
+
+
+def test_many_at_once_never_go_over_the_limit(url: str) -> None:
+    """Of a hundred that come together exactly as many are granted as there are units."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(7), None, TESTER)
+        views = await asyncio.gather(*(ask(admission, str(n), "p") for n in range(100)))
+        granted = [view.lease for view in views if view.lease.state == "granted"]
+        assert len(granted) == 7
+        assert len({lease.token for lease in granted}) == 7
+        assert (await admission.pool("p")).pool.occupied == 7
+
+    play(url, scene)
+
+
+def test_releases_are_told_once_and_again(url: str) -> None:
+    """A second release says what has happened; it frees nothing that others hold by now."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        first = await ask(admission, "a", "p")
+        second = await ask(admission, "b", "p")
+        for _ in range(2):
+            view = await admission.release(first.lease.id, Proof("me"))
+            assert view.lease.cause == "released"
+        assert (await admission.lease(second.lease.id)).lease.state == "granted"
+        assert (await admission.pool("p")).pool.occupied == 1
+
+    play(url, scene)
+
+
+def test_only_its_holder(url: str) -> None:
+    """Nobody but its owner ends a lease; an old token changes nothing."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        assert await refusal(admission.release(lease.id, Proof("thief"))) is Code.HOLDER_MISMATCH
+        assert await refusal(admission.renew(lease.id, Proof("me", "1.1.9"))) is Code.TOKEN_STALE
+        assert (await admission.lease(lease.id)).lease.state == "granted"
+        held = await admission.verify("p", str(lease.token))
+        assert held is not None
+        assert held.lease.id == lease.id
+        await admission.release(lease.id, Proof("me"))
+        assert await admission.verify("p", str(lease.token)) is None
+        assert await refusal(admission.renew(lease.id, Proof("me"))) is Code.LEASE_ENDED
+
+    play(url, scene)
+
+
+def test_what_can_never_be_granted_is_refused(url: str) -> None:
+    """More units than the limit, an unknown pool, a full queue: told at once."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(2, queue_max=1), None, TESTER)
+        assert await refusal(ask(admission, "a", "p", units=3)) is Code.UNITS_ABOVE_LIMIT
+        assert await refusal(ask(admission, "a", "nowhere")) is Code.POOL_UNKNOWN
+        assert await refusal(admission.lease(LeaseId("nobody"))) is Code.LEASE_NOT_FOUND
+        await ask(admission, "a", "p", units=2)
+        await ask(admission, "b", "p")
+        assert await refusal(ask(admission, "c", "p")) is Code.QUEUE_FULL
+
+    play(url, scene)
+
+
+def test_lower_limit_revokes_nobody(url: str) -> None:
+    """A pool over its limit is shown so and grants nothing until it is below; others go on."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(3), None, TESTER)
+        held = [(await ask(admission, str(n), "p")).lease for n in range(3)]
+        big = (await ask(admission, "big", "p", units=3)).lease
+        small = (await ask(admission, "small", "p")).lease
+        await admission.pool_put("p", spec(2), None, TESTER)
+        assert (await admission.pool("p")).free == -1
+        await admission.release(held[0].id, Proof("me"))
+        assert (await admission.lease(small.id)).lease.state == "waiting"
+        await admission.release(held[1].id, Proof("me"))
+        assert (await admission.lease(small.id)).lease.state == "granted"
+        told = await admission.lease(big.id)
+        assert told.lease.state == "waiting"
+        assert told.standing is not None
+        assert told.standing.code == "above_limit"
+
+    play(url, scene)
+
+
+def test_paused_pools_grant_nothing(url: str) -> None:
+    """While a pool is paused everything but granting goes on; resuming grants."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(2), None, TESTER)
+        first = await ask(admission, "a", "p")
+        await admission.pool_pause("p", True, TESTER)
+        second = await ask(admission, "b", "p")
+        assert second.lease.state == "waiting"
+        await admission.renew(first.lease.id, Proof("me"))
+        await admission.pool_pause("p", False, TESTER)
+        assert (await admission.lease(second.lease.id)).lease.state == "granted"
+
+    play(url, scene)
+
+
+def test_a_retry_is_one_step(url: str) -> None:
+    """Who starts anew has its unit anew, with a new key and a higher token."""
+
+    async def scene(admission: Admission) -> None:
+        await admission.pool_put("p", spec(), None, TESTER)
+        first = (await ask(admission, "try-1", "p")).lease
+        waiter = (await ask(admission, "other", "p")).lease
+        second = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
+        again = (await admission.retry(first.id, Proof("me"), "try-2", TESTER)).lease
+        asked = (await ask(admission, "try-2", "p")).lease
+        assert second == again
+        assert (asked.id, asked.token) == (second.id, second.token)
+        assert (second.state, second.key) == ("granted", "try-2")
+        assert (await admission.lease(first.id)).lease.cause == "retried"
+        assert (await admission.lease(waiter.id)).lease.state == "waiting"
+
+    play(url, scene)
+
+
+def test_operators_leave_traces(url: str) -> None:
+    """Pools made, changed and removed, leases forced and revoked: each has an audit row."""
+
+    async def whole() -> None:
+        async with opened(url) as service:
+            admission = service.admission
+            await admission.pool_put("p", spec(), None, TESTER)
+            await admission.pool_put("p", spec(2), 1, TESTER)
+            await admission.pool_put("p", spec(2), None, TESTER)
+            forced = (await ask(admission, "f", "p", units=2, force=True)).lease
+            assert await refusal(admission.pool_delete("p", TESTER)) is Code.POOL_IN_USE
+            for _ in range(2):
+                anew = (await admission.retry(forced.id, Proof("me"), "f2", TESTER)).lease
+            await admission.revoke(anew.id, "it is in the way", TESTER)
+            await admission.pool_delete("p", TESTER)
+            rows, _ = await service.audit.page(None, 100)
+            assert [row.action for row in reversed(rows)] == [
+                "pool.put",
+                "pool.put",
+                "lease.force",
+                "lease.force",
+                "lease.revoke",
+                "pool.delete",
+            ]
+
+    asyncio.run(whole())

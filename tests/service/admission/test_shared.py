@@ -1,0 +1,175 @@
+"""Two services on one database grant from the same lines, and wake each other's waiters."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+
+import psycopg
+
+from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Pacing
+from moorage.core.clock import SECOND
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import When
+from moorage.service.admission.service import Admission
+from tests.service.pools import MINUTE, ask, opened, queued, spec, wish
+from tests.service.running import TESTER
+from tests.support import cluster
+
+PATIENT = {"patience": 10 * MINUTE}
+
+
+def play(scene: Callable[[Admission, Admission], Awaitable[None]]) -> None:
+    """Run a scene on two services that share a database."""
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        async with opened(url) as one, opened(url) as other:
+            await scene(one.admission, other.admission)
+
+    asyncio.run(whole())
+
+
+def test_the_limit_is_one() -> None:
+    """However many ask at both at the same time, never more are granted than there are units."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(5), None, TESTER)
+        both = [one, other]
+        views = await asyncio.gather(*(ask(both[n % 2], str(n), "p") for n in range(60)))
+        granted = [view.lease for view in views if view.lease.state == "granted"]
+        assert len(granted) == 5
+        assert len({lease.token for lease in granted}) == 5
+        assert len({view.lease.arrival for view in views}) == 60
+        for holder in (one, other):
+            pool = (await holder.pool("p")).pool
+            assert (pool.occupied, pool.waiting) == (5, 55)
+
+    play(scene)
+
+
+def test_a_release_at_one_wakes_who_waits_at_the_other() -> None:
+    """Whoever waits is told by the process it asked, whichever process has granted."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(one, "0", "p")).lease
+        for n in range(1, 20):
+            waiting = asyncio.create_task(other.ask(wish(str(n), "p"), TESTER, 30.0))
+            await queued(one, "p")
+            await one.release(holder.id, Proof("me"))
+            holder = (await waiting).lease
+            assert holder.state == "granted"
+
+    play(scene)
+
+
+def test_the_line_is_one() -> None:
+    """Tickets asked for at either are granted in the order of their arrival."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        both = [one, other]
+        asked: list[LeaseId] = [
+            (await ask(both[n % 2], str(n), "p", **PATIENT)).lease.id for n in range(30)
+        ]
+        for n, lease in enumerate(asked):
+            assert (await both[n % 2].lease(lease)).lease.state == "granted"
+            await both[(n + 1) % 2].release(lease, Proof("me"))
+
+    play(scene)
+
+
+def test_pacing_is_one() -> None:
+    """Two processes pace together: between two grants there is the interval, whoever grants."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        paced = spec(50, pacing=Pacing(interval=SECOND // 5))
+        await one.pool_put("p", paced, None, TESTER)
+        both = [one, other]
+        views = await asyncio.gather(
+            *(both[n % 2].ask(wish(str(n), "p"), TESTER, 30.0) for n in range(10))
+        )
+        times = sorted(view.lease.granted_at or 0 for view in views)
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert min(gaps) >= SECOND // 5
+
+    play(scene)
+
+
+def test_what_was_missed_is_looked_at_anew() -> None:
+    """A process that missed changes wakes its waiters all the same, and its metrics are right."""
+
+    async def scene(one: Admission, other: Admission, url: str) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(one, "holder", "p")).lease
+        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 30.0))
+        await queued(one, "p")
+        with psycopg.connect(url, autocommit=True) as rows:
+            await one.pool_put("gone", spec(), None, TESTER)
+            async with asyncio.timeout(10):
+                while "gone" not in other.tally.pools:
+                    await one.pool("p")
+            await one.pool_delete("gone", TESTER)
+            await one.pool_put("new", spec(), None, TESTER)
+            await one.release(holder.id, Proof("me"))
+            # At once, in the same step: nobody else has read the change rows by now.
+            rows.execute("DELETE FROM change")
+            rows.execute("UPDATE clock SET compacted = revision")
+        async with asyncio.timeout(10):
+            assert (await waiting).lease.state == "granted"
+            while other.tally.pools.keys() != {"p", "new"}:
+                await one.pool("p")
+        assert other.tally.pools["p"].occupied == 1
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        async with opened(url) as one, opened(url) as other:
+            await scene(one.admission, other.admission, url)
+
+    asyncio.run(whole())
+
+
+def test_what_was_read_is_told_although_the_database_fails() -> None:
+    """It fails between the reading of changes and the telling: who waits hears of it all the same.
+
+    That is long before the end of its wait.
+    """
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(one, "holder", "p")).lease
+        waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
+        await queued(one, "p")
+        now, failed = other._others._now, asyncio.Event()
+
+        async def failing() -> When:
+            other._others._now = now
+            failed.set()
+            raise Error(Code.UNAVAILABLE, "The database is away for a moment.")
+
+        other._others._now = failing
+        await one.release(holder.id, Proof("me"))
+        async with asyncio.timeout(20):
+            await failed.wait()
+            assert (await waiting).lease.state == "granted"
+
+    play(scene)
+
+
+def test_an_end_at_one_wakes_who_watches_at_the_other() -> None:
+    """Whoever waits for the end of a lease is told of it, whichever process has ended it."""
+
+    async def scene(one: Admission, other: Admission) -> None:
+        await one.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(one, "a", "p")).lease.id
+        watching = asyncio.create_task(other.until_ended(lease, 30.0))
+        while not other.waiting.count:
+            await other.report("p")
+        begun = asyncio.get_running_loop().time()
+        await one.revoke(lease, "why", TESTER)
+        assert (await watching).lease.cause == "revoked"
+        assert asyncio.get_running_loop().time() - begun < 5.0
+
+    play(scene)

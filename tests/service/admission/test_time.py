@@ -1,0 +1,257 @@
+"""What time does to leases and tickets, and a restart, and the ledger."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from moorage.core.admission.leases import Proof
+from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.clock import SECOND
+from moorage.core.ids import LeaseId
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.service.batch.granting import Holding
+from moorage.service.ledger import use_cases as do
+from tests.service.pools import (
+    MINUTE,
+    ask,
+    by_hand,
+    later,
+    opened,
+    queued,
+    spec,
+    wish,
+)
+from tests.service.running import TESTER, HandClock, Running, consumer_id, running
+
+
+def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
+    """Whoever waits keeps its place, and whoever holds its lease, over an end of the service."""
+    url = f"sqlite:///{tmp_path}/m.sqlite"
+
+    async def before() -> list[LeaseId]:
+        async with opened(url) as service:
+            await service.admission.pool_put("p", spec(1), None, TESTER)
+            return [(await ask(service.admission, str(n), "p")).lease.id for n in range(250)]
+
+    async def after(leases: list[LeaseId]) -> None:
+        async with opened(url) as service:
+            for lease in leases:
+                view = await service.admission.lease(lease)
+                assert view.lease.state == "granted", f"{lease} was not next"
+                await service.admission.release(lease, Proof("me"))
+
+    asyncio.run(after(asyncio.run(before())))
+
+
+def test_a_quick_restart_takes_no_time_from_a_short_ttl(tmp_path: Path) -> None:
+    """A holder is not silent while nobody listens: afterwards it has what it had before."""
+    clock = HandClock()
+    path = tmp_path / "m.sqlite"
+
+    async def before() -> LeaseId:
+        async with running(path, clock=clock) as one:
+            short = PoolSpec(limit=1, ttl=3 * SECOND, ttl_max=MINUTE)
+            await one.service.admission.pool_put("p", short, None, TESTER)
+            return (await ask(one.service.admission, "a", "p")).lease.id
+
+    async def after(lease: LeaseId) -> None:
+        async with running(path, clock=clock) as one:
+            admission = one.service.admission
+            await admission.sweeper.sweep()
+            await admission.renew(lease, Proof("me"))
+            clock.at += 4 * SECOND
+            await admission.sweeper.sweep()
+            assert (await admission.lease(lease)).lease.cause == "ttl_over"
+
+    lease = asyncio.run(before())
+    clock.at += 4 * SECOND
+    asyncio.run(after(lease))
+
+
+def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:
+    """It fits and it may start: both are taken together, and given back together."""
+
+    async def scene(one: Running) -> None:
+        host = await one.provider(1, VCPU=1)
+        admission = one.service.admission
+        await admission.pool_put("p", spec(5), None, TESTER)
+        holdings = [
+            Holding(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
+            for n in range(2)
+        ]
+        first, second = [
+            (await ask(admission, str(n), "p", allocations=held)).lease
+            for n, held in enumerate(holdings)
+        ]
+        assert (first.state, second.state) == ("granted", "waiting")
+        assert one.used(host) == 1
+        waiting = await admission.lease(second.id)
+        assert waiting.standing is not None
+        assert waiting.standing.code == "capacity"
+        await admission.release(first.id, Proof("me"))
+        assert (await admission.lease(second.id)).lease.state == "granted"
+        assert one.used(host) == 1
+        await later(one, 61 * SECOND)
+        assert (await admission.lease(second.id)).lease.cause == "ttl_over"
+        assert one.used(host) == 0
+
+    by_hand(tmp_path, scene)
+
+
+def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
+    """A ticket that waits for capacity is granted when somebody else gives it back."""
+
+    async def scene(one: Running) -> None:
+        host = await one.provider(1, VCPU=1)
+        await one.submit(_claimed(9, host))
+        admission = one.service.admission
+        await admission.pool_put("p", spec(5), None, TESTER)
+        held = Holding(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
+        waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
+        await queued(admission, "p")
+        await one.submit(do.AllocationsDelete(consumer_id(9)))
+        assert (await waiting).lease.state == "granted"
+        assert one.used(host) == 1
+
+    by_hand(tmp_path, scene)
+
+
+def _claimed(n: int, host: Any) -> do.AllocationsReplace:
+    return do.AllocationsReplace(
+        [ConsumerRequest(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")]
+    )
+
+
+def test_what_is_not_renewed_is_over(tmp_path: Path) -> None:
+    """A lease lasts its TTL after the last sign of its holder, and no longer than a sweep."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        for _ in range(5):
+            await later(one, 40 * SECOND)
+            await admission.renew(lease.id, Proof("me"))
+            await one.service.admission.sweeper.sweep()
+            assert (await admission.lease(lease.id)).lease.state == "granted"
+        await later(one, 61 * SECOND)
+        assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
+        assert (await admission.pool("p")).pool.occupied == 0
+
+    by_hand(tmp_path, scene)
+
+
+def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> None:
+    """While nothing else happens the service is alive all the same: its silence is the holder's."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(expire="keep"), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        await later(one, 56 * SECOND)
+        assert (await admission.pool("p")).unheard == 0
+        await later(one, 64 * SECOND)
+        assert (await admission.lease(lease.id)).unheard
+        assert (await admission.pool("p")).unheard == 1
+        assert [view.unheard for view in (await admission.pools(None, 10))[0]] == [1]
+        await admission.pool_put("q", spec(), None, TESTER)
+        assert (await admission.lease(lease.id)).unheard
+        assert (await admission.pool("p")).pool.occupied == 1
+
+    by_hand(tmp_path, scene)
+
+
+def test_ghosts_do_not_keep_a_unit_idle(tmp_path: Path) -> None:
+    """A waiting client that is not heard of for its patience is withdrawn; the next is granted."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        holder = (await ask(admission, "a", "p")).lease
+        ghost = (await ask(admission, "b", "p")).lease
+        alive = (await ask(admission, "c", "p", patience=300 * SECOND)).lease
+        await later(one, 31 * SECOND)
+        await admission.release(holder.id, Proof("me"))
+        assert (await admission.lease(ghost.id)).lease.cause == "unheard"
+        assert (await admission.lease(alive.id)).lease.state == "granted"
+
+    by_hand(tmp_path, scene)
+
+
+def test_who_goes_away_while_waiting_is_a_ghost_soon(tmp_path: Path) -> None:
+    """A long poll whose caller has gone leaves its ticket the patience it asked for, not more."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        await ask(admission, "a", "p")
+        leaving = asyncio.Event()
+
+        async def gone() -> None:
+            await leaving.wait()
+
+        polling = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
+        await queued(admission, "p")
+        leaving.set()
+        ghost = (await polling).lease
+        await later(one, 31 * SECOND)
+        assert (await admission.lease(ghost.id)).lease.cause == "unheard"
+
+    by_hand(tmp_path, scene)
+
+
+def test_holds_end_by_themselves(tmp_path: Path) -> None:
+    """A hold ends a lease whether or not it is renewed, and the pacing keeps its distance."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        paced = spec(2, hold=10 * MINUTE, pacing=Pacing(interval=5 * MINUTE))
+        await admission.pool_put("p", paced, None, TESTER)
+        first = (await ask(admission, "a", "p", ttl=60 * MINUTE)).lease
+        second = (await ask(admission, "b", "p", patience=60 * MINUTE)).lease
+        assert second.state == "waiting"
+        await later(one, 5 * MINUTE)
+        assert (await admission.lease(second.id)).lease.state == "granted"
+        await later(one, 5 * MINUTE)
+        assert (await admission.lease(first.id)).lease.cause == "hold_over"
+
+    by_hand(tmp_path, scene)
+
+
+def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
+    """Leases end by time that passes, not by the hand that sets the clock, forth or back."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        lease = (await ask(admission, "a", "p")).lease
+        for jump in (3600 * SECOND, -7200 * SECOND):
+            one.clock.jump += jump
+            await one.service.admission.sweeper.sweep()
+            assert (await admission.lease(lease.id)).lease.state == "granted"
+        await later(one, 61 * SECOND)
+        assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
+
+    by_hand(tmp_path, scene)
+
+
+def test_keys_are_forgotten_after_a_day(tmp_path: Path) -> None:
+    """The same host started again next week is a new lease; within a day it is the one that was."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("p", spec(), None, TESTER)
+        first = (await ask(admission, "host-1", "p")).lease
+        await admission.release(first.id, Proof("me"))
+        assert await admission.forget() == 0
+        assert (await ask(admission, "host-1", "p")).lease.id == first.id
+        one.clock.at += 7 * 24 * 60 * MINUTE
+        assert await admission.forget() == 1
+        again = (await ask(admission, "host-1", "p")).lease
+        assert again.id != first.id
+        assert again.state == "granted"
+        assert again.token is not None
+        assert first.token is not None
+        assert again.token > first.token
+
+    by_hand(tmp_path, scene)

@@ -1,0 +1,182 @@
+"""What requests of one batch do to one another: each sees what the earlier ones did."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.core.errors import Code
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.ledger import use_cases as do
+from tests.service.running import Running, claim, consumer_id, provider_id, running
+
+P1, P2, P3, P4 = (provider_id(n) for n in range(1, 5))
+SSD = frozenset({"STORAGE_DISK_SSD"})
+OWN = frozenset({"CUSTOM_T"})
+DONE = "done"
+
+
+def rename(uuid: Any, name: str) -> do.ProviderUpdate:
+    """Give a provider another name."""
+    return do.ProviderUpdate(uuid, name)
+
+
+def move(uuid: Any, parent: Any) -> do.ProviderUpdate:
+    """Put a provider, called as it was made, under another parent."""
+    return do.ProviderUpdate(uuid, f"name-{int(uuid[:8])}", move=True, parent=parent, free=True)
+
+
+SETUP: list[Any] = [
+    *(do.ProviderCreate(uuid, f"name-{n}") for n, uuid in enumerate((P1, P2, P3), 1)),
+    do.ProviderCreate(provider_id(5), f"/{P2}/"),
+    do.ClassCreate("CUSTOM_C"),
+    do.TraitEnsure("CUSTOM_T"),
+    do.InventoriesReplace(P1, 0, {"CUSTOM_C": InventorySpec(4), "VCPU": InventorySpec(4)}),
+    do.TraitsReplace(P2, 0, OWN),
+    claim(9, P1, VCPU=1),
+]
+
+CASES: dict[str, list[tuple[Any, Any]]] = {
+    "two providers exchange their names": [
+        (rename(P1, "between"), DONE),
+        (rename(P2, "name-1"), DONE),
+        (rename(P1, "name-2"), DONE),
+    ],
+    "a name is free as soon as it was given up": [
+        (rename(P1, "name-2"), Code.DUPLICATE_PROVIDER),
+        (rename(P2, "other"), DONE),
+        (rename(P1, "name-2"), DONE),
+        (do.ProviderCreate(P4, "name-1"), DONE),
+    ],
+    "names are handed on along a row": [
+        (rename(P3, "name-4"), DONE),
+        (rename(P2, "name-3"), DONE),
+        (rename(P1, "name-2"), DONE),
+        (do.ProviderCreate(P4, "name-1"), DONE),
+    ],
+    "two are renamed beside one called like the names that are lent meanwhile": [
+        (rename(P1, "one"), DONE),
+        (rename(P2, "two"), DONE),
+    ],
+    "a removed provider's name and uuid are free": [
+        (do.ProviderDelete(P2), DONE),
+        (do.ProviderCreate(P4, "name-2"), DONE),
+        (do.ProviderCreate(P2, "again", P4), DONE),
+        (do.TraitDelete("CUSTOM_T"), DONE),
+    ],
+    "a provider comes and goes": [
+        (do.ProviderCreate(P4, "name-4", P1), DONE),
+        (do.InventoryCreate(P4, "VCPU", InventorySpec(1)), DONE),
+        (do.ProviderDelete(P1), Code.PROVIDER_HAS_CHILDREN),
+        (do.ProviderDelete(P4), DONE),
+        (do.ProviderDelete(P1), Code.PROVIDER_IN_USE),
+        (do.AllocationsDelete(consumer_id(9)), DONE),
+        (do.ProviderDelete(P1), DONE),
+    ],
+    "a class is in use as soon as it is offered": [
+        (do.ClassCreate("CUSTOM_NEW"), DONE),
+        (do.InventoryCreate(P2, "CUSTOM_NEW", InventorySpec(1)), DONE),
+        (do.ClassDelete("CUSTOM_NEW"), Code.CLASS_IN_USE),
+        (do.InventoryDelete(P2, "CUSTOM_NEW"), DONE),
+        (do.ClassDelete("CUSTOM_NEW"), DONE),
+        (do.InventoryCreate(P2, "CUSTOM_NEW", InventorySpec(1)), Code.CLASS_UNKNOWN),
+    ],
+    "a class is free when its last inventory goes": [
+        (do.ClassDelete("CUSTOM_C"), Code.CLASS_IN_USE),
+        (do.InventoriesReplace(P1, 2, {"VCPU": InventorySpec(4)}), DONE),
+        (do.ClassDelete("CUSTOM_C"), DONE),
+        (do.ClassCreate("CUSTOM_C"), DONE),
+    ],
+    "a trait is in use as soon as it is given": [
+        (do.TraitDelete("CUSTOM_T"), Code.TRAIT_IN_USE),
+        (do.TraitsDelete(P2), DONE),
+        (do.TraitsReplace(P3, 0, OWN), DONE),
+        (do.TraitDelete("CUSTOM_T"), Code.TRAIT_IN_USE),
+        (do.TraitsReplace(P3, 1, SSD), DONE),
+        (do.TraitDelete("CUSTOM_T"), DONE),
+        (do.TraitsReplace(P3, 2, OWN), Code.TRAIT_UNKNOWN),
+    ],
+    "a removed provider gives its traits back": [
+        (do.ProviderDelete(P2), DONE),
+        (do.TraitDelete("CUSTOM_T"), DONE),
+    ],
+    "trees move on top of each other": [
+        (move(P2, P1), DONE),
+        (move(P3, P2), DONE),
+        (move(P1, P3), Code.TREE_LOOP),
+        (move(P2, None), DONE),
+        (move(P1, P3), DONE),
+        (do.ProviderCreate(P4, "name-4", P1), DONE),
+        (move(P2, P4), Code.TREE_LOOP),
+    ],
+    "what one gives back the next may take": [
+        (claim(1, P1, VCPU=4), Code.CAPACITY_EXCEEDED),
+        (claim(1, P1, VCPU=3), DONE),
+        (claim(2, P1, VCPU=1), Code.CAPACITY_EXCEEDED),
+        (do.AllocationsDelete(consumer_id(9)), DONE),
+        (claim(2, P1, VCPU=1), DONE),
+        (claim(1, P1, generation=1, VCPU=1), DONE),
+        (claim(3, P1, VCPU=2), DONE),
+    ],
+    "a consumer ends and begins anew": [
+        (claim(9, P1, generation=1, VCPU=2), DONE),
+        (do.AllocationsDelete(consumer_id(9)), DONE),
+        (claim(9, P1, generation=2, VCPU=1), Code.CONSUMER_GENERATION),
+        (claim(9, P1, CUSTOM_C=1), DONE),
+        (claim(9, P1, generation=1, VCPU=1), DONE),
+    ],
+    "an inventory goes when its last allocation does": [
+        (do.InventoryDelete(P1, "VCPU"), Code.INVENTORY_IN_USE),
+        (do.AllocationsDelete(consumer_id(9)), DONE),
+        (do.InventoryDelete(P1, "VCPU"), DONE),
+        (claim(9, P1, VCPU=1), Code.INVENTORY_MISSING),
+        (do.InventoryCreate(P1, "VCPU", InventorySpec(1)), DONE),
+        (claim(9, P1, VCPU=1), DONE),
+    ],
+    "a reshape moves what was just claimed": [
+        (claim(1, P1, VCPU=2), DONE),
+        (
+            do.Reshape(
+                {P1: (3, {"CUSTOM_C": InventorySpec(4)}), P2: (1, {"VCPU": InventorySpec(4)})},
+                [],
+            ),
+            Code.INVENTORY_IN_USE,
+        ),
+        (
+            do.Reshape(
+                {P1: (3, {"CUSTOM_C": InventorySpec(4)}), P3: (0, {"VCPU": InventorySpec(4)})},
+                [
+                    ConsumerRequest(consumer_id(n), {P3: {"VCPU": amount}}, "p", "u", None, 1)
+                    for n, amount in ((1, 2), (9, 1))
+                ],
+            ),
+            DONE,
+        ),
+        (claim(2, P3, VCPU=2), Code.CAPACITY_EXCEEDED),
+        (claim(2, P3, VCPU=1), DONE),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_batch(tmp_path: Path, case: str) -> None:
+    """All come at the same time, share one batch, and are decided in the order they came."""
+    steps = CASES[case]
+
+    async def scene(one: Running) -> None:
+        for command in SETUP:
+            await one.submit(command)
+        before = one.engine.transactions
+        answers = await one.outcomes(*(command for command, _ in steps))
+        found = [answer if isinstance(answer, Code) else DONE for answer in answers]
+        assert found == [wanted for _, wanted in steps]
+        assert [answer for answer in answers if isinstance(answer, Exception)] == []
+        assert one.engine.transactions == before + 1
+
+    async def whole() -> None:
+        async with running(tmp_path / "ledger") as one:
+            await scene(one)
+
+    asyncio.run(whole())

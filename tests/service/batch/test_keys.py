@@ -1,0 +1,324 @@
+"""The keys of each case load all that its decision reads, and all that its grants rest on.
+
+What was not loaded looks as if it were not there, and nothing else notices it. So batches that are
+drawn at random are decided twice, at the same moment: with their own keys, and with everything
+loaded. Changes, answers and audit rows must be the same. The sweeps between them are compared, too:
+whatever time alone ends or lets start must be found by its due time.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+from msgspec import json
+
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.immediate import AtOnce
+from moorage.core.clock import SECOND, Instant
+from moorage.core.errors import Error
+from moorage.core.ids import LeaseId
+from moorage.core.service_time import When
+from moorage.service.admission.lease_cases import (
+    LeaseAsk,
+    LeaseRelease,
+    LeaseRenew,
+    LeaseRetry,
+    Sweep,
+)
+from moorage.service.admission.queries import pools_all
+from moorage.service.batch.batch import Batches, Item, Made
+from moorage.service.batch.granting import Extra
+from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.compat.boskos_cases import Acquire, Release, Reset, TakeNamed, Update
+from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from moorage.store.access.audit import AuditRow
+from moorage.store.admission.load import facts_load
+from moorage.store.admission.reads import leases_window
+from moorage.store.api import Engine, Plan, Transaction
+from moorage.store.open import open_engine
+from tests.service.drawn_cases import Drawing, Maker
+from tests.service.running import HandClock
+from tests.support import cluster
+
+T = TypeVar("T")
+
+BATCHES = 120
+SEEDS = 4
+BATCHES_ON_POSTGRES = 60
+SEEDS_OF_CONTROL = 8
+
+STRICTLY = ((Acquire, "ends"), (TakeNamed, "slots"))
+"""What is asked for only where Boskos is spoken to the letter."""
+
+LEASES_MAX = 10_000
+BEAT = 10 * SECOND
+"""Time passes in steps of so long, as it does for a service that is alive."""
+
+SWEEPS_MAX = 5
+
+
+class DifferenceError(AssertionError):
+    """Something was decided otherwise than it would be if everything were loaded."""
+
+
+class Loading(AdmissionCase[None]):
+    """Loads more than the other cases of its batch, and changes nothing."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def keys(self) -> Keys:
+        return self._keys
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return Changes()
+
+    def conclude(self, facts: Facts, when: When) -> None:
+        """There is nothing to tell."""
+
+
+class Forgetting(AdmissionCase[Any]):
+    """A case that forgets a part of its keys."""
+
+    def __init__(self, case: AdmissionCase[Any], part: str) -> None:
+        self._case, self._part = case, part
+
+    def keys(self) -> Keys:
+        keys = self._case.keys()
+        setattr(keys, self._part, None if self._part == "due" else set())
+        return keys
+
+    def decide(self, facts: Facts, when: When) -> Changes:
+        return self._case.decide(facts, when)
+
+    def polled(self) -> frozenset[LeaseId]:
+        return self._case.polled()
+
+    def at_once(self) -> tuple[AtOnce, ...]:
+        return self._case.at_once()
+
+    def conclude(self, facts: Facts, when: When) -> Any:
+        return self._case.conclude(facts, when)
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        return self._case.audit(now)
+
+
+class Timeless:
+    """A transaction that does not tell the database's time: the test's clock is the only one."""
+
+    now = None
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
+        return await self._transaction.run(plan, aside=aside)
+
+    async def commit(self) -> None:
+        await self._transaction.commit()
+
+
+class Told(NamedTuple):
+    """What became of a batch, each thing as text."""
+
+    values: dict[str, str]
+    changed: bool
+
+
+class Twice:
+    """Decides each batch twice; what was decided with everything loaded stands."""
+
+    def __init__(self, engine: Engine, forgotten: tuple[type, str] | None = None) -> None:
+        self.engine = engine
+        self.forgotten = forgotten
+        self.clock = HandClock()
+        chronometer = Chronometer(self.clock, alone=not engine.shared)
+        self.batches = Batches(self.clock, chronometer, frozenset(), frozenset())
+        self.facts = Facts()
+        """All there is, as of the last batch that began."""
+        self.everything = Keys()
+        self.accepted: set[type] = set()
+        """Cases that were not refused."""
+
+    async def play(self, drawing: Drawing, batches: int) -> None:
+        """Make a world, and let things happen in it. Raises DifferenceError."""
+        for make in drawing.first():
+            await self.step([make])
+        for _ in range(batches):
+            await self.wait(drawing.dice.choice((0, 0, 1, 3, 8, 20, 45)) * SECOND)
+            drawing.facts = self.facts
+            await self.step(drawing.cases())
+
+    async def wait(self, microseconds: int) -> None:
+        """Let time pass, and what is due be done, until nothing is due any more."""
+        while True:
+            step = min(BEAT, microseconds)
+            self.clock.at += step
+            microseconds -= step
+            for _ in range(SWEEPS_MAX):
+                due = Instant(self.clock.now() + self.facts.timeline.skew)
+                if not await self.step([partial(Sweep, due)]):
+                    break
+            else:
+                raise AssertionError(f"{SWEEPS_MAX} sweeps at the same time have found more to do")
+            if not microseconds:
+                return
+
+    async def step(self, makers: Sequence[Maker]) -> bool:
+        """Decide a batch twice; return whether it has changed anything. Raises DifferenceError."""
+        await self._look()
+        cases = [make() for make in makers]
+        own = None
+        if self.forgotten is None or any(isinstance(one, self.forgotten[0]) for one in cases):
+            own = await self._with_own_keys(cases)
+        whole = await self._decided([make() for make in makers], self.everything)
+        if own is not None and own != whole.values:
+            differing = {key for key in own | whole.values if own.get(key) != whole.values.get(key)}
+            lines = [f"{key}: {own.get(key)}, {whole.values.get(key)}" for key in sorted(differing)]
+            raise DifferenceError("\n".join([*map(repr, makers), *lines]))
+        return whole.changed
+
+    async def _look(self) -> None:
+        names = set(await pools_all(self.engine))
+        seen = await self.engine.read_aside(leases_window((0, ""), LEASES_MAX))
+        self.everything = Keys(
+            pools=names,
+            ends=names,
+            quotas=names,
+            leases={lease.id for lease in seen.leases},
+            asked={(lease.owner, lease.key) for lease in seen.leases},
+        )
+        async with self.engine.transaction() as transaction:
+            self.facts = await transaction.run(facts_load(self.everything))
+
+    async def _with_own_keys(self, cases: Sequence[AdmissionCase[Any]]) -> dict[str, str]:
+        if self.forgotten is not None:
+            kind, part = self.forgotten
+            cases = [Forgetting(one, part) if isinstance(one, kind) else one for one in cases]
+        try:
+            return (await self._decided(cases)).values
+        except Exception as fault:
+            return {"fault": repr(fault)}
+
+    async def _decided(self, cases: Sequence[AdmissionCase[Any]], more: Keys | None = None) -> Told:
+        """Decide a batch; with `more` keys it stands."""
+        loop = asyncio.get_running_loop()
+        items = [Item(loop.create_future(), case=case) for case in cases]
+        loading = [] if more is None else [Item(loop.create_future(), case=Loading(more))]
+        async with self.engine.transaction() as transaction:
+            made = await self.batches.run([*loading, *items], Extra(), Timeless(transaction))
+            if more is not None and made.written:
+                await transaction.commit()
+        if more is not None:
+            self.accepted |= {type(item.case) for item in items if item.refusal is None}
+        return self._told(made, items)
+
+    def _told(self, made: Made, items: Sequence[Item]) -> Told:
+        granting = made.granting
+        assert granting is not None
+        changes = granting.changes
+        values: dict[str, object] = {f"pool {key}": pool for key, pool in changes.pools.items()}
+        values |= {f"slot {key}": slot for key, slot in changes.slots.items()}
+        values |= {f"lease {key}": lease for key, lease in changes.leases.items()}
+        values |= {f"heard {key}": until for key, until in changes.heard.items()}
+        values |= {f"postponed {key}": True for key in changes.postponed}
+        values |= {f"outcome {n}": one for n, one in enumerate(changes.outcomes)}
+        values |= {f"answer {n}": _answer(item) for n, item in enumerate(items)}
+        rows = [(row.action, row.target, row.before, row.after) for row in made.rows]
+        values |= {"arrivals": granting.facts.timeline.arrivals, "audit": rows}
+        # Some ids are drawn while a case is decided: they are called by their order.
+        drawn = [key for key in changes.leases if not self._is_known(key)]
+
+        def named(text: str) -> str:
+            for n, key in enumerate(drawn):
+                text = text.replace(key, f"drawn-{n}")
+            return text
+
+        texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
+        changed = changes.told or bool(changes.heard or changes.postponed)
+        return Told({named(key): named(text.decode()) for key, text in texts.items()}, changed)
+
+    def _is_known(self, lease: LeaseId) -> bool:
+        return lease in self.everything.leases or Drawing.is_own(lease)
+
+
+def _answer(item: Item) -> object:
+    refusal = item.refusal
+    if refusal is None:
+        return item.answer
+    return f"{refusal.code}: {refusal.message}" if isinstance(refusal, Error) else repr(refusal)
+
+
+def _kinds(of: type) -> set[type]:
+    """Return the cases of the service that are not only a base of others."""
+    subclasses: list[type] = of.__subclasses__()
+    below = [one for one in subclasses if one.__module__.startswith("moorage.")]
+    return set().union(*map(_kinds, below)) if below else {of}
+
+
+async def _played(
+    url: str,
+    drawing: Drawing,
+    forgotten: tuple[type, str] | None = None,
+    batches: int = BATCHES,
+) -> set[type]:
+    engine = open_engine(url)
+    try:
+        twice = Twice(engine, forgotten)
+        await twice.play(drawing, batches)
+        return twice.accepted
+    finally:
+        await engine.close()
+
+
+def test_each_case_loads_what_it_reads(tmp_path: Path) -> None:
+    """On SQLite; every kind of case there is was decided, and was not refused each time."""
+    accepted: set[type] = set()
+    for seed in range(SEEDS):
+        drawing = Drawing(seed, strict=bool(seed % 2))
+        accepted |= asyncio.run(_played(f"sqlite:///{tmp_path}/{seed}.sqlite", drawing))
+    assert accepted == _kinds(AdmissionCase)
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["safe", "strict"])
+def test_each_case_loads_what_it_reads_on_postgres(strict: bool) -> None:
+    """The same on PostgreSQL, whose statements are others."""
+    drawing = Drawing(SEEDS, strict=strict)
+    asyncio.run(_played(cluster.fresh(), drawing, batches=BATCHES_ON_POSTGRES))
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        (LeaseAsk, "asked"),
+        (LeaseRenew, "heard"),
+        (LeaseRelease, "leases"),
+        (LeaseRetry, "asked"),
+        (Acquire, "asked"),
+        (Acquire, "ends"),
+        (TakeNamed, "slots"),
+        (Release, "slots"),
+        (Update, "touched"),
+        (Reset, "holders"),
+        (Confirm, "leases"),
+        (GiveBack, "slots"),
+        (Sweep, "due"),
+    ],
+)
+def test_a_part_of_the_keys_that_is_forgotten_is_found(
+    tmp_path: Path, kind: type, part: str
+) -> None:
+    """The same proof fails as soon as a case forgets a part of what it needs."""
+    strict = (kind, part) in STRICTLY
+    for seed in range(SEEDS_OF_CONTROL):
+        drawing, url = Drawing(seed, strict=strict), f"sqlite:///{tmp_path}/{seed}.sqlite"
+        try:
+            asyncio.run(_played(url, drawing, (kind, part)))
+        except DifferenceError:
+            return
+    pytest.fail(f"{kind.__name__} without {part} decides as before")

@@ -1,0 +1,233 @@
+"""Snapshots that are put back behind the service's back: nothing is given out twice."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.service.feed.watch import ChangesGoneError
+from moorage.service.ledger import use_cases as do
+from moorage.store.api import Engine
+from moorage.store.high_water_mark import Mark
+from moorage.store.open import open_engine, restore
+from tests.service.batch.put_back import POOL, Book, lived
+from tests.service.pools import spec
+from tests.service.running import CLASSES, TESTER, TRAITS, fatal
+from tests.support import cluster
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migration'"
+
+
+async def started(engine: Engine) -> Service:
+    """Start a service on an engine."""
+    return await Service.start(engine, SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
+
+
+class FileWorld:
+    """A SQLite file that is copied while nobody uses it, and copied back."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / "ledger.sqlite"
+        self._count = 0
+        self.services: list[Service] = []
+
+    async def __aenter__(self) -> "FileWorld":
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.services[0].stop()
+
+    async def _start(self) -> None:
+        self.services = [await started(open_engine(f"sqlite:///{self._file}"))]
+
+    async def snapshot(self) -> None:
+        await self.services[0].stop()
+        shutil.copy(self._file, self._folder / f"{self._count}.snapshot")
+        self._count += 1
+        await self._start()
+
+    async def put_back(self, n: int) -> None:
+        await self.services[0].stop()
+        if n % 3:
+            shutil.copy(self._folder / f"{n}.snapshot", self._file)
+        else:
+            restore(f"sqlite:///{self._file}", str(self._folder / f"{n}.snapshot"))
+        await self._start()
+
+    async def again(self) -> None:
+        await self.services[0].stop()
+        await self._start()
+
+
+class ServerWorld:
+    """A PostgreSQL database whose rows are replaced while services are connected.
+
+    With `epoch_file` nobody is connected meanwhile: what is known is in the file.
+    """
+
+    def __init__(self, epoch_file: Path | None = None) -> None:
+        self._url = cluster.fresh()
+        self._epoch_file = None if epoch_file is None else str(epoch_file)
+        self._count = 0
+        self.services: list[Service] = []
+
+    async def __aenter__(self) -> "ServerWorld":
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+        cluster.shared().drop(cluster.database_of(self._url))
+
+    async def _start(self) -> None:
+        processes = 1 if self._epoch_file else 2
+        self.services = [
+            await started(open_engine(self._url, epoch_file=self._epoch_file))
+            for _ in range(processes)
+        ]
+
+    async def _stop(self) -> None:
+        for service in self.services:
+            await service.stop()
+
+    def _copy(self, statements: str, n: int) -> None:
+        with psycopg.connect(self._url) as server:
+            server.execute(f"CREATE SCHEMA IF NOT EXISTS kept_{n}".encode())
+            for (table,) in server.execute(TABLES).fetchall():
+                server.execute(statements.format(table=table, kept=f"kept_{n}.{table}").encode())
+
+    async def snapshot(self) -> None:
+        await asyncio.to_thread(self._copy, "CREATE TABLE {kept} AS TABLE {table}", self._count)
+        self._count += 1
+
+    async def put_back(self, n: int) -> None:
+        replaced = "DELETE FROM {table}; INSERT INTO {table} SELECT * FROM {kept}"
+        if self._epoch_file:
+            await self._stop()
+        await asyncio.to_thread(self._copy, replaced, n)
+        if self._epoch_file:
+            await self._start()
+
+    async def again(self) -> None:
+        if self._epoch_file:
+            await self._stop()
+            await self._start()
+        else:  # one stays: somebody must know how far it was
+            await self.services[1].stop()
+            self.services[1] = await started(open_engine(self._url))
+
+
+World = FileWorld | ServerWorld
+
+
+def world_of(kind: str, folder: Path) -> World:
+    """Return a world of one kind."""
+    if kind == "file":
+        return FileWorld(folder)
+    return ServerWorld(folder / "epoch" if kind == "server, cold" else None)
+
+
+def life(kind: str, folder: Path, seed: int, steps: int) -> Book:
+    """Let a ledger of some kind live."""
+
+    async def whole() -> Book:
+        async with world_of(kind, folder) as world:
+            return await lived(world, seed, steps)
+
+    return asyncio.run(whole())
+
+
+KINDS = ("file", "server", "server, cold")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_given_out_twice(kind: str, seed: int, tmp_path: Path) -> None:
+    """Whatever is put back, and when: tokens rise, and a cursor means the same or is refused."""
+    book = life(kind, tmp_path, seed, 100)
+    assert min(len(book.tokens), book.resumed, book.refused) > 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_comparison_it_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: a service that believes what it finds gives the same out twice."""
+    monkeypatch.setattr(Mark, "is_missed_by", lambda *_: False)
+    monkeypatch.setattr("moorage.store.postgres.known.Known.taken", lambda *_: None)
+    with pytest.raises(AssertionError, match=r"given out twice|not the highest|another ledger"):
+        for seed in range(1, 6):
+            (tmp_path / str(seed)).mkdir()
+            life(kind, tmp_path / str(seed), seed, 150)
+
+
+def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
+    """The server is stopped, its files are put back, it is started: a process that stays notices.
+
+    Neither timeline nor identity of the server have changed, and others have written since.
+    """
+
+    def copied(source: Path, target: Path) -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, symlinks=True)
+        owner = source.stat().st_uid, source.stat().st_gid
+        for path in (target, *target.rglob("*")):
+            shutil.chown(path, *owner)
+
+    async def whole() -> None:
+        with cluster.Cluster() as server:
+            url = server.create("ledger")
+            one, other = [await started(open_engine(url)) for _ in range(2)]
+            await one.admission.pool_put(POOL, spec(limit=100), None, TESTER)
+            await asyncio.to_thread(server.stop)
+            kept = tmp_path / "kept"
+            await asyncio.to_thread(copied, server.data, kept)
+            await asyncio.to_thread(server.start)
+            for n in range(3):
+                await one.transactor.submit(do.TraitEnsure(f"CUSTOM_LOST_{n}"))
+            cursor = await one.watch.now()
+            for service in (one, other):
+                await service.index.current()
+            await asyncio.to_thread(server.stop)
+            await asyncio.to_thread(copied, kept, server.data)
+            await asyncio.to_thread(server.start)
+            for n in range(5):
+                await other.transactor.submit(do.TraitEnsure(f"CUSTOM_NEW_{n}"))
+            with pytest.raises(ChangesGoneError):
+                await one.watch.window(cursor)
+            assert not any("LOST" in name for name in (await one.index.current()).traits)
+            assert (await one.watch.now()).epoch > cursor.epoch
+            for service in (one, other):
+                await service.stop()
+
+    asyncio.run(whole())
+
+
+def test_told_by_the_command(tmp_path: Path) -> None:
+    """Without any memory the command begins an epoch that never was, put back how often ever."""
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        epochs = []
+        for _ in range(2):
+            engine = open_engine(url)
+            service = await started(engine)
+            epochs.append((await service.upkeep.epoch_raise(by=TESTER))[0])
+            assert (await service.watch.now()).epoch == service.index.epoch == epochs[-1]
+            await service.stop()
+            with psycopg.connect(url) as server:
+                server.execute("UPDATE clock SET epoch = 1")
+                while True:  # the database's clock moves on by itself
+                    found = server.execute("SELECT extract(epoch FROM clock_timestamp())")
+                    if int(found.fetchone()[0]) > epochs[-1]:  # type: ignore[index]  # one row
+                        break
+        assert epochs[0] < epochs[1]
+        cluster.shared().drop(cluster.database_of(url))
+
+    asyncio.run(whole())

@@ -1,0 +1,64 @@
+"""What time it is for admission, when the wall clock is another machine's."""
+
+from moorage.core.clock import SECOND
+from moorage.core.service_time import Timeline
+from moorage.service.batch.service_time import Chronometer
+from tests.service.running import HandClock
+
+LONG = 20 * SECOND
+
+
+def begun(clock: HandClock) -> tuple[Chronometer, Timeline]:
+    """A process that has just had its first batch."""
+    chronometer = Chronometer(clock, alone=False)
+    timeline, _ = chronometer.read(Timeline(), clock.now(), clock.monotonic())
+    return chronometer, timeline
+
+
+def test_to_be_stopped_is_no_jump() -> None:
+    """A process is stopped after it was told the time: then that is old, and no clock was set."""
+    clock = HandClock()
+    chronometer, timeline = begun(clock)
+    for stop in (LONG, 0, 0):
+        clock.at += SECOND
+        asked, wall = clock.monotonic(), clock.now()
+        clock.at += stop
+        timeline, moment = chronometer.read(timeline, wall, asked)
+        assert (moment.at, timeline.skew) == (wall, 0)
+
+
+def test_to_wait_for_the_lock_is_no_jump() -> None:
+    """The time is told once the lock is there, however long that takes."""
+    clock = HandClock()
+    chronometer, timeline = begun(clock)
+    for wait in (LONG, 0, 0):
+        clock.at += SECOND
+        asked = clock.monotonic()
+        clock.at += wait
+        timeline, moment = chronometer.read(timeline, clock.now(), asked)
+        assert (moment.at, timeline.skew) == (clock.now(), 0)
+
+
+def test_a_jump_is_seen_whichever_way() -> None:
+    """A wall clock that is set does not move the time."""
+    for jump in (LONG, -LONG):
+        clock = HandClock()
+        chronometer, timeline = begun(clock)
+        clock.at += SECOND
+        clock.jump = jump
+        timeline, moment = chronometer.read(timeline, clock.now(), clock.monotonic())
+        assert (moment.at, timeline.skew) == (clock.at, -jump)
+
+
+def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
+    """Beside others, a short gap is theirs: they were alive."""
+    for alone, outage in ((True, 4 * SECOND), (False, 0)):
+        clock = HandClock()
+        _, stored = begun(clock)
+        clock.at += 4 * SECOND
+        chronometer = Chronometer(clock, alone=alone)
+        assert chronometer.estimate(stored).moment.alive == clock.at - outage
+        for _ in range(2):
+            timeline, moment = chronometer.read(stored, clock.now(), clock.monotonic())
+            assert (moment.at - moment.alive, timeline.downtime) == (outage, outage)
+            clock.at += SECOND

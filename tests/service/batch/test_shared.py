@@ -1,0 +1,377 @@
+"""Two services on one database: whatever they do at the same time, one of them was first."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.service.ledger import use_cases as do
+from moorage.store.api import Engine
+from moorage.store.open import open_engine
+from tests.service.running import TESTER, fatal
+from tests.support import cluster
+
+CLASSES = frozenset({"VCPU", "DISK_GB"})
+TRAITS = frozenset({"STORAGE_DISK_SSD"})
+ROUNDS = 30
+
+DONE = "done"
+Outcome = str | Code
+
+
+class Pair:
+    """Two services that share a ledger."""
+
+    def __init__(self, url: str, one: Service, other: Service) -> None:
+        self.url = url
+        self.services = (one, other)
+
+    async def one(self, command: Any) -> Any:
+        """Carry out a command at the first service."""
+        return await self.services[0].transactor.submit(command)
+
+    async def both(self, *commands: Any) -> list[Outcome]:
+        """Carry out commands at the same time, in turn at one and at the other."""
+        answers = await asyncio.gather(
+            *(
+                self.services[n % 2].transactor.submit(command)
+                for n, command in enumerate(commands)
+            ),
+            return_exceptions=True,
+        )
+        return [_outcome(answer) for answer in answers]
+
+    async def provider(self, parent: ProviderId | None = None, **totals: int) -> ProviderId:
+        """Make a provider with these inventories."""
+        uuid = ProviderId(str(uuid4()))
+        await self.one(do.ProviderCreate(uuid, f"name {uuid}", parent))
+        specs = {name: InventorySpec(total) for name, total in totals.items()}
+        if specs:
+            await self.one(do.InventoriesReplace(uuid, 0, specs))
+        return uuid
+
+
+class Held:
+    """An engine that keeps what it has read to itself until it is told to go on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._calls: dict[str, int] = {}
+        self.reached: dict[str, asyncio.Event] = {}
+        self.go: dict[str, asyncio.Event] = {}
+
+    def hold(self, name: str, after: int = 1) -> None:
+        """Hold back what the call of this name reads that comes as so many-th from now on."""
+        self._calls[name], self.reached[name] = after, asyncio.Event()
+        self.go[name] = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        if name not in self._calls:
+            return found
+
+        async def held(*args: Any, **more: Any) -> Any:
+            answer = await found(*args, **more)
+            self._calls[name] -= 1
+            if not self._calls[name]:
+                self.reached[name].set()
+                await self.go[name].wait()
+            return answer
+
+        return held
+
+
+def _outcome(answer: Any) -> Outcome:
+    if isinstance(answer, Error):
+        return answer.code
+    if isinstance(answer, BaseException):
+        raise answer
+    return DONE
+
+
+def claim(amounts: dict[ProviderId, dict[str, int]]) -> do.AllocationsReplace:
+    """Let a new consumer hold these amounts."""
+    request = ConsumerRequest(ConsumerId(str(uuid4())), amounts, "project", "user")
+    return do.AllocationsReplace([request])
+
+
+def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
+    """Run a scene with two services; both must find the ledger sound, and alike, at the end."""
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        services = [
+            await Service.start(open_engine(url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
+            for _ in range(2)
+        ]
+        try:
+            await scene(Pair(url, *services))
+            for service in services:
+                assert await service.upkeep.check() == []
+            one, other = [await service.index.current() for service in services]
+            assert one.differences(other) == []
+        finally:
+            for service in services:
+                await service.stop()
+        cluster.shared().drop(cluster.database_of(url))
+
+    asyncio.run(whole())
+
+
+def test_a_name_is_given_once() -> None:
+    """Two create a provider with the same name: one does, the other is told that it exists."""
+
+    async def scene(pair: Pair) -> None:
+        for n in range(ROUNDS):
+            uuids = [ProviderId(str(uuid4())) for _ in range(2)]
+            outcomes = await pair.both(*(do.ProviderCreate(u, f"same {n}") for u in uuids))
+            assert sorted(outcomes) == sorted([DONE, Code.DUPLICATE_PROVIDER])
+
+    play(scene)
+
+
+def test_a_parent_stays_while_it_has_children() -> None:
+    """One adds a child while the other deletes the parent: only one of them can."""
+
+    async def scene(pair: Pair) -> None:
+        for n in range(ROUNDS):
+            parent, child = await pair.provider(), ProviderId(str(uuid4()))
+            add, delete = do.ProviderCreate(child, f"child {n}", parent), do.ProviderDelete(parent)
+            first, second = (add, delete) if n % 2 else (delete, add)
+            outcomes = set(await pair.both(first, second))
+            assert outcomes in (
+                {DONE, Code.PROVIDER_HAS_CHILDREN},
+                {DONE, Code.PARENT_UNKNOWN},
+            )
+
+    play(scene)
+
+
+def test_no_loop_of_two_trees() -> None:
+    """Each puts the other's tree below its own while others claim: only one of them can."""
+
+    async def scene(pair: Pair) -> None:
+        for _ in range(ROUNDS):
+            a, b = await pair.provider(), await pair.provider()
+            below_a = await pair.provider(a, VCPU=100)
+            below_b = await pair.provider(b, VCPU=100)
+            outcomes = await pair.both(
+                do.ProviderUpdate(a, f"name {a}", True, below_b, True),
+                do.ProviderUpdate(b, f"name {b}", True, below_a, True),
+                *(claim({below_b: {"VCPU": 1}, below_a: {"VCPU": 1}}) for _ in range(6)),
+            )
+            assert sorted(outcomes[:2]) == sorted([DONE, Code.TREE_LOOP])
+            assert outcomes[2:] == [DONE] * 6
+
+    play(scene)
+
+
+def test_a_word_is_made_once() -> None:
+    """Two create the same class: one does; two ensure the same trait: both may, once."""
+
+    async def scene(pair: Pair) -> None:
+        for n in range(ROUNDS):
+            made = do.ClassCreate(f"CUSTOM_{n}")
+            assert sorted(await pair.both(made, made)) == sorted([DONE, Code.CLASS_EXISTS])
+            ensured = await asyncio.gather(
+                *(s.transactor.submit(do.TraitEnsure(f"CUSTOM_{n}")) for s in pair.services)
+            )
+            assert sorted(new for _, new in ensured) == [False, True]
+
+    play(scene)
+
+
+def test_a_word_in_use_stays() -> None:
+    """One begins to use a class or a trait while the other deletes it: only one of them can."""
+
+    async def scene(pair: Pair) -> None:
+        for n in range(ROUNDS):
+            uuid, name = await pair.provider(), f"CUSTOM_{n}"
+            await pair.one(do.ClassCreate(name))
+            await pair.one(do.TraitEnsure(name))
+            use: Any = do.InventoryCreate(uuid, name, InventorySpec(1))
+            outcomes = set(await pair.both(use, do.ClassDelete(name)))
+            assert outcomes in ({DONE, Code.CLASS_IN_USE}, {DONE, Code.CLASS_UNKNOWN})
+            generation = 1 if Code.CLASS_IN_USE in outcomes else 0
+            use = do.TraitsReplace(uuid, generation, frozenset({name}))
+            outcomes = set(await pair.both(do.TraitDelete(name), use))
+            assert outcomes in ({DONE, Code.TRAIT_IN_USE}, {DONE, Code.TRAIT_UNKNOWN})
+
+    play(scene)
+
+
+def test_a_class_is_renamed_while_others_claim() -> None:
+    """Claims of the old name are before the renaming or refused; releases always work."""
+
+    async def scene(pair: Pair) -> None:
+        await pair.one(do.ClassCreate("CUSTOM_0"))
+        uuid = await pair.provider(CUSTOM_0=10_000, VCPU=10_000)
+        holders: list[ConsumerId] = []
+        for n in range(ROUNDS):
+            claims = [claim({uuid: {f"CUSTOM_{n}": 1, "VCPU": 1}}) for _ in range(8)]
+            releases = [do.AllocationsDelete(holder) for holder in holders]
+            rename = do.ClassRename(f"CUSTOM_{n}", f"CUSTOM_{n + 1}")
+            outcomes = await pair.both(*claims[:4], *releases, rename, *claims[4:])
+            assert outcomes[4 : 5 + len(releases)] == [DONE] * (1 + len(releases))
+            taken = [*outcomes[:4], *outcomes[-4:]]
+            assert set(taken) <= {DONE, Code.CLASS_UNKNOWN}
+            holders = [
+                one.requests[0].consumer
+                for one, outcome in zip(claims, taken, strict=True)
+                if outcome == DONE
+            ]
+
+    play(scene)
+
+
+def test_a_storm_ends_exactly_full() -> None:
+    """Both claim far more than there is, on providers in any order: exactly all of it is taken."""
+
+    async def scene(pair: Pair) -> None:
+        choice = random.Random(7)
+        uuids = [await pair.provider(VCPU=50) for _ in range(4)]
+        commands = [claim({u: {"VCPU": 1} for u in choice.sample(uuids, 2)}) for _ in range(400)]
+        outcomes = await pair.both(*commands)
+        assert set(outcomes) == {DONE, Code.CAPACITY_EXCEEDED}
+        outcomes += await pair.both(*(claim({u: {"VCPU": 1}}) for u in uuids for _ in range(50)))
+        catalog = await pair.services[1].index.current()
+        for uuid in uuids:
+            record = catalog.record(uuid)
+            assert record is not None
+            assert record.inventories["VCPU"].used == 50
+
+    play(scene)
+
+
+def test_other_processes_changes_arrive_unasked() -> None:
+    """A service that nobody asks follows the others by what it hears."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        uuid = await pair.provider()
+        async with asyncio.timeout(10):
+            while other.index.revision < one.index.revision:
+                await other.engine.woken(1.0)
+        assert other.index.catalog.record(uuid) is not None
+
+    play(scene)
+
+
+def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
+    """Who has missed what was forgotten reads everything anew."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await other.index.stop()
+        before = await pair.provider(VCPU=1)
+        await one.chores.compact()
+        await one.upkeep.wipe()
+        after = await pair.provider(VCPU=1)
+        catalog = await other.index.current()
+        assert catalog.record(before) is None
+        assert catalog.record(after) is not None
+
+    play(scene)
+
+
+def test_nothing_is_missed_when_the_index_is_read_anew_beside_a_look() -> None:
+    """The snapshot may be older than what the look has begun from: it begins again from there."""
+
+    async def scene(pair: Pair) -> None:
+        index = pair.services[1].index
+        await index.stop()
+        engine = Held(index._engine)
+        index._engine = engine
+        engine.hold("read_aside", after=2)
+        loading = asyncio.create_task(index.load())
+        await engine.reached["read_aside"].wait()
+        first = await pair.provider()
+        await index.current()
+        engine.hold("look")
+        second = await pair.provider()
+        looking = asyncio.create_task(index.current())
+        await engine.reached["look"].wait()
+        engine.go["read_aside"].set()
+        await loading
+        engine.go["look"].set()
+        catalog = await looking
+        assert first in catalog.places and second in catalog.places
+
+    play(scene)
+
+
+def test_a_history_that_lost_its_end() -> None:
+    """A server that has fewer revisions than were seen is believed, not what was seen."""
+
+    async def scene(pair: Pair) -> None:
+        kept, lost = await pair.provider(), await pair.provider()
+        for service in pair.services:
+            assert (await service.index.current()).record(lost) is not None
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM provider WHERE uuid = %s", (lost,))
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1")
+        for service in pair.services:
+            catalog = await service.index.current()
+            assert catalog.record(kept) is not None
+            assert catalog.record(lost) is None
+
+    play(scene)
+
+
+def test_a_revoked_token_is_refused_everywhere() -> None:
+    """The other process, too, refuses a token from the answer on to its revocation or rotation."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        for _ in range(ROUNDS):
+            secret, token = await one.access.create("someone", "reader", by=TESTER)
+            found = await other.access.find(secret)
+            assert found is not None
+            assert found.id == token.id
+            await one.access.revoke(token.id, by=TESTER)
+            assert await other.access.find(secret) is None
+            old, token = await one.access.create("someone", "reader", by=TESTER)
+            assert await other.access.find(old) is not None
+            new, _ = await one.access.rotate(token.id, grace=0, by=TESTER)
+            assert await other.access.find(old) is None
+            assert await other.access.find(new) is not None
+
+    play(scene)
+
+
+def test_the_time_is_the_database_s() -> None:
+    """Whatever the process's clock says: processes that share a ledger share its time."""
+
+    class Stopped:
+        def now(self) -> Instant:
+            return Instant(1)
+
+        def monotonic(self) -> int:
+            return 1
+
+    def now(url: str) -> int:
+        with psycopg.connect(url) as server:
+            told = server.execute("SELECT extract(epoch FROM clock_timestamp()) * 1000000")
+            return int(told.fetchone()[0])  # type: ignore[index]  # there is one row
+
+    async def whole() -> None:
+        url = cluster.fresh()
+        service = await Service.start(open_engine(url), Stopped(), CLASSES, TRAITS, on_fatal=fatal)
+        before = now(url)
+        made = await service.transactor.submit(do.ProviderCreate(ProviderId(str(uuid4())), "one"))
+        assert before <= made.created_at <= now(url)
+        await service.stop()
+        cluster.shared().drop(cluster.database_of(url))
+
+    asyncio.run(whole())

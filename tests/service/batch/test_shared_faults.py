@@ -1,0 +1,153 @@
+"""What goes wrong between processes that share a ledger, and how each of them gets out of it."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from msgspec import json
+
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import Provider
+from moorage.service.batch.transactor import HELD_MAX
+from moorage.service.chores import FORGET_MAX
+from moorage.service.ledger import use_cases as do
+from moorage.store.postgres import connection
+from tests.service.batch.test_shared import Pair, play
+from tests.service.running import TESTER, provider_id
+
+COUNT = "SELECT COUNT(*) FROM batch WHERE created_at < now() - interval '1 hour'"
+
+
+def changed(pair: Pair, rows: list[tuple[str, str, Any]]) -> None:
+    """Write change rows of (kind, key, body) at the next revision, as another process would."""
+    with psycopg.connect(pair.url) as server:
+        raised = server.execute("UPDATE clock SET revision = revision + 1 RETURNING revision")
+        ((revision,),) = raised.fetchall()
+        for n, (kind, key, body) in enumerate(rows):
+            server.execute(
+                "INSERT INTO change VALUES (%s, %s, 1, %s, %s, %s)",
+                (revision, n, kind, key, json.encode(body).decode()),
+            )
+
+
+def test_a_change_that_cannot_be_followed() -> None:
+    """Half of a batch is applied when it fails: the index is read anew, and nobody sees the half.
+
+    The rows that are written here say of a provider that its root does not exist.
+    """
+
+    async def scene(pair: Pair) -> None:
+        there = await pair.provider(VCPU=8)
+        whole, torn, root = (provider_id(n) for n in range(3))
+        at = 1_700_000_000_000_000
+        changed(
+            pair,
+            [
+                ("provider", whole, Provider(whole, "whole", 0, None, whole, at, at)),
+                ("provider", torn, Provider(torn, "torn", 0, root, root, at, at)),
+            ],
+        )
+        for service in pair.services:
+            catalog = await service.index.current()
+            assert catalog.record(there) is not None
+            assert catalog.record(ProviderId(whole)) is None
+            assert catalog.record(ProviderId(torn)) is None
+        after = await pair.provider(VCPU=8)
+        for service in pair.services:
+            assert (await service.index.current()).record(after) is not None
+
+    play(scene)
+
+
+def test_receipts_are_forgotten_by_the_hour() -> None:
+    """All that are old go, in several transactions, while no revision rises."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        with psycopg.connect(pair.url) as server:
+            server.execute(
+                "INSERT INTO batch (id, revision, kept, created_at)"
+                " SELECT gen_random_uuid(), 0, true, now() - n * interval '3 hours'"
+                f" FROM generate_series(1, {FORGET_MAX + 5}) AS n"
+            )
+        assert await one.chores.forget_receipts() == FORGET_MAX + 5
+        assert await other.chores.forget_receipts() == 0
+        with psycopg.connect(pair.url) as server:
+            assert server.execute(COUNT).fetchone() == (0,)
+
+    play(scene)
+
+
+def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for it twice, then all of it is told; not each request of it one by one.
+
+    So it is with the clock while a COMMIT of another process waits for a standby.
+    """
+    impatient = connection._SETTINGS.replace("'15s'", "'100ms'")
+    monkeypatch.setattr(connection, "_SETTINGS", impatient)
+
+    async def scene(pair: Pair) -> None:
+        transactor = pair.services[0].transactor
+        asked = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
+        with psycopg.connect(pair.url) as intruder:
+            intruder.execute("SELECT * FROM clock FOR UPDATE")
+            answers = await asyncio.gather(*map(transactor.submit, asked), return_exceptions=True)
+        for answer in answers:
+            assert isinstance(answer, Error) and answer.code is Code.UNAVAILABLE
+        assert transactor.counters.retries == HELD_MAX
+        await asyncio.gather(*map(transactor.submit, asked))
+
+    play(scene)
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_batch_on_top_of_another_history(raised: bool) -> None:
+    """A process that has not looked since a restore does not take its own batch for the next one.
+
+    The numbers would fit: the other process has written as many revisions as were lost. `raised`:
+    it has begun an epoch itself, as somebody asked it to.
+    """
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await pair.one(do.TraitEnsure("CUSTOM_LOST"))
+        for service in pair.services:
+            assert "CUSTOM_LOST" in (await service.index.current()).traits
+        await other.index.stop()  # it hears of nothing now
+        with psycopg.connect(pair.url) as server:
+            server.execute("DELETE FROM trait")
+            server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
+            server.execute("UPDATE clock SET revision = revision - 1")
+        await pair.one(do.TraitEnsure("CUSTOM_NEW"))
+        assert other.index.revision == (await one.watch.now()).revision
+        if raised:
+            await other.upkeep.epoch_raise(by=TESTER)
+        await other.transactor.submit(do.TraitEnsure("CUSTOM_OTHER"))
+        names = (await other.index.current()).traits.keys()
+        assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
+        assert "CUSTOM_LOST" not in names
+
+    play(scene)
+
+
+def test_a_token_that_was_revoked_after_a_restore() -> None:
+    """As many are revoked as before it, but others: what is remembered of them is worth nothing."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        (first, first_token), (second, second_token) = [
+            await one.access.create(name, "reader", by=TESTER) for name in ("first", "second")
+        ]
+        await one.access.revoke(first_token.id, by=TESTER)
+        assert await other.access.find(first) is None
+        assert await other.access.find(second) is not None
+        with psycopg.connect(pair.url) as server:
+            server.execute("UPDATE access_token SET revoked_at = NULL")
+        await one.upkeep.epoch_raise(by=TESTER)
+        await one.access.revoke(second_token.id, by=TESTER)
+        assert await other.access.find(second) is None
+        assert await other.access.find(first) is not None
+
+    play(scene)

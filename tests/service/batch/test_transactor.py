@@ -1,0 +1,326 @@
+"""The transactor: who is told what, and when, whatever becomes of the commit."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.service.batch.transactor import RETRIES_MAX
+from moorage.service.batch.use_case import UseCase
+from moorage.service.ledger import use_cases as do
+from moorage.store import changelog
+from moorage.store.api import Conflict, Fatal, Unavailable
+from tests.service.running import Running, claim, consumer_id, provider_id, running
+
+Scene = Callable[[Running], Awaitable[None]]
+
+
+def play(path: Path, scene: Scene, **options: Any) -> None:
+    """Run a scene with a service on a database of its own."""
+
+    async def whole() -> None:
+        async with running(path / "ledger", **options) as one:
+            await scene(one)
+
+    asyncio.run(whole())
+
+
+def begin(one: Running, *commands: Any) -> list[asyncio.Task[Any]]:
+    """Let callers come at the same time, without waiting for them."""
+    return [asyncio.ensure_future(one.submit(command)) for command in commands]
+
+
+async def outcome(task: asyncio.Task[Any]) -> Any:
+    """Return a caller's answer, or the code of the refusal."""
+    try:
+        return await task
+    except Error as refusal:
+        return refusal.code
+
+
+def test_a_refusal_waits_for_the_commit_it_rests_on(tmp_path: Path) -> None:
+    """The loser is told so only when the winner's claim is durable; until then nobody sees it."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=1)
+        one.engine.hold()
+        winner, loser = begin(one, claim(1, uuid, VCPU=1), claim(2, uuid, VCPU=1))
+        await one.engine.held.wait()
+        assert not winner.done()
+        assert not loser.done()
+        assert one.used(uuid) == 0
+        assert await one.service.reads.consumer(consumer_id(1)) is None
+        one.engine.let_go()
+        assert await outcome(winner) is None
+        assert await outcome(loser) is Code.CAPACITY_EXCEEDED
+        assert one.used(uuid) == 1
+
+    play(tmp_path, scene)
+
+
+def test_the_queue_is_bounded(tmp_path: Path) -> None:
+    """Beyond its length callers are sent away at once; who waits is served."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.hold()
+        first = begin(one, claim(0, uuid, VCPU=1))
+        await one.engine.held.wait()
+        rest = begin(one, *(claim(n, uuid, VCPU=1) for n in range(1, 6)))
+        done, _ = await asyncio.wait(rest, return_when=asyncio.FIRST_COMPLETED)
+        assert [await outcome(task) for task in done] == [Code.OVERLOADED] * 2
+        assert one.service.transactor.waiting == 3
+        assert one.service.transactor.counters.overloaded == 2
+        one.engine.let_go()
+        assert [await outcome(task) for task in [*first, *rest[:3]]] == [None] * 4
+        assert one.used(uuid) == 4
+
+    play(tmp_path, scene, queue_max=3)
+
+
+def test_a_failed_commit_acknowledges_nobody(tmp_path: Path) -> None:
+    """Neither rows nor index have changed, also not for the refused; the next commit is served."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=1)
+        revision = one.service.index.revision
+        one.engine.failures.append(Unavailable("the disk is full"))
+        answers = await one.outcomes(claim(1, uuid, VCPU=1), claim(2, uuid, VCPU=1))
+        assert answers == [Code.UNAVAILABLE, Code.UNAVAILABLE]
+        assert one.used(uuid) == 0
+        assert one.service.index.revision == revision
+        tail = await one.engine.read(changelog.changes_load(0))
+        assert tail.revision == revision
+        assert one.fatal == []
+        assert await one.outcomes(claim(2, uuid, VCPU=1)) == [None]
+        assert one.service.transactor.counters.failed == 2
+
+    play(tmp_path, scene)
+
+
+def test_after_a_fatal_commit_nothing_is_accepted(tmp_path: Path) -> None:
+    """Everybody who waits is told, the process is asked to end, and no further commit is tried."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.hold()
+        waiting = begin(one, claim(1, uuid, VCPU=1))
+        await one.engine.held.wait()
+        waiting += begin(one, claim(2, uuid, VCPU=1), do.ClassEnsure("CUSTOM_A"))
+        fault = Fatal("the sync failed")
+        one.engine.failures.append(fault)
+        before = one.engine.transactions
+        await asyncio.wait(waiting[1:], timeout=0)
+        one.engine.let_go()
+        assert [await outcome(task) for task in waiting] == [Code.UNAVAILABLE] * 3
+        assert one.fatal == [fault]
+        assert one.engine.transactions == before
+        assert await one.outcomes(claim(3, uuid, VCPU=1)) == [Code.UNAVAILABLE]
+        assert one.used(uuid) == 0
+
+    play(tmp_path, scene)
+
+
+def test_a_fatal_commit_ends_the_rest_of_its_batch(tmp_path: Path) -> None:
+    """When a batch is carried out item by item and one commit is fatal, the others do not run."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.failures.extend([Conflict("somebody else")] * RETRIES_MAX)
+        one.engine.failures.append(Fatal("the sync failed"))
+        before = one.engine.transactions
+        answers = await one.outcomes(*(claim(n, uuid, VCPU=1) for n in range(3)))
+        assert answers == [Code.UNAVAILABLE] * 3
+        assert len(one.fatal) == 1
+        assert one.engine.transactions == before + RETRIES_MAX + 1
+
+    play(tmp_path, scene)
+
+
+def test_a_conflict_is_decided_again_on_fresh_rows(tmp_path: Path) -> None:
+    """Whoever was overtaken is loaded and decided anew; the outcome is as if nothing had been."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=1)
+        one.engine.failures.extend([Conflict("somebody else")] * (RETRIES_MAX - 1))
+        answers = await one.outcomes(claim(1, uuid, VCPU=1), claim(2, uuid, VCPU=1))
+        assert answers == [None, Code.CAPACITY_EXCEEDED]
+        assert one.service.transactor.counters.retries == RETRIES_MAX - 1
+        assert one.used(uuid) == 1
+
+    play(tmp_path, scene)
+
+
+def test_after_many_conflicts_item_by_item(tmp_path: Path) -> None:
+    """One that never gets through does not take the others with it."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.failures.extend([Conflict("somebody else")] * (2 * RETRIES_MAX))
+        answers = await one.outcomes(*(claim(n, uuid, VCPU=1) for n in range(3)))
+        assert answers == [Code.UNAVAILABLE, None, None]
+        assert one.used(uuid) == 2
+
+    play(tmp_path, scene)
+
+
+def test_the_last_conflict_is_told(tmp_path: Path) -> None:
+    """Who is refused after all tries learns what stood in the way."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.failures.extend(Conflict(f"obstacle {n}") for n in range(RETRIES_MAX))
+        with pytest.raises(Error, match=f"obstacle {RETRIES_MAX - 1}"):
+            await one.submit(claim(1, uuid, VCPU=1))
+
+    play(tmp_path, scene)
+
+
+def test_a_class_rename_runs_alone(tmp_path: Path) -> None:
+    """What came before uses the old name, what comes after the new one, in the same breath."""
+
+    async def scene(one: Running) -> None:
+        await one.submit(do.ClassCreate("CUSTOM_A"))
+        uuid = await one.provider(1, CUSTOM_A=3)
+        revision = one.service.index.revision
+        answers = await one.outcomes(
+            claim(1, uuid, CUSTOM_A=1),
+            do.ClassRename("CUSTOM_A", "CUSTOM_B"),
+            claim(2, uuid, CUSTOM_A=1),
+            claim(3, uuid, CUSTOM_B=1),
+        )
+        assert [answers[n] for n in (0, 2, 3)] == [None, Code.CLASS_UNKNOWN, None]
+        assert one.service.index.revision == revision + 3
+        assert one.used(uuid, "CUSTOM_B") == 2
+        held = await one.service.reads.consumer(consumer_id(1))
+        assert held is not None
+        assert held.allocations == {uuid: {"CUSTOM_B": 1}}
+
+    play(tmp_path, scene)
+
+
+def test_a_batch_of_claims_takes_few_statements(tmp_path: Path) -> None:
+    """64 claims of new and known consumers on two providers each: at most 12 statements in all."""
+
+    async def scene(one: Running) -> None:
+        uuids = [await one.provider(n, VCPU=1_000, DISK_GB=1_000) for n in range(128)]
+        pairs = [(uuids[n], uuids[n + 64]) for n in range(64)]
+        await one.outcomes(*(claim(n, *pairs[n], VCPU=1) for n in range(32)))
+        before = one.engine.transactions
+        answers = await one.outcomes(
+            *(claim(n, *pairs[n], generation=1, DISK_GB=2) for n in range(32)),
+            *(claim(n, *pairs[n], VCPU=1, DISK_GB=1) for n in range(32, 64)),
+        )
+        assert answers == [None] * 64
+        assert one.engine.transactions == before + 1
+        assert one.engine.statements[-1] <= 12
+
+    play(tmp_path, scene)
+
+
+def test_a_caller_who_left_is_not_served(tmp_path: Path) -> None:
+    """A request that is cancelled while it waits is never carried out."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.hold()
+        first = begin(one, claim(1, uuid, VCPU=1))
+        await one.engine.held.wait()
+        gone, stays = begin(one, claim(2, uuid, VCPU=1), claim(3, uuid, VCPU=1))
+        await asyncio.wait([gone, stays], timeout=0)
+        gone.cancel()
+        one.engine.let_go()
+        await asyncio.gather(*first, stays)
+        assert one.used(uuid) == 2
+        assert await one.service.reads.consumer(consumer_id(2)) is None
+
+    play(tmp_path, scene)
+
+
+def test_a_caller_who_leaves_during_the_commit_changes_nothing(tmp_path: Path) -> None:
+    """The batch goes on to its end; the others are answered, and the claim stands."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        one.engine.hold()
+        gone, stays = begin(one, claim(1, uuid, VCPU=1), claim(2, uuid, VCPU=1))
+        await one.engine.held.wait()
+        gone.cancel()
+        one.engine.let_go()
+        assert await outcome(stays) is None
+        assert one.used(uuid) == 2
+
+    play(tmp_path, scene)
+
+
+def test_stopping_finishes_what_was_accepted(tmp_path: Path) -> None:
+    """Whoever was let in is answered; whoever comes later is sent away."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=200)
+        tasks = begin(one, *(claim(n, uuid, VCPU=1) for n in range(150)))
+        await asyncio.wait(tasks, timeout=0)
+        await one.service.transactor.stop()
+        assert [task.result() for task in tasks] == [None] * 150
+        assert await one.outcomes(claim(999, uuid, VCPU=1)) == [Code.UNAVAILABLE]
+        assert one.used(uuid) == 150
+
+    async def whole() -> None:
+        # Not by play(): a stopped service cannot check itself.
+        async with running(tmp_path / "ledger") as one:
+            await scene(one)
+            one.engine.failures.append(Unavailable("stopped"))
+
+    asyncio.run(whole())
+
+
+@dataclass
+class Broken(UseCase[None]):
+    """A use case with a fault: in its decision, or in what it asks to be loaded."""
+
+    name: str
+
+    def keys(self) -> Keys:
+        return Keys(names={self.name})
+
+    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [("fine", ZeroDivisionError), ("half \ud800", UnicodeEncodeError)]
+)
+def test_a_fault_harms_nobody_else(tmp_path: Path, name: str, fault: type[Exception]) -> None:
+    """Whoever meets an unforeseen fault is told; the others of the batch are served."""
+
+    async def scene(one: Running) -> None:
+        uuid = await one.provider(1, VCPU=9)
+        answers = await one.outcomes(claim(1, uuid, VCPU=1), Broken(name), claim(2, uuid, VCPU=1))
+        assert (answers[0], answers[2]) == (None, None)
+        assert isinstance(answers[1], fault)
+        assert one.used(uuid) == 2
+
+    play(tmp_path, scene)
+
+
+def test_time_never_goes_back(tmp_path: Path) -> None:
+    """Everything that is made has an instant of its own, whatever the clock does."""
+
+    async def scene(one: Running) -> None:
+        first = await one.submit(do.ProviderCreate(provider_id(1), "one"))
+        one.clock.at -= 60_000_000
+        second, third = await one.outcomes(
+            do.ProviderCreate(provider_id(2), "two"), do.ProviderCreate(provider_id(3), "three")
+        )
+        assert first.created_at < second.created_at < third.created_at
+        one.clock.at += 120_000_000
+        fourth = await one.submit(do.ProviderCreate(provider_id(4), "four"))
+        assert fourth.created_at == one.clock.now()
+
+    play(tmp_path, scene)

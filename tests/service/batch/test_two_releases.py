@@ -1,0 +1,227 @@
+"""Two releases on one database: what the newer one stores is kept, and it may shut out the other.
+
+The newer release is made by hand: members that this one does not know, in every JSON value that it
+writes again; a kind of change that it does not know; a format that it does not reach.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import apsw
+import psycopg
+import pytest
+from msgspec import json
+
+from moorage.core.admission.requests import Proof
+from moorage.core.errors import Code, Error
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.app import Service
+from moorage.service.clock import SystemClock
+from moorage.service.ledger import use_cases as do
+from moorage.store.api import StoreError
+from moorage.store.formats import FORMAT
+from moorage.store.open import open_engine
+from tests.service.pools import ask, spec
+from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
+from tests.support import cluster
+
+EXTRA = {"later": [1, {"x": None}]}
+"""What no member of this release is called."""
+
+
+class Database:
+    """A database, with a way past the service."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement with `?` for values; return its rows."""
+        if self.url.startswith("sqlite"):
+            connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
+            try:
+                return connection.execute(statement, values).fetchall()
+            finally:
+                connection.close()
+        with psycopg.connect(self.url) as server:
+            cursor = server.execute(statement.replace("?", "%s").encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    async def started(self) -> Service:
+        """Start a service of this release."""
+        return await Service.start(
+            open_engine(self.url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal
+        )
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database of either engine."""
+    if request.param == "sqlite":
+        yield Database(f"sqlite:///{tmp_path}/ledger.sqlite")
+    else:
+        url = cluster.fresh()
+        yield Database(url)
+        cluster.shared().drop(cluster.database_of(url))
+
+
+async def used(service: Service) -> ProviderId:
+    """Store a value of every kind: a provider with inventory, pools with units and with slots."""
+    uuid = ProviderId(str(uuid4()))
+    await service.transactor.submit(do.ProviderCreate(uuid, "host"))
+    await service.transactor.submit(do.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(8)}))
+    await service.admission.pool_put("units", spec(limit=5), None, TESTER)
+    for n in range(2):
+        await ask(service.admission, f"first-{n}", "units", units=2)
+    return uuid
+
+
+async def used_again(service: Service, uuid: ProviderId) -> None:
+    """Write each of these values again."""
+    await service.transactor.submit(claim(1, uuid, VCPU=3))
+    leases, _ = await service.admission.leases(None, 10, "units", None)
+    for view in leases:
+        await service.admission.release(view.lease.id, Proof())
+
+
+def added(text: str, path: tuple[str, ...] = ()) -> str:
+    """Add what a newer release would to a JSON object, and to objects inside it."""
+    value = json.decode(text)
+    value.update(EXTRA)
+    for name in path:
+        for inner in value[name] if isinstance(value[name], list) else [value[name]]:
+            inner.update(EXTRA)
+    return json.encode(value).decode()
+
+
+def newer(database: Database) -> None:
+    """Let a newer release write to all rows."""
+    for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
+        held = {name: {**one, **EXTRA} for name, one in json.decode(text).items()}
+        database.sql(
+            "UPDATE provider SET inventories = ? WHERE uuid = ?", json.encode(held).decode(), uuid
+        )
+    for table, key, path in (("pool", "name", ("spec",)), ("lease", "id", ("needs", "token"))):
+        for name, text in database.sql(f"SELECT {key}, body FROM {table}"):
+            database.sql(f"UPDATE {table} SET body = ? WHERE {key} = ?", added(text, path), name)
+    database.sql("UPDATE clock SET newest_version = ?", FORMAT + 1)
+
+
+def lacking(database: Database, revision: int) -> list[str]:
+    """Return which values, stored or told of after a revision, lack what was added."""
+    found = []
+    told = "SELECT kind, key, body FROM change WHERE body IS NOT NULL AND revision > ?"
+    for kind, key, text in database.sql(told, revision):
+        if kind in ("inventory", "pool", "lease") and added(text) != whole(text):
+            found.append(f"change {kind} {key}")
+    for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
+        if any("later" not in one for one in json.decode(text).values()):
+            found.append(f"provider {uuid}")
+    for (text,) in database.sql("SELECT body FROM pool"):
+        value = json.decode(text)
+        if "later" not in value or "later" not in value["spec"]:
+            found.append(f"pool {text}")
+    for (text,) in database.sql("SELECT body FROM lease"):
+        value = json.decode(text)
+        if "later" not in value or any("later" not in one for one in value["needs"]):
+            found.append(f"lease {text}")
+    return found
+
+
+def whole(text: str) -> str:
+    """Return a JSON text in one form."""
+    return json.encode(json.decode(text)).decode()
+
+
+def rewritten(database: Database) -> list[str]:
+    """Let a newer release write, then this one: what is lacking."""
+
+    async def scene() -> int:
+        service = await database.started()
+        uuid = await used(service)
+        if not service.engine.shared:
+            await service.stop()
+        newer(database)
+        ((revision,),) = database.sql("SELECT revision FROM clock")
+        if not service.engine.shared:
+            service = await database.started()
+        await used_again(service, uuid)
+        assert await service.upkeep.check() == []
+        await service.stop()
+        return int(revision)
+
+    return lacking(database, asyncio.run(scene()))
+
+
+def test_what_a_newer_release_has_stored_is_kept(database: Database) -> None:
+    """Rows that are written again keep what is not known, and so do the changes that tell of them.
+
+    On PostgreSQL the newer release begins while this one is connected.
+    """
+    assert rewritten(database) == []
+    assert database.sql("SELECT COUNT(*) FROM lease WHERE ended_at IS NOT NULL") == [(2,)]
+    assert '"used":3' in database.sql("SELECT inventories FROM provider")[0][0]
+
+
+def test_without_it_nothing_is_kept(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a service that writes what it knows forgets the rest."""
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"moorage.store.{engine}.engine.kept", lambda plan: plan)
+    assert len(rewritten(database)) > 4
+
+
+async def refused(awaitable: Awaitable[Any]) -> str:
+    """Return the message with which something is UNAVAILABLE."""
+    with pytest.raises(Error) as caught:
+        await awaitable
+    assert caught.value.code is Code.UNAVAILABLE
+    return caught.value.message
+
+
+def test_a_format_that_is_not_reached(database: Database) -> None:
+    """An older process writes nothing more, and one that starts is told to be upgraded."""
+    raise_ = "UPDATE clock SET minimum_version = ?, newest_version = ?"
+
+    async def scene() -> None:
+        service = await database.started()
+        await used(service)
+        before = database.sql("SELECT * FROM clock")
+        if not service.engine.shared:
+            await service.stop()
+        database.sql(raise_, FORMAT + 1, FORMAT + 1)
+        if service.engine.shared:
+            said = await refused(service.transactor.submit(do.TraitEnsure("CUSTOM_A")))
+            assert f"knows format {FORMAT}: upgrade this process" in said
+            assert "upgrade this process" in await refused(service.index.current())
+            await service.stop()
+        with pytest.raises(StoreError, match=f"needs a release that knows format {FORMAT + 1}"):
+            await database.started()
+        database.sql(raise_, FORMAT, FORMAT)
+        assert database.sql("SELECT * FROM clock") == before
+
+    asyncio.run(scene())
+
+
+def test_a_kind_of_change_that_is_not_known(database: Database) -> None:
+    """It is not skipped: neither searches nor followers go on as if nothing had happened."""
+
+    async def scene() -> None:
+        service = await database.started()
+        await used(service)
+        cursor = await service.watch.now()
+        ((revision,),) = database.sql("SELECT revision FROM clock")
+        database.sql("INSERT INTO change VALUES (?, 0, 0, 'consumer', 'x', '{}')", revision + 1)
+        database.sql("INSERT INTO change VALUES (?, 1, 0, 'novelty', 'x', '{}')", revision + 1)
+        database.sql("UPDATE clock SET revision = revision + 1")
+        assert "'novelty'" in await refused(service.watch.window(cursor))
+        if service.engine.shared:
+            assert "'novelty'" in await refused(service.index.current())
+        database.sql("DELETE FROM change WHERE revision > ?", revision)
+        database.sql("UPDATE clock SET revision = revision - 1")
+        await service.stop()
+
+    asyncio.run(scene())

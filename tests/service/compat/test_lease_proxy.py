@@ -1,0 +1,54 @@
+"""What the lease proxy holds for callers that go away at a bad moment."""
+
+import asyncio
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.compat.lease_proxy import CallerGoneError, Confirm, LeaseProxy
+from moorage.store.api import Unavailable
+from tests.service.pools import by_hand, spec
+from tests.service.running import TESTER, Running
+
+
+class Leaving:
+    """A caller hangs up while its lease is confirmed, and releases fail at first."""
+
+    def __init__(self, one: Running, failures: int) -> None:
+        self._one = one
+        self._real = one.service.transactor.submit_case
+        self._failures = deque(Unavailable("the disk is full") for _ in range(failures))
+        self.away = asyncio.Event()
+
+    async def submit_case(self, case: AdmissionCase[Any]) -> Any:
+        """Submit it, with what goes wrong."""
+        if isinstance(case, LeaseRelease) and self._failures:
+            self._one.engine.failures.append(self._failures.popleft())
+        answer = await self._real(case)
+        if isinstance(case, Confirm):
+            self.away.set()
+            await asyncio.wait([asyncio.ensure_future(self.away.wait())])
+        return answer
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_nothing_is_left_for_who_has_gone(tmp_path: Path, failures: int) -> None:
+    """However often giving back fails: confirmed leases end by nothing else."""
+
+    async def scene(one: Running) -> None:
+        admission, transactor = one.service.admission, one.service.transactor
+        await admission.pool_put("p", spec(1), None, TESTER)
+        leaving = Leaving(one, failures)
+        transactor.submit_case = leaving.submit_case  # type: ignore[method-assign]  # it passes on
+        proxy = LeaseProxy(admission, transactor)
+        with pytest.raises(CallerGoneError):
+            await proxy.acquire("p", 1, 60.0, leaving.away.wait)
+        async with asyncio.timeout(20):
+            while (await admission.pool("p")).pool.occupied:
+                await admission.report("p")
+
+    by_hand(tmp_path, scene)

@@ -1,0 +1,295 @@
+"""Cases of admission, drawn at random for a world of a few pools: every kind, some of them absurd.
+
+A case is drawn as what makes it, so that the same one can be decided more than once.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Any
+
+from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.lease_proxy import names_of
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.late_releases import OWNER
+from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
+from moorage.core.admission.requests import NEVER, Ask, Proof, in_order
+from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.clock import SECOND, Instant
+from moorage.core.ids import LeaseId
+from moorage.service.admission import lease_cases, pool_cases
+from moorage.service.admission.lease_cases import Stead
+from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.compat import boskos_cases
+from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from tests.service.running import TESTER
+
+Maker = Callable[[], AdmissionCase[Any]]
+
+LIMITED = ("a", "b")
+SLOTTED = ("s", "t")
+GROWING = "g"
+POOLS = (*LIMITED, *SLOTTED, GROWING)
+
+OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
+
+OWNERS = ("me", "me", "you", OWNER)
+CLIENTS = ("ann", "bob")
+STATES = ("free", "free", "dirty")
+
+FULL = SlotConfig(
+    (
+        Entry("s", names=("s1", "s2", "s3")),
+        Entry("t", names=("t1", "t2")),
+        Entry("g", growth=Growth(0, 2, "free")),
+    )
+)
+OTHER = SlotConfig((Entry("s", names=("s1", "t2")), Entry("t", names=("t1",))))
+NAMES = tuple(name for entry in FULL.entries for name in entry.names)
+
+
+class Drawing:
+    """Draws cases that may mean something in the world as it stands."""
+
+    def __init__(self, seed: int, *, strict: bool) -> None:
+        """Begin with a seed; `strict`: Boskos is spoken to the letter."""
+        self.dice = Random(seed)
+        self._strict = strict
+        self.facts = Facts()
+        """All there is, as of now."""
+        self._ids = count(1)
+        self._kinds: Sequence[tuple[Callable[[], Maker], int]] = (
+            *((self._ask, 12), (self._poll, 2), (self._leave, 1), (self._renew, 2)),
+            *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
+            *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
+            *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
+            *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
+            *((self._confirm, 3), (self._proxy_back, 3)),
+        )
+
+    def first(self) -> list[Maker]:
+        """Return what makes the world."""
+        return [self._config(FULL), *(self._put_of(name) for name in LIMITED)]
+
+    def cases(self) -> list[Maker]:
+        """Return what one batch is to decide: mostly one case."""
+        kinds, weights = zip(*self._kinds, strict=True)
+        size = self.dice.choice((1, 1, 1, 2, 3))
+        return [kind() for kind in self.dice.choices(kinds, weights, k=size)]
+
+    def fresh(self) -> LeaseId:
+        """Return an id that no lease has."""
+        return LeaseId(f"{next(self._ids):08d}{OWN}")
+
+    @staticmethod
+    def is_own(lease: LeaseId) -> bool:
+        """Was it drawn here?"""
+        return lease.endswith(OWN)
+
+    def _chance(self, share: float) -> bool:
+        return self.dice.random() < share
+
+    def _leases(self, *states: str) -> list[Lease]:
+        """Return the leases in some states, or all, in an order that only the seed decides."""
+        found = sorted(self.facts.leases.values(), key=lambda one: (one.arrival, one.state))
+        return [one for one in found if not states or one.state in states]
+
+    def _lease_id(self, *states: str, native: bool = False) -> LeaseId:
+        """Return one of them; `native`: none that Boskos' clients poll for."""
+        found = [one for one in self._leases(*states) if not (native and one.pull)]
+        return self.dice.choice(found).id if found and self._chance(0.95) else self.fresh()
+
+    def _proof(self, lease: LeaseId) -> Proof:
+        found = self.facts.leases.get(lease)
+        owner = "me" if found is None else found.owner
+        token = None if found is None or self._chance(0.7) else found.token
+        return Proof(self.dice.choice((owner, owner, owner, "you", None)), token)
+
+    def _stead(self) -> Stead | None:
+        return self.dice.choice((None, Stead(TESTER), Stead(TESTER, "me")))
+
+    def _needs(self) -> tuple[Need, ...]:
+        pools = self.dice.sample(POOLS, self.dice.choice((1, 1, 1, 2)))
+        return in_order(Need(pool, self.dice.choice((1, 1, 1, 2))) for pool in pools)
+
+    # Of the native API.
+
+    def _ask(self) -> Maker:
+        dice, needs = self.dice, self._needs()
+        owner = dice.choice(OWNERS)
+        if owner == OWNER:  # whose clients name one pool
+            needs = needs[:1]
+        ask = Ask(
+            id=self.fresh(),
+            owner=owner,
+            key=f"k{dice.randrange(30)}",
+            digest=str(needs),
+            needs=needs,
+            priority=dice.choice((0, 0, 0, 1, -1)),
+            ttl=dice.choice((None, None, 20 * SECOND, NEVER)),
+            hold=dice.choice((None, None, 15 * SECOND)),
+            patience=dice.choice((30, 300, 300)) * SECOND,
+            forced=self._chance(0.05),
+            roles=frozenset(dice.choice((("user",), ("user", "operator")))),
+        )
+        wait = dice.choice((0, 0, 30 * SECOND))
+        by = TESTER if ask.forced else None
+        return partial(lease_cases.LeaseAsk, LeaseId(""), ask=ask, wait=wait, forced_by=by)
+
+    def _poll(self) -> Maker:
+        lease = self._lease_id("waiting", native=True)
+        return partial(lease_cases.LeasePoll, lease, wait=self.dice.choice((0, 30 * SECOND)))
+
+    def _leave(self) -> Maker:
+        lease = self._lease_id("waiting", native=True)
+        found = self.facts.leases.get(lease)
+        until = None if found is None else found.heard_until
+        return partial(lease_cases.LeaseLeave, lease, until or Instant(0))
+
+    def _renew(self) -> Maker:
+        lease = self._lease_id("granted", "waiting", native=True)
+        return partial(lease_cases.LeaseRenew, lease, self._proof(lease))
+
+    def _release(self) -> Maker:
+        lease = self._lease_id(*self.dice.choice((("granted",), ("waiting",), ())))
+        return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
+
+    def _revoke(self) -> Maker:
+        return partial(lease_cases.LeaseRevoke, self._lease_id(), "why", by=Stead(TESTER))
+
+    def _hold(self) -> Maker:
+        lease = self._lease_id("granted", "waiting")
+        hold = self.dice.choice((None, 5 * SECOND, 3_000 * SECOND))
+        return partial(lease_cases.LeaseHold, lease, self._proof(lease), hold, by=self._stead())
+
+    def _retry(self) -> Maker:
+        lease, fresh = self._lease_id("granted", "waiting"), self.fresh()
+        found = self.facts.leases.get(lease)
+        owner = "me" if found is None else found.owner
+        key = f"k{self.dice.randrange(30)}"
+        proof = self._proof(lease)
+        return partial(lease_cases.LeaseRetry, fresh, lease, owner, proof, fresh, key, TESTER)
+
+    def _outcome(self) -> Maker:
+        lease = self._lease_id()
+        results: tuple[Result, ...] = ("ok", "failed")
+        result = self.dice.choice(results)
+        return partial(lease_cases.LeaseOutcome, lease, self._proof(lease), result, "", by=None)
+
+    def _sweep(self) -> Maker:
+        leases = frozenset(self._lease_id() for _ in range(2))
+        return partial(lease_cases.Sweep, pools=frozenset({self.dice.choice(POOLS)}), leases=leases)
+
+    # Of operators.
+
+    def _put(self) -> Maker:
+        return self._put_of(self.dice.choice((*LIMITED, *POOLS)))
+
+    def _put_of(self, name: str) -> Maker:
+        dice = self.dice
+        hold = dice.choice((None, None, 20 * SECOND))
+        spec = PoolSpec(
+            limit=dice.choice((1, 1, 2, 3)) if name in LIMITED else None,
+            ttl=100 * SECOND,
+            ttl_max=400 * SECOND,
+            hold=hold,
+            hold_max=dice.choice((None, hold)),
+            cooldown=dice.choice((0, 0, 10 * SECOND)),
+            lock_delay=dice.choice((0, 0, 25 * SECOND)),
+            pacing=dice.choice((None, None, Pacing(interval=8 * SECOND, burst=2))),
+            quota=dice.choice((None, 1, 2)),
+            queue_max=dice.choice((10_000, 4)),
+            queue_max_per_owner=dice.choice((None, 1, 2)),
+            on_retry=dice.choice(("keep", "keep", "requeue")),
+            expire=dice.choice(("free", "free", "keep")),
+            proxy_ttl=dice.choice((None, 30 * SECOND)),
+        )
+        paced = self._chance(0.2)
+        put = partial(pool_cases.PoolPut, name=name, by=TESTER, spec=spec)
+        return partial(put, generation=None, paced=paced)
+
+    def _pause(self) -> Maker:
+        name, paused = self.dice.choice(POOLS), self._chance(0.3)
+        return partial(pool_cases.PoolPause, name=name, by=TESTER, paused=paused)
+
+    def _delete(self) -> Maker:
+        return partial(pool_cases.PoolDelete, name=self.dice.choice(POOLS), by=TESTER)
+
+    def _sync(self) -> Maker:
+        return self._config(self.dice.choice((FULL, FULL, OTHER)))
+
+    def _config(self, config: SlotConfig) -> Maker:
+        slotted = {name for name, pool in self.facts.pools.items() if pool.spec.limit is None}
+        number = next(self._ids)
+
+        def sync() -> boskos_cases.Sync:
+            names = count()
+            pools = config.pools | slotted
+            return boskos_cases.Sync(
+                config, pools, self._strict, lambda: f"new-{number}-{next(names)}"
+            )
+
+        return sync
+
+    # Of Boskos and the lease proxy.
+
+    def _slot(self, *, held: bool) -> Slot | None:
+        slots = self.facts.slots_of(sorted(self.facts.slots))
+        found = [slot for slot in slots if bool(slot.owner) is held]
+        found.sort(key=lambda one: (one.pool, one.name))
+        return self.dice.choice(found) if found else None
+
+    def _acquire(self) -> Maker:
+        dice = self.dice
+        pool = dice.choice((*SLOTTED, *SLOTTED, GROWING))
+        request = dice.choice(("", "1", "2"))
+        kind = (pool, dice.choice(STATES), dice.choice(("busy", "leased")), dice.choice(CLIENTS))
+        wish = Wish(*kind, request, self.fresh(), f"made-{next(self._ids)}")
+        return partial(boskos_cases.Acquire, wish, self._strict)
+
+    def _named(self) -> Maker:
+        names = sorted(self.dice.sample(NAMES, self.dice.choice((1, 2))))
+        state, owner = self.dice.choice(STATES), self.dice.choice(CLIENTS)
+        wish = Wish("", state, "busy", owner, "", LeaseId(""), "")
+        if self._strict:
+            return partial(boskos_cases.TakeNamed, wish, names)
+        return partial(boskos_cases.AcquireNamed, wish, names)
+
+    def _holder(self) -> tuple[str, str, str, bool]:
+        """Return the name of a slot, an owner and a state that may be its own, and `native`."""
+        slot = self._slot(held=self._chance(0.9))
+        wrong = slot is None or self._chance(0.1)
+        name = "none" if slot is None else slot.name
+        owner, state = ("eve", "odd") if wrong or slot is None else (slot.owner, slot.state)
+        return name, owner, state, self._chance(0.5)
+
+    def _slot_release(self) -> Maker:
+        name, owner, _, native = self._holder()
+        return partial(boskos_cases.Release, name, owner, native, self.dice.choice(STATES), TESTER)
+
+    def _update(self) -> Maker:
+        name, owner, state, native = self._holder()
+        data = {"n": str(self.dice.randrange(3))}
+        return partial(boskos_cases.Update, name, owner, native, state, data)
+
+    def _reset(self) -> Maker:
+        pool, state = self.dice.choice(SLOTTED), self.dice.choice(("busy", "leased"))
+        expire = self.dice.choice((0, 20, 60)) * 1_000_000_000
+        native = self._chance(0.5)
+        return partial(boskos_cases.Reset, pool, state, expire, "dirty", native, TESTER)
+
+    def _confirm(self) -> Maker:
+        mine = [one.id for one in self._leases("granted") if one.owner == OWNER]
+        return partial(Confirm, self.dice.choice(mine or [self.fresh()]))
+
+    def _give_back(self) -> Maker:
+        """Give back a slot by its name, whosever it is."""
+        slot = self._slot(held=self._chance(0.8))
+        return partial(GiveBack, "none" if slot is None else slot.name)
+
+    def _proxy_back(self) -> Maker:
+        """Give back a unit of a lease of the proxy."""
+        mine = [one for one in self._leases() if one.owner == OWNER]
+        names = names_of(self.facts, self.dice.choice(mine)) if mine else []
+        return partial(GiveBack, self.dice.choice(names or ["none"]))

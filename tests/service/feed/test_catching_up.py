@@ -1,0 +1,117 @@
+"""A process that follows the others: window by window, woken by what is new, through new epochs."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import psycopg
+import pytest
+
+from moorage.service.feed import catalog_copies
+from moorage.service.feed.catalog_copies import ChangesGone
+from moorage.service.ledger import use_cases as do
+from moorage.store.changelog import ROWS_MAX
+from tests.service.batch.test_shared import Held, Pair, play
+from tests.service.running import TESTER
+from tests.support import cluster
+
+
+async def traits(pair: Pair, count: int) -> None:
+    """Make so many traits at the first service, each with one change row."""
+    commands = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(count)]
+    await asyncio.gather(*map(pair.services[0].transactor.submit, commands))
+
+
+def epochs(pair: Pair) -> list[tuple[Any, ...]]:
+    """Return the epoch that the database is in."""
+    return cluster.ask(pair.url, "SELECT epoch FROM clock_now")
+
+
+def test_many_changes_are_followed() -> None:
+    """Whoever is several windows behind follows them: nothing is read anew."""
+
+    async def scene(pair: Pair) -> None:
+        index = pair.services[1].index
+        await pair.provider()
+        catalog = await index.current()
+        await index.stop()  # nobody looks until it is asked
+        await traits(pair, 3 * ROWS_MAX)
+        assert await index.current() is catalog
+        assert len(catalog.traits) >= 3 * ROWS_MAX
+        assert index.revision == pair.services[0].index.revision
+
+    play(scene)
+
+
+def test_another_history_from_the_next_window_on() -> None:
+    """Windows of two histories are not put together."""
+
+    async def scene(pair: Pair) -> None:
+        await pair.provider()
+        index = pair.services[1].index
+        await index.current()
+        began = index.revision
+        await traits(pair, 2 * ROWS_MAX)
+        async with aclosing(catalog_copies.tails(index._engine, began)) as found:
+            shown = await anext(found)
+            cut = shown.batches[-1].revision + 1
+            moved = "UPDATE change SET at = at {} 1 WHERE revision = {}"
+            with psycopg.connect(pair.url) as server:
+                server.execute(moved.format("+", cut).encode())
+            with pytest.raises(ChangesGone):
+                await anext(found)
+        with psycopg.connect(pair.url) as server:
+            server.execute(moved.format("-", cut).encode())
+        async with aclosing(catalog_copies.tails(index._engine, began)) as found:
+            assert sum([len(tail.batches) async for tail in found]) == index.revision - began
+
+    play(scene)
+
+
+def test_who_waits_is_woken_by_what_is_new() -> None:
+    """A look that finds nothing wakes nobody: whoever waits would look again for each request."""
+
+    async def scene(pair: Pair) -> None:
+        index = pair.services[1].index
+        await pair.provider(VCPU=1)
+        await index.current()
+        ring = index.bell.listen()
+        for _ in range(3):
+            await index.current()
+        assert not ring.is_set()
+        await pair.one(do.TraitEnsure("CUSTOM_A"))
+        await index.current()
+        assert ring.is_set()
+        ring = index.bell.listen()
+        epoch, _ = await pair.services[0].upkeep.epoch_raise(by=TESTER)
+        await index.current()
+        assert ring.is_set()
+        assert index.epoch == epoch
+
+    play(scene)
+
+
+def test_an_epoch_that_is_raised_during_a_look() -> None:
+    """What the look has found is of before, and that is no loss: nothing is read anew."""
+
+    async def scene(pair: Pair) -> None:
+        service = pair.services[0]
+        index = service.index
+        await pair.provider()
+        catalog = await index.current()
+        engine = Held(index._engine)
+        index._engine = engine
+        engine.hold("look")
+        looking = asyncio.create_task(index.current())
+        await engine.reached["look"].wait()
+        known = epochs(pair)
+        raising = asyncio.create_task(service.upkeep.epoch_raise(by=TESTER))
+        while epochs(pair) == known:
+            await asyncio.sleep(0)
+        engine.go["look"].set()
+        epoch, _ = await raising
+        assert await looking is catalog
+        assert await index.current() is catalog
+        assert index.epoch == epoch
+
+    play(scene)

@@ -1,0 +1,88 @@
+"""Plants one bug after the other and looks whether the simulator catches it.
+
+Run it as `python -m tests.simulation.admission.mutation.mutants`.
+
+Each bug is a replacement of text in a copy of the tree; nothing is changed here. A bug whose text
+is not there any more is an error: it is to be planted anew. Ends with 1 if one of them is missed.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.simulation.admission.mutation.bugs import BUGS, Bug
+
+ROOT = Path(__file__).resolve().parents[4]
+SECONDS_MAX = 120
+"""Longer than any bug takes to be caught; who goes round in circles has not passed either."""
+
+
+def broken(bug: Bug) -> str:
+    """Return the text of a file with this bug in it. Raises ValueError: it cannot be planted."""
+    text = (ROOT / bug.path).read_text()
+    if text.count(bug.text) != 1:
+        raise ValueError(
+            f"{bug.invariant} {bug.said}: its text stands {text.count(bug.text)} times"
+        )
+    return text.replace(bug.text, bug.wrong)
+
+
+def planted(folder: Path, bug: Bug) -> Path:
+    """Return a copy of the tree with this bug in it."""
+    tree = folder / f"{BUGS.index(bug)}"
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tree)
+    (tree / bug.path).write_text(broken(bug))
+    return tree
+
+
+def hunted(folder: Path, bug: Bug) -> tuple[Bug, str]:
+    """Return how a bug was caught; empty: it was missed."""
+    tree = planted(folder, bug)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.simulation.admission.mutation.hunt", bug.hunter],
+            cwd=tree,
+            env={"PYTHONPATH": f"{tree / 'src'}:{tree}", "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return bug, f"it never came to an end within {SECONDS_MAX} s"
+    finally:
+        shutil.rmtree(tree)
+    if done.returncode == 0:
+        return bug, ""
+    return bug, (done.stdout or done.stderr).strip().splitlines()[-1]
+
+
+def results() -> Iterator[tuple[Bug, str]]:
+    """Hunt all bugs, two at a time, in order."""
+    with (
+        tempfile.TemporaryDirectory(prefix="moorage-mutants-") as folder,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        yield from pool.map(lambda bug: hunted(Path(folder), bug), BUGS)
+
+
+def main() -> int:
+    """Print what was caught and what was missed."""
+    missed = 0
+    for bug, how in results():
+        missed += not how
+        word = "caught" if how else "MISSED"
+        sys.stdout.write(f"{word}  {bug.invariant:4} {bug.said}: {how[:100]}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{len(BUGS) - missed} of {len(BUGS)} caught\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

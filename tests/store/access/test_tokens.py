@@ -1,0 +1,112 @@
+"""Access tokens: stored by their hash, found by it, revoked once."""
+
+import asyncio
+
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.store.access import tokens as access
+from moorage.store.access.tokens import AccessToken
+from moorage.store.api import Conflict, Engine, Plan
+
+FIRST = AccessToken("t1", "a" * 64, "first", "u", "p", frozenset({"admin", "reader"}), Instant(1))
+SECOND = AccessToken("t2", "b" * 64, "second", "u", "p", frozenset(), Instant(2))
+
+
+async def write(engine: Engine, plan: Plan[object]) -> object:
+    """Run one plan in a transaction of its own."""
+    async with engine.transaction() as transaction:
+        answer = await transaction.run(plan)
+        await transaction.commit()
+    return answer
+
+
+def test_tokens(engine: Engine) -> None:
+    """Tokens come back as they were, oldest first; a hash leads to one of them."""
+
+    async def scenario() -> None:
+        for token in (SECOND, FIRST):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.tokens_window(Instant(0), "", 9)) == [FIRST, SECOND]
+        assert await engine.read(access.token_by_sha256("a" * 64)) == FIRST
+        assert await engine.read(access.token_by_sha256("c" * 64)) is None
+
+    asyncio.run(scenario())
+
+
+def test_revocation(engine: Engine) -> None:
+    """A token is revoked once; it stays in the list with the time of its end."""
+
+    async def scenario() -> None:
+        await write(engine, access.token_insert(FIRST))
+        assert await write(engine, access.token_revoke("t1", Instant(9))) is not None
+        assert await write(engine, access.token_revoke("t1", Instant(10))) is None
+        assert await write(engine, access.token_revoke("nobody", Instant(9))) is None
+        (token,) = await engine.read(access.tokens_window(Instant(0), "", 9))
+        assert token.revoked_at == 9
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("again", [{"id": "t9"}, {"sha256": "c" * 64}])
+def test_no_token_twice(engine: Engine, again: dict[str, str]) -> None:
+    """Neither an id nor a hash can be there twice."""
+    fields = {name: getattr(FIRST, name) for name in FIRST.__struct_fields__} | again
+
+    async def scenario() -> None:
+        await write(engine, access.token_insert(FIRST))
+        with pytest.raises(Conflict):
+            await write(engine, access.token_insert(AccessToken(**fields)))
+        assert await engine.read(access.tokens_window(Instant(0), "", 9)) == [FIRST]
+
+    asyncio.run(scenario())
+
+
+def test_a_token_is_rotated_once(engine: Engine) -> None:
+    """It then ends at a time; neither a revoked one nor one that was rotated is rotated again."""
+
+    async def rotate(token: str) -> object:
+        return await write(engine, access.token_rotate(token, Instant(9), Instant(20)))
+
+    async def scenario() -> None:
+        for token in (FIRST, SECOND):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.ends_load()) == (1, 0)
+        assert await rotate("t1") is not None
+        assert [await rotate(token) for token in ("t1", "nobody")] == [None, None]
+        found = await engine.read(access.token_by_id("t1"))
+        assert found is not None
+        assert (found.rotated_at, found.expires_at, found.revoked_at) == (9, 20, None)
+        assert await engine.read(access.ends_load()) == (1, 1)
+        await write(engine, access.token_revoke("t1", Instant(10)))
+        await write(engine, access.token_revoke("t2", Instant(10)))
+        assert await rotate("t2") is None
+        assert await engine.read(access.ends_load()) == (1, 3)
+
+    asyncio.run(scenario())
+
+
+def test_everything_of_a_token_comes_back(engine: Engine) -> None:
+    """Its scope, its end and its last use as well; the uses of several are written together."""
+    whole = AccessToken(
+        "t3",
+        "c" * 64,
+        "thïrd",
+        "u",
+        "",
+        frozenset({"janitor"}),
+        Instant(3),
+        scope={"pool": ["a", "b/*"]},
+        expires_at=Instant(30),
+    )
+
+    async def scenario() -> None:
+        for token in (FIRST, SECOND, whole):
+            await write(engine, access.token_insert(token))
+        assert await engine.read(access.token_by_id("t3")) == whole
+        await write(engine, access.tokens_used({"t1": Instant(7), "t3": Instant(8)}))
+        found = await engine.read(access.tokens_window(Instant(0), "", 9))
+        assert [token.used_at for token in found] == [7, None, 8]
+        assert await engine.read(access.token_by_id("nobody")) is None
+
+    asyncio.run(scenario())

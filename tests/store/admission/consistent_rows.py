@@ -1,0 +1,37 @@
+"""A small admission in which everything is consistent: one row at least of each kind."""
+
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Outcome, Token
+from moorage.core.clock import Instant
+from moorage.core.service_time import Timeline
+from tests.store.admission.grants import AT, changed, ended, granted, lease_id, pool, slot, ticket
+
+HOLDER = granted(ticket(1, "a", "s"), slots={"s": ("one",)}, token=Token(1, 1, 0))
+WAITING = ticket(2, "a", "s")
+ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=Token(1, 1, 1)))
+
+
+def told(n: int) -> Outcome:
+    """Return what the n-th lease tells of its start."""
+    return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
+
+
+def arrived(n: int) -> Timeline:
+    """Return the timeline with so many tickets so far, when the service was alive a moment ago."""
+    return Timeline(arrivals=n, alive_at=AT)
+
+
+def sound() -> Changes:
+    """Return two pools, one with slots; a holder, a gang that waits, a lease that ended."""
+    changes = changed(
+        pool("a", occupied=1, waiting=1, gangs=1, quota=3, wake_at=Instant(AT + 5)),
+        pool("s", None, occupied=1, waiting=1, gangs=1, awaited={"free": 1}),
+        slot("s", "one", owner="owner", lease=HOLDER.id),
+        slot("s", "two"),
+        HOLDER,
+        WAITING,
+        ENDED,
+    )
+    changes.timeline = arrived(3)
+    changes.outcomes = [told(1), told(3)]
+    return changes

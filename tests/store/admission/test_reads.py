@@ -1,0 +1,281 @@
+"""What faces ask of pools and leases: each in one look, in order, window by window."""
+
+import asyncio
+from itertools import product
+from typing import Any
+
+import pytest
+
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.model import Lease, Outcome, Token
+from moorage.core.clock import Instant
+from moorage.core.service_time import Timeline
+from moorage.store.admission import reads
+from moorage.store.admission.reads import (
+    End,
+    LeaseSeen,
+    OutcomeCount,
+    Past,
+    PoolSeen,
+    PoolsSeen,
+    SlotCount,
+)
+from moorage.store.api import Engine
+from tests.store.admission.grants import (
+    AT,
+    MINUTE,
+    ended,
+    granted,
+    lease_id,
+    pool,
+    run,
+    saved,
+    slot,
+    ticket,
+)
+
+TIMELINE = Timeline(9, -1, 2, Instant(3), Instant(4))
+
+
+async def timed(engine: Engine) -> None:
+    """Save the timeline."""
+    await run(engine, Keys(), lambda _: Changes(timeline=TIMELINE))
+
+
+def test_pools_in_windows(engine: Engine) -> None:
+    """Pools come by name, with their slots counted by state."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        pools = [pool(name) for name in ("a", "a/b", "b", "Z")]
+        slots = [slot("a", "1"), slot("a", "2"), slot("a", "3", state="dirty"), slot("b", "1")]
+        await saved(engine, *pools, *slots)
+        seen = [
+            PoolSeen(pool("Z"), {}),
+            PoolSeen(pool("a"), {"free": 2, "dirty": 1}),
+            PoolSeen(pool("a/b"), {}),
+            PoolSeen(pool("b"), {"free": 1}),
+        ]
+        assert await engine.read(reads.pools_window("", 9)) == PoolsSeen(TIMELINE, seen)
+        assert (await engine.read(reads.pools_window("", 2))).pools == seen[:2]
+        assert (await engine.read(reads.pools_window("a", 2))).pools == seen[2:]
+        assert await engine.read(reads.pool_load("a")) == PoolsSeen(TIMELINE, [seen[1]])
+        assert await engine.read(reads.pool_load("c")) == PoolsSeen(TIMELINE, [])
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_with_its_pools(engine: Engine) -> None:
+    """A lease comes with what was last heard of it and the pools that are still there."""
+
+    async def scenario() -> None:
+        await timed(engine)
+        await saved(engine, pool("a"), pool("b"), pool("c"), ticket(1, "a", "b", "gone"))
+        heard = Changes(heard={lease_id(1): Instant(AT + 5)})
+        await run(engine, Keys(leases={lease_id(1)}), lambda _: heard)
+        lease = ticket(1, "a", "b", "gone", heard_until=Instant(AT + 5))
+        expected = LeaseSeen(TIMELINE, lease, [pool("a"), pool("b")])
+        assert await engine.read(reads.lease_load(lease.id)) == expected
+        assert await engine.read(reads.lease_load(lease_id(2))) is None
+
+    asyncio.run(scenario())
+
+
+def mixed() -> list[Lease]:
+    """Return leases of two owners and pools in all states, by arrival and id."""
+    found = []
+    for n, (owner, name) in enumerate(product(("x", "y"), ("a", "b", "ab")), 1):
+        for of in range(3):
+            at = 10 * of + n
+            plain = ticket(at, *name, owner=owner, arrival=at // 2)
+            found.append((plain, granted(plain, token=Token(1, 1, at)), ended(plain))[of])
+    return sorted(found, key=lambda lease: (lease.arrival, lease.id))
+
+
+@pytest.mark.parametrize("pool_name", [None, "a", "none"])
+@pytest.mark.parametrize("state", [None, "waiting", "granted", "ended"])
+def test_leases_in_windows(engine: Engine, pool_name: str | None, state: Any) -> None:
+    """Leases come by arrival, those of a pool, a state, an owner, or any of these together."""
+
+    async def scenario() -> None:
+        leases = mixed()
+        await saved(engine, pool("a"), pool("b"), *leases)
+        for owner, size in product((None, "x", "z"), (1, 4, 99)):
+            expected = [
+                lease
+                for lease in leases
+                if pool_name in (None, *(need.pool for need in lease.needs))
+                and state in (None, lease.state)
+                and owner in (None, lease.owner)
+            ]
+            found: list[Lease] = []
+            place: tuple[int, str] = (-1, "")
+            while True:
+                window = await engine.read(
+                    reads.leases_window(place, size, pool=pool_name, state=state, owner=owner)
+                )
+                if not window.leases:
+                    break
+                assert len(window.leases) <= size
+                found += window.leases
+                place = (found[-1].arrival, found[-1].id)
+            assert found == expected
+
+    asyncio.run(scenario())
+
+
+def test_holders_are_counted(engine: Engine) -> None:
+    """Who holds units of a pool and how many: the most first, of equals the oldest."""
+
+    async def scenario() -> None:
+        leases = [
+            granted(ticket(n, "a"), granted_at=Instant(AT + n), token=Token(1, 1, n), owner=owner)
+            for n, owner in enumerate("zabaz")
+        ]
+        others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
+        await saved(engine, pool("a"), pool("b"), *leases, *others)
+        assert await engine.read(reads.holders_load("a")) == [
+            ("z", 2),
+            ("a", 2),
+            ("b", 1),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_unheard_leases_are_counted(engine: Engine) -> None:
+    """In each of their pools; not what waits, has ended, need not be heard, or ends by its TTL."""
+
+    async def scenario() -> None:
+        heard = Instant(AT + 9)
+        leases = [
+            granted(ticket(1, "a", keep=True)),
+            granted(ticket(2, "a", "b", keep=True, heard_until=Instant(AT + 8))),
+            granted(ticket(3, "a", keep=True, heard_until=heard)),
+            granted(ticket(4, "a", keep=True, heard_until=None)),
+            granted(ticket(5, "a", heard_until=Instant(AT))),
+            ticket(6, "a", keep=True, heard_until=Instant(AT)),
+            ended(granted(ticket(7, "a", keep=True, heard_until=Instant(AT)))),
+        ]
+        await saved(engine, pool("a"), pool("b"), *leases)
+        assert await engine.read_aside(reads.unheard_count(heard)) == {"a": 1, "b": 1}
+        later = Instant(AT + 2 * MINUTE)
+        assert await engine.read_aside(reads.unheard_count(later)) == {"a": 3, "b": 1}
+
+    asyncio.run(scenario())
+
+
+def past(n: int, waited: int, held: int, **values: Any) -> Lease:
+    """Return a lease that ended n seconds after the first, having waited and held so long."""
+    end = AT + n * 1_000_000
+    lease = granted(ticket(n, "a"), granted_at=Instant(end - held), token=Token(1, 1, n))
+    return ended(lease, end, asked_at=Instant(end - held - waited), **values)
+
+
+def test_past_times(engine: Engine) -> None:
+    """How long was waited and held, by those who ended last; who was never granted held nothing."""
+
+    async def scenario() -> None:
+        leases = [past(n, waited=n + 1, held=2 * n + 1) for n in range(5)]
+        never = ended(ticket(9, "a"), AT + 9 * MINUTE, cause="withdrawn")
+        await saved(engine, pool("a"), *leases, never, granted(ticket(10, "a")))
+        times = [
+            Past(lease.asked_at, lease.granted_at or AT, lease.ended_at or AT)
+            for lease in leases[::-1]
+        ]
+        assert await engine.read(reads.pasts_load("a")) == times
+        assert await engine.read(reads.pasts_load("a", 2)) == times[:2]
+        report = await engine.read_aside(reads.report_load("a", Instant(AT + 3_000_000)))
+        assert report.ends == [
+            *(End(*times[n], "released") for n in (1, 0)),
+            End(AT, None, Instant(AT + 9 * MINUTE), "withdrawn"),
+        ]
+        assert report.outcomes == []
+
+    asyncio.run(scenario())
+
+
+def test_outcomes_are_counted(engine: Engine) -> None:
+    """By the limit when they were told, and by the units that started in the same minute.
+
+    All that are kept: a limit is chosen by what became of it in weeks, not since yesterday.
+    """
+
+    def told(n: int, result: Any, limit: int, at: int = AT, pool_name: str = "a") -> Outcome:
+        return Outcome(lease_id(n), pool_name, Instant(at), result, "", limit, 1)
+
+    async def scenario() -> None:
+        base = AT - AT % MINUTE
+        leases = [
+            granted(
+                ticket(n, "a"),
+                granted_at=Instant(base + (0 if n < 3 else MINUTE)),
+                token=Token(1, 1, n),
+            )
+            for n in range(5)
+        ]
+        outcomes = [
+            *(told(0, "ok", 4), told(1, "failed", 4), told(2, "ok", 5), told(2, "ok", 5)),
+            *(told(3, "throttled", 4), told(9, "ok", 4), told(0, "ok", 4, AT - 80 * 1440 * MINUTE)),
+            told(0, "ok", 4, pool_name="b"),
+        ]
+
+        def decide(_: Facts) -> Changes:
+            return Changes({"a": pool("a")}, {one.id: one for one in leases}, outcomes=outcomes)
+
+        await run(engine, Keys(), decide)
+        report = await engine.read_aside(reads.report_load("a", AT))
+        assert report.outcomes == [
+            OutcomeCount(4, None, 1, 0, 0),
+            OutcomeCount(4, 2, 0, 0, 1),
+            OutcomeCount(4, 3, 2, 1, 0),
+            OutcomeCount(5, 3, 2, 0, 0),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_whose_token_it_is(engine: Engine) -> None:
+    """A token is current while its lease lives and holds units of the pool."""
+
+    async def scenario() -> None:
+        lease = granted(ticket(1, "a", "b"), n=2)
+        revision = await saved(engine, pool("a"), pool("b"), pool("c"), lease)
+        token = f"1.{revision}.2"
+        for name in "ab":
+            _, found = await engine.read(reads.lease_load_by_token(name, token))
+            assert found is not None and str(found.token) == token
+        for name, other in (("c", token), ("a", f"1.{revision}.1"), ("a", "")):
+            assert (await engine.read(reads.lease_load_by_token(name, other)))[1] is None
+        assert found is not None
+        await saved(engine, ended(found))
+        assert (await engine.read(reads.lease_load_by_token("a", token)))[1] is None
+
+    asyncio.run(scenario())
+
+
+def test_slots_and_their_counts(engine: Engine) -> None:
+    """All slots of a pool by name; of all pools how many are in which state, and whose."""
+
+    async def scenario() -> None:
+        slots = [slot("a", "1"), slot("a", "2", state="busy", owner="x"), slot("a", "3")]
+        await saved(engine, pool("a"), *slots[::-1], slot("b", "1", owner="x"))
+        assert await engine.read(reads.slots_load("a")) == slots
+        assert await engine.read(reads.slots_count()) == [
+            SlotCount("a", "busy", "x", 1),
+            SlotCount("a", "free", "", 2),
+            SlotCount("b", "free", "x", 1),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_the_timeline(engine: Engine) -> None:
+    """At first nothing has happened; then it is what was saved last."""
+
+    async def scenario() -> None:
+        assert await engine.read(reads.timeline_load()) == Timeline()
+        await timed(engine)
+        assert await engine.read(reads.timeline_load()) == TIMELINE
+
+    asyncio.run(scenario())

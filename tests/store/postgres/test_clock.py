@@ -1,0 +1,160 @@
+"""Each clock of PostgreSQL is one row: found at once, and exact whoever else writes it."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import RawCursor
+
+from moorage.store.sql import blocks
+from tests.support import cluster
+
+VERSIONS = 3_000
+"""Of a row; an open snapshot keeps all of them. They take some thirty pages."""
+
+PAGES_MAX = 16
+"""That a look at a clock may touch: a few of its index, a few of its table."""
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Return the address of an empty ledger."""
+    made = cluster.fresh()
+    yield made
+    cluster.shared().drop(cluster.database_of(made))
+
+
+def connected(url: str) -> Session:
+    """Connect with the settings of a writer."""
+    session = psycopg.connect(url, cursor_factory=RawCursor, autocommit=True)
+    session.execute("SET enable_seqscan = off")
+    session.execute("SET plan_cache_mode = force_generic_plan")
+    return session
+
+
+def asked(session: Session, block: str, *params: str) -> list[tuple[Any, ...]]:
+    """Run a statement of the engine."""
+    cursor = session.execute(blocks("postgres")[block].encode(), params)
+    return cursor.fetchall() if cursor.description else []
+
+
+def raised(session: Session) -> tuple[int, int]:
+    """Raise the revision; return it and the epoch."""
+    ((revision, epoch, *_),) = asked(session, "clock_raise", "0")
+    return revision, epoch
+
+
+def timeline(n: int) -> tuple[str, ...]:
+    """Return the parameters of a timeline with so many arrivals."""
+    return (f"{{{n}}}", *["{0}"] * 4)
+
+
+def pages(session: Session, text: str, *params: str) -> int:
+    """Return how many pages a statement touches; what it changes is rolled back."""
+    with session.transaction(force_rollback=True):
+        ((plan,),) = session.execute(
+            b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + text.rstrip(";").encode(), params
+        ).fetchall()
+    top = plan[0]["Plan"]
+    return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])
+
+
+LOOKS: dict[str, tuple[str, ...]] = {
+    "clock_load": (),
+    "clock_raise": ("0",),
+    "clock_compact": ("{7}",),
+    "changes_load": ("1000000", "0", "[]", "500"),
+    "changes_window": ("1000000", "0", "500"),
+    "timeline_load": (),
+    "admission_lock": (),
+    "timeline_update": timeline(1),
+}
+
+
+def test_a_long_snapshot_slows_no_look(url: str) -> None:
+    """However many versions of a clock a snapshot keeps, the newest is found at once.
+
+    Beside it what must fail: the same look without the key that rises passes all of them.
+    """
+    with connected(url) as writer, psycopg.connect(url) as old:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT 1")
+        with writer.pipeline():
+            for n in range(VERSIONS):
+                writer.execute(blocks("postgres")["clock_raise"].encode(), ("0",))
+                writer.execute(blocks("postgres")["timeline_update"].encode(), timeline(n))
+        for look, params in LOOKS.items():
+            assert pages(writer, blocks("postgres")[look], *params) <= PAGES_MAX, look
+        assert pages(writer, "SELECT epoch FROM clock") > PAGES_MAX
+        assert pages(writer, "SELECT arrivals FROM admission_clock") > PAGES_MAX
+
+
+def waiting(url: str, asking: "Future[Any]") -> None:
+    """Return when somebody waits for a lock."""
+    with psycopg.connect(url, autocommit=True) as looking:
+        while not looking.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+            assert not asking.done(), asking.result()
+
+
+def test_a_revision_is_given_once(url: str) -> None:
+    """Who has waited for the clock raises what the other one has left, not what it saw before."""
+    with connected(url) as one, connected(url) as other, ThreadPoolExecutor(1) as threads:
+        with one.transaction():
+            assert raised(one) == (1, 1)
+            assert raised(one) == (2, 1)
+            second = threads.submit(raised, other)
+            waiting(url, second)
+        assert second.result() == (3, 1)
+        with one.transaction():
+            raised(one)
+            compacting = threads.submit(asked, other, "clock_compact", "{2}")
+            waiting(url, compacting)
+        compacting.result()
+        assert asked(one, "clock_load") == [(1, 4, 2)]
+
+
+def test_revisions_have_no_gaps(url: str) -> None:
+    """Many who raise at the same time, some of whom give up, leave every number to one of them."""
+    kept: list[int] = []
+
+    def storm(n: int) -> None:
+        with connected(url) as session:
+            for turn in range(50):
+                with session.transaction(force_rollback=(n + turn) % 3 == 0):
+                    revision, _ = raised(session)
+                if (n + turn) % 3:
+                    kept.append(revision)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(storm, range(6)))
+    assert sorted(kept) == list(range(1, len(kept) + 1))
+    assert len(kept) == 200
+
+
+def test_admission_s_lock_shows_what_was_left(url: str) -> None:
+    """Who has waited for it sees what the other one has written, and nothing older."""
+    with connected(url) as one, connected(url) as other, ThreadPoolExecutor(1) as threads:
+        with one.transaction():
+            assert asked(one, "admission_lock")[0][0] == 0
+            asked(one, "timeline_update", *timeline(7))
+            asked(one, "timeline_update", *timeline(8))
+            second = threads.submit(asked, other, "admission_lock")
+            waiting(url, second)
+        assert second.result()[0][0] == 8
+
+
+def test_a_release_that_knows_no_rising_key(url: str) -> None:
+    """A process of the release before may go on beside this one: both count the same revisions."""
+    with connected(url) as new, connected(url) as old, ThreadPoolExecutor(1) as threads:
+        before = "UPDATE clock SET revision = revision + 1 RETURNING revision, epoch"
+        with old.transaction():
+            assert old.execute(before).fetchall() == [(1, 1)]
+            second = threads.submit(raised, new)
+            waiting(url, second)
+        assert second.result() == (2, 1)
+        assert old.execute(before).fetchall() == [(3, 1)]
+        assert asked(new, "clock_load") == [(1, 3, 0)]

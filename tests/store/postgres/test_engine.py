@@ -1,0 +1,352 @@
+"""What only PostgreSQL has: lines that break during COMMIT, servers that change, migrations."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes
+from moorage.store import changelog, check
+from moorage.store.api import Conflict, Query, StoreError, Unavailable, Unusable
+from moorage.store.batch import changes_save
+from moorage.store.ledger import load as ledger_load
+from moorage.store.ledger import save as ledger_save
+from moorage.store.migrations import migrations
+from moorage.store.open import open_engine
+from moorage.store.postgres.commit import Receipt
+from moorage.store.postgres.engine import PostgresEngine
+from moorage.store.postgres.migrate import migrate
+from tests.store.build import CLASSES, NOW, TRAITS, Batch, everything_load, held, provider_new, run
+from tests.store.postgres.cutting_relay import Relay
+from tests.support import cluster
+from tests.support.cluster import ask
+
+CATALOG = """
+SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
+FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT tablename, indexname, indexdef, NULL, NULL, NULL FROM pg_indexes
+    WHERE schemaname = 'public'
+UNION ALL SELECT relname, reloptions::text, NULL, NULL, NULL, NULL FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+UNION ALL SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), NULL, NULL, NULL
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+ORDER BY 1, 2, 3
+"""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Return the address of a database with nothing in it."""
+    name = f"empty_{uuid4().hex}"
+    yield cluster.shared().create(name)
+    cluster.shared().drop(name)
+
+
+def test_schema_is_the_sum_of_the_migrations(url: str) -> None:
+    """`schema.sql`, which people read, is exactly what the migrations make."""
+    ask(url, files("moorage.store").joinpath("schema/postgres/schema.sql").read_text())
+    written = ask(url, CATALOG), ask(url, "SELECT * FROM clock")
+    ask(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    assert migrate(url) == len(migrations("postgres"))
+    assert (ask(url, CATALOG), ask(url, "SELECT * FROM clock")) == written
+    assert migrate(url) == 0
+
+
+def test_processes_that_start_together_migrate_once(url: str) -> None:
+    """All but one wait, and find everything done."""
+    with ThreadPoolExecutor(6) as threads:
+        counts = sorted(threads.map(migrate, [url] * 6))
+    assert counts == [0, 0, 0, 0, 0, len(migrations("postgres"))]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DROP TABLE migration", "is a database of something else"),
+        ("UPDATE migration SET checksum = 'x' WHERE number = 2", "another text of migration 2"),
+        ("INSERT INTO migration VALUES (99, 'later', 'x')", "which this release does not know"),
+    ],
+)
+def test_what_is_not_ours_is_refused(url: str, statement: str, words: str) -> None:
+    """A database of something else, of a newer release, or an altered one is left alone."""
+    migrate(url)
+    ask(url, statement)
+    with pytest.raises(Unusable, match=words):
+        open_engine(url)
+
+
+def test_an_older_schema_without_leave_to_migrate(url: str) -> None:
+    """Who may not migrate is told what to run."""
+    with pytest.raises(Unusable, match="run `moorage db migrate`"):
+        open_engine(url, migrate=False)
+    assert ask(url, CATALOG) == []
+
+
+def test_another_history_is_another_epoch(url: str) -> None:
+    """After a failover, or in a copy, the epoch is higher; a new connection changes nothing."""
+
+    async def epochs() -> list[int]:
+        found = []
+        for lineage in (None, None, "00000007-1-1", None):
+            if lineage is not None:
+                ask(url, f"UPDATE clock SET lineage = '{lineage}'")
+            engine = open_engine(url)
+            async with engine.transaction() as transaction:
+                await transaction.run(changelog.wipe())
+            found.append((await engine.read(changelog.changes_load(0))).epoch)
+            await engine.close()
+        return found
+
+    found = asyncio.run(epochs())
+    assert found[:2] == [1, 1]
+    assert found[2] == found[3] > 1
+
+
+def test_the_same_history_as_the_release_before_wrote_it(url: str) -> None:
+    """It did not name the table: a start after the upgrade begins no epoch, another server does."""
+
+    async def epochs() -> list[int]:
+        found = []
+        for cut in ("''", "'-[0-9]+$'", "'[0-9]-[0-9]+$'"):
+            engine = open_engine(url)
+            if found:
+                ask(url, f"UPDATE clock SET lineage = regexp_replace(lineage, {cut}, '')")
+            async with engine.transaction() as transaction:
+                await transaction.run(changelog.wipe())
+            found.append((await engine.read(changelog.changes_load(0))).epoch)
+            await engine.close()
+        return found
+
+    found = asyncio.run(epochs())
+    assert found[:2] == [1, 1]
+    assert found[2] > 1
+
+
+def test_a_clock_that_was_loaded_beside_the_new_one(url: str) -> None:
+    """The rows alone were restored, into a database that was migrated: the later clock counts."""
+    migrate(url)
+    ask(url, "INSERT INTO clock (id, epoch, revision, compacted) VALUES (5000, 7, 40, 40)")
+
+    async def scene() -> tuple[int, int]:
+        engine = open_engine(url)
+        async with engine.transaction() as transaction:
+            await transaction.run(changelog.wipe())
+            await transaction.commit()
+        found = await engine.read(changelog.clock_load())
+        await engine.close()
+        return found
+
+    assert asyncio.run(scene()) == (7, 41)
+
+
+Cut = Callable[[Relay], None]
+
+
+def deaf(relay: Relay) -> None:
+    """The server will not hear of the commit."""
+    relay.deaf = True
+
+
+def mute(relay: Relay) -> None:
+    """The server will commit, and nobody will hear of it."""
+    relay.mute = True
+
+
+def through_relay(url: str, scene: Callable[[Relay, PostgresEngine], Awaitable[None]]) -> None:
+    """Run a scene with an engine whose lines can be cut."""
+    migrate(url)
+    name = cluster.database_of(url)
+
+    async def whole(folder: Path) -> None:
+        async with Relay(folder, cluster.shared().folder) as relay:
+            engine = PostgresEngine(f"postgresql://moorage@/{name}?host={folder}")
+            await scene(relay, engine)
+            await engine.close()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(whole(Path(folder)))
+
+
+async def cut_in_commit(relay: Relay, engine: PostgresEngine, batch: Batch, cut: Cut) -> None:
+    """Carry out a batch, but lose the line in its COMMIT; it heals at once."""
+    async with engine.transaction() as transaction:
+        facts = await transaction.run(ledger_load.facts_load(batch.keys, CLASSES, TRAITS))
+        before, merged = ledger_save.before_of(facts), Changes()
+        for decide in batch.decisions:
+            merged.update(decide(facts, NOW))
+        await transaction.run(changes_save(before, merged, NOW))
+        cut(relay)
+        committing = asyncio.ensure_future(transaction.commit())
+        await relay.cut.wait()
+        relay.heal()
+        await committing
+
+
+def test_committed_and_never_heard_of(url: str) -> None:
+    """The server committed and its answer was lost: the commit is acknowledged, and is there."""
+
+    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+        await run(engine, provider_new(0, VCPU=8))
+        for n in range(5):
+            await cut_in_commit(relay, engine, held(n, {0: {"VCPU": 1}}), mute)
+        assert (await engine.read(changelog.changes_load(0))).revision == 6
+        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+
+    through_relay(url, scene)
+    assert ask(url, "SELECT used FROM inventory") == [(5,)]
+
+
+def test_lost_before_the_commit_was_heard(url: str) -> None:
+    """The server never heard of the commit: Conflict, nothing is there; the next try is good."""
+
+    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+        await run(engine, provider_new(0, VCPU=8))
+        for n in range(5):
+            with pytest.raises(Conflict, match="lost before the commit"):
+                await cut_in_commit(relay, engine, held(n, {0: {"VCPU": 1}}), deaf)
+            await run(engine, held(n, {0: {"VCPU": 1}}))
+        assert (await engine.read(changelog.changes_load(0))).revision == 6
+
+    through_relay(url, scene)
+    assert ask(url, "SELECT used FROM inventory") == [(5,)]
+
+
+def test_a_commit_that_arrives_late_is_refused(url: str) -> None:
+    """What was judged lost stays lost, even if the server hears of the commit afterwards."""
+    migrate(url)
+
+    async def judged_lost(receipt: Receipt) -> None:
+        engine = PostgresEngine(url)
+        for _ in range(2):
+            with pytest.raises(Conflict, match="lost before the commit"):
+                await receipt.ask(engine.open_writer)
+        await engine.close()
+
+    receipt = Receipt()
+    ((statement, parameters),) = receipt.statements()
+    with psycopg.connect(url, cursor_factory=psycopg.RawCursor) as late:
+        late.execute("INSERT INTO trait VALUES ('CUSTOM_LATE', 0, 0)")
+        asyncio.run(judged_lost(receipt))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            late.execute(statement.encode(), parameters)
+    assert ask(url, "SELECT name FROM trait") == []
+
+
+def test_a_receipt_that_is_asked_for_too_late(url: str) -> None:
+    """Receipts are forgotten: whether such a transaction was kept is not known, and said so."""
+    migrate(url)
+    ((now,),) = ask(url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+
+    async def told(minutes: int, kept: bool) -> type[Exception] | None:
+        engine = PostgresEngine(url)
+        receipt = Receipt(Instant(now - minutes * 60_000_000))
+        if kept:
+            ask(url, f"INSERT INTO batch (id, revision, kept) VALUES ('{receipt.id}', 0, true)")
+        try:
+            await receipt.ask(engine.open_writer)
+        except StoreError as error:
+            return type(error)
+        finally:
+            await engine.close()
+        return None
+
+    assert asyncio.run(told(1, kept=False)) is Conflict
+    assert asyncio.run(told(61, kept=False)) is Unavailable
+    assert asyncio.run(told(61, kept=True)) is None
+
+
+def test_a_commit_that_is_under_way_is_waited_for(url: str) -> None:
+    """Whoever asks while the server is still at it hears how it ended."""
+    migrate(url)
+
+    async def asked(receipt: Receipt) -> None:
+        engine = PostgresEngine(url)
+        await receipt.ask(engine.open_writer)
+        await engine.close()
+
+    receipt = Receipt()
+    ((statement, parameters),) = receipt.statements()
+    with (
+        psycopg.connect(url, cursor_factory=psycopg.RawCursor) as slow,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        slow.execute(statement.encode(), parameters)
+        asking = threads.submit(asyncio.run, asked(receipt))
+        while not ask(url, "SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not asking.done()
+        slow.commit()
+        asking.result()
+
+
+@pytest.mark.parametrize("cut", [deaf, mute])
+def test_lost_before_the_commit(url: str, cut: Cut) -> None:
+    """A line that breaks while statements run is a Conflict: nothing can have been kept."""
+
+    async def scene(relay: Relay, engine: PostgresEngine) -> None:
+        await run(engine, provider_new(0, VCPU=8))
+        cut(relay)
+        with pytest.raises(Conflict):
+            await run(engine, held(1, {0: {"VCPU": 1}}))
+        relay.heal()
+        await run(engine, held(1, {0: {"VCPU": 1}}))
+
+    through_relay(url, scene)
+    assert ask(url, "SELECT used FROM inventory") == [(1,)]
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    """Without a server every way in says Unavailable."""
+
+    async def scene() -> None:
+        engine = PostgresEngine(f"postgresql:///d?host={tmp_path}")
+        with pytest.raises(Unavailable):
+            await run(engine, provider_new(0))
+        with pytest.raises(Unavailable):
+            await engine.read(changelog.changes_load(0))
+        with pytest.raises(Unavailable):
+            await engine.read_aside(everything_load())
+        with pytest.raises(Unavailable):
+            await engine.woken(1.0)
+        await engine.close()
+
+    asyncio.run(scene())
+
+
+def test_reads_survive_a_restart_of_the_server(url: str) -> None:
+    """Connections that the server has dropped are replaced without anybody noticing."""
+    migrate(url)
+
+    async def scene() -> None:
+        engine = open_engine(url)
+        for _ in range(3):
+            await engine.read(changelog.changes_load(0))
+            await engine.read_aside(everything_load())
+            await asyncio.to_thread(cluster.shared().restart, "immediate")
+        await engine.close()
+
+    asyncio.run(scene())
+
+
+def test_reads_cannot_write(url: str) -> None:
+    """A plan that writes is refused on the reading connections."""
+    migrate(url)
+
+    async def scene() -> None:
+        engine = open_engine(url)
+
+        def plan() -> Any:
+            yield [Query("clock_raise", (0,))]
+
+        with pytest.raises(Unavailable, match="read-only"):
+            await engine.read(plan())
+        await engine.close()
+
+    asyncio.run(scene())

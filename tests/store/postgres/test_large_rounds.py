@@ -1,0 +1,51 @@
+"""A round of statements may be larger than what the socket takes at once, in either direction."""
+
+import asyncio
+from collections.abc import Sequence
+
+import psycopg
+import pytest
+
+from moorage.store.postgres.connection import Link, Prepared, conninfo_of
+from tests.support import cluster
+
+SIZE = 16 * 1024 * 1024
+"""Bytes; more than sockets buffer."""
+
+SECONDS_MAX = 20.0
+"""A round that hangs ends with an error then."""
+
+
+def ran(statements: Sequence[Prepared]) -> list[object]:
+    """Run one round, and then a short one on the same connection; return its first values."""
+    url = cluster.fresh()
+
+    async def scene() -> list[object]:
+        link = await Link.open(conninfo_of(url))
+        try:
+            found = await link.run("large", statements, SECONDS_MAX)
+            assert await link.run("small", [("SELECT 1", ())]) == [([(1,)], 1)]
+            return [rows[0][0] for rows, _ in found]
+        finally:
+            await link.close()
+
+    return asyncio.run(scene())
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_large_parameter_arrives(place: int) -> None:
+    """Wherever in the round its statement stands, also when none follows that pushes it on."""
+    texts = ["x" * SIZE if n == place else "y" for n in range(3)]
+    assert ran([("SELECT length($1::text)", (text,)) for text in texts]) == list(map(len, texts))
+
+
+def test_large_answers_to_large_parameters_arrive() -> None:
+    """The server may wait until its answer is read before it reads on."""
+    text = "x" * SIZE
+    assert ran([("SELECT $1::text", (text,)) for _ in range(3)]) == [text] * 3
+
+
+def test_a_refused_statement_before_a_large_one_is_told() -> None:
+    """The server reads the rest, does nothing of it, and the connection is as good as before."""
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        ran([("SELECT 1 / $1::int", ("0",)), ("SELECT length($1::text)", ("x" * SIZE,))])

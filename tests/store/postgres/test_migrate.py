@@ -1,0 +1,121 @@
+"""A PostgreSQL database of the release before is brought up to date while that release goes on."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from moorage.store.api import Unavailable
+from moorage.store.migrations import migrations
+from moorage.store.postgres import migrate as postgres_migrate
+from moorage.store.postgres.migrate import migrate
+from tests.support import cluster
+
+BEFORE = 6
+"""The last migration of the release before."""
+
+LACKING = len(migrations("postgres")) - BEFORE
+
+WAITING = """
+SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+BATCH = (
+    "UPDATE clock SET revision = revision + 1",
+    "INSERT INTO batch (id, revision, kept) SELECT gen_random_uuid(), revision, true FROM clock",
+)
+"""What a batch of the release before does at its end."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Return the address of an empty ledger of the release before."""
+    name = f"before_{uuid4().hex}"
+    made = cluster.shared().create(name)
+    with psycopg.connect(made) as server:
+        for one in migrations("postgres")[:BEFORE]:
+            server.execute(one.text.encode())
+            row = (one.number, one.name, one.checksum)
+            server.execute("INSERT INTO migration VALUES (%s, %s, %s)", row)
+    yield made
+    cluster.shared().drop(name)
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no migration pause for long."""
+    monkeypatch.setattr(postgres_migrate, "PAUSE_SECONDS", 0.01)
+
+
+def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement; return its rows."""
+    with psycopg.connect(url) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def waiting(url: str) -> None:
+    """Return when somebody waits for a lock."""
+    with psycopg.connect(url, autocommit=True) as looking:
+        while not looking.execute(WAITING.encode()).fetchall():
+            pass
+
+
+def test_a_batch_that_is_under_way(url: str) -> None:
+    """It comes to its end, and then the migration does: neither is the other's deadlock."""
+    with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as batch:
+        batch.execute("SELECT arrivals FROM admission_clock FOR UPDATE")
+        migrating = thread.submit(migrate, url)
+        waiting(url)
+        for statement in BATCH:
+            batch.execute(statement.encode())
+        batch.commit()
+        assert migrating.result() == LACKING
+    assert ask(url, "SELECT revision FROM clock_now") == [(1,)]
+
+
+@pytest.mark.parametrize("tables", [*permutations(postgres_migrate._ORDER, 2)])
+def test_tables_in_any_order(url: str, tables: tuple[str, str]) -> None:
+    """Whoever reads two tables may have to begin anew; the migration comes to its end."""
+    first, second = tables
+    with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as reader:
+        reader.execute(f"SELECT 1 FROM {first}".encode())
+        migrating = thread.submit(migrate, url)
+        waiting(url)
+        try:
+            reader.execute(f"SELECT 1 FROM {second}".encode())
+        except psycopg.errors.DeadlockDetected:
+            reader.rollback()
+        else:
+            reader.commit()
+        assert migrating.result() == LACKING
+
+
+def test_others_go_on_beside_a_long_transaction(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report keeps the migration from the tables, and the migration keeps nobody for long."""
+    monkeypatch.setattr(postgres_migrate, "WAIT_SECONDS", 1)
+    with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as report:
+        report.execute("SELECT revision FROM clock")
+        migrating = thread.submit(migrate, url)
+        waiting(url)
+        for statement in BATCH:
+            ask(url, f"SET lock_timeout = '15s'; {statement}")
+        assert not migrating.done()
+        report.commit()
+        assert migrating.result() == LACKING
+    assert ask(url, "SELECT revision FROM clock_now") == [(1,)]
+
+
+def test_a_transaction_that_does_not_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the end it is said what is in the way, and nothing was changed."""
+    monkeypatch.setattr(postgres_migrate, "WAIT_SECONDS", 1)
+    monkeypatch.setattr(postgres_migrate, "TRIES_MAX", 2)
+    with psycopg.connect(url) as report:
+        report.execute("SELECT revision FROM clock")
+        with pytest.raises(Unavailable, match="other transactions hold its tables"):
+            migrate(url)
+    assert ask(url, "SELECT COUNT(*) FROM migration") == [(BEFORE,)]

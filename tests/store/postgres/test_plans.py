@@ -1,0 +1,108 @@
+"""What PostgreSQL makes of our statements: none reads a whole table for every row of another."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from moorage.store.postgres.migrate import migrate
+from moorage.store.sql import blocks
+from tests.support import cluster
+
+Node = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[psycopg.Connection]:
+    """A session on an empty ledger that uses indexes wherever it can."""
+    url = cluster.fresh()
+    migrate(url)
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute("SET plan_cache_mode = force_generic_plan")
+        session.execute("SET enable_seqscan = off")
+        yield session
+
+
+def plan_of(server: psycopg.Connection, statement: str) -> Node:
+    """Return the plan for any parameters."""
+    count = max(map(int, re.findall(r"\$(\d+)", statement)), default=0)
+    nothing = f"({', '.join(['NULL'] * count)})" if count else ""
+    server.pgconn.exec_(b"DEALLOCATE ALL")
+    for text in (
+        f"PREPARE planned AS {statement}",
+        f"EXPLAIN (FORMAT JSON) EXECUTE planned{nothing}",
+    ):
+        result = server.pgconn.exec_(text.encode())
+        assert not result.error_message, result.error_message
+    value = result.get_value(0, 0)
+    assert value is not None
+    plan: Node = json.loads(value)[0]["Plan"]
+    return plan
+
+
+def repeated_scans(plan: Node) -> list[str]:
+    """Name the tables that are read from end to end for each row of something else."""
+    whole = json.dumps(plan)
+    repeated = [
+        node
+        for node in nodes(plan)
+        if node.get("Parent Relationship") == "SubPlan"
+        and f"hashed {node['Subplan Name']}" not in whole  # that one runs once
+    ]
+    for node in nodes(plan):
+        if node["Node Type"] == "Nested Loop":
+            sides = {child["Parent Relationship"]: child for child in node["Plans"]}
+            outer, inner = sides["Outer"], sides["Inner"]
+            if any(scanned(outer)):  # else it is a list that was sent, or one row
+                repeated.append(inner)
+    return sorted({table for node in repeated for table in scanned(node)})
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    """Every node of a plan."""
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scanned(plan: Node) -> Iterator[str]:
+    """The tables below a node that are read without any condition on an index."""
+    for node in nodes(plan):
+        if "Relation Name" in node and "Index Cond" not in node and "Recheck Cond" not in node:
+            yield node["Relation Name"]
+
+
+def is_plannable(statement: str) -> bool:
+    """Is it a statement that has a plan?"""
+    return statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"))
+
+
+PLANNABLE = sorted(name for name, text in blocks("postgres").items() if is_plannable(text))
+
+
+FEW_ROWS = {"resource_class_uses_count": ["provider"], "trait_uses_count": ["provider_tags"]}
+"""Read once for each name that a batch deletes: 64 at most, and no index could know such uses."""
+
+
+@pytest.mark.parametrize("block", PLANNABLE)
+def test_no_table_is_read_for_each_row_of_another(server: psycopg.Connection, block: str) -> None:
+    """As a ledger grows, such a statement takes the square of the time."""
+    found = repeated_scans(plan_of(server, blocks("postgres")[block]))
+    assert found == FEW_ROWS.get(block, [])
+
+
+def test_the_check_finds_such_a_statement(server: psycopg.Connection) -> None:
+    """The control: a subquery that depends on the row outside of it, without an index."""
+    bad = """
+        UPDATE consumer SET allocations = r.new FROM unnest($1::text[], $2::text[]) AS r(new, old)
+        WHERE uuid IN (
+            SELECT holder.consumer FROM holder JOIN provider ON provider.uuid = holder.provider
+            WHERE strpos(inventories, r.old) > 0
+        )
+    """
+    assert "provider" in repeated_scans(plan_of(server, bad))
+    worse = "SELECT 1 FROM consumer JOIN provider ON strpos(allocations, provider.uuid) > 0"
+    assert repeated_scans(plan_of(server, worse)) in (["provider"], ["consumer"])

@@ -1,0 +1,57 @@
+"""Who falls silent in the middle of a transaction keeps its locks from the others for a while only.
+
+A process that is stopped, or a machine that is gone, still has its connection: nobody but the
+server can end that, by `idle_in_transaction_session_timeout`.
+"""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from moorage.store.postgres.connection import Link, Lost, conninfo_of, translated
+from tests.support import cluster
+
+LINKS = 16
+"""More than one, because how a round of statements ends on the wire is a matter of time."""
+
+SECONDS_MAX = 10
+
+
+def test_a_silent_transaction_is_ended() -> None:
+    """After any round in a transaction: the server ends it, and the locks are free."""
+    url = cluster.fresh()
+
+    async def silent() -> None:
+        links = [await Link.open(conninfo_of(url)) for _ in range(LINKS)]
+        for n, link in enumerate(links):
+            await link.run(
+                "begin",
+                [
+                    ("BEGIN", ()),
+                    ("SET LOCAL idle_in_transaction_session_timeout = '300ms'", ()),
+                    ("SELECT pg_advisory_xact_lock($1)", (str(n),)),
+                ],
+            )
+            await link.run("go on", [("SELECT 1", ()), ("SELECT 2", ())])
+        await asyncio.to_thread(waited, url)
+        for link in links:
+            await link.close()
+
+    asyncio.run(silent())
+
+
+def waited(url: str) -> None:
+    """Take all the locks. Raises psycopg.errors.LockNotAvailable when somebody keeps one."""
+    with psycopg.connect(url) as other:
+        other.execute(f"SET lock_timeout = '{SECONDS_MAX}s'".encode())
+        for n in range(LINKS):
+            other.execute("SELECT pg_advisory_xact_lock(%s)", (n,))
+
+
+def test_a_broken_line_without_a_name_is_a_lost_one() -> None:
+    """The driver may say of a break that it is some error of the database, without its state."""
+    with pytest.raises(Lost), translated("commit"):
+        raise psycopg.DatabaseError("server closed the connection unexpectedly")
+    with pytest.raises(psycopg.ProgrammingError), translated("commit"):
+        raise psycopg.ProgrammingError("a mistake of ours")

@@ -1,0 +1,261 @@
+"""Backup and restore: complete while it is written to, and never a second life for old tokens."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import apsw
+import pytest
+
+from moorage.store import check
+from moorage.store.api import Engine, Locked, Unusable
+from moorage.store.open import open_engine, restore
+from moorage.store.sqlite.copy import copy
+from tests.store.build import (
+    CLASSES,
+    TRAITS,
+    digest,
+    everything_load,
+    provider_new,
+    run,
+    stream,
+    together,
+)
+
+
+def filled(path: Path, batches: int, seed: int = 20) -> str:
+    """Make a database; return its address."""
+
+    async def fill() -> None:
+        engine = open_engine(f"sqlite:///{path}")
+        for batch in islice(stream(seed), batches):
+            await run(engine, batch)
+        await engine.close()
+
+    asyncio.run(fill())
+    return f"sqlite:///{path}"
+
+
+def state(path: Path) -> tuple[int, str]:
+    """Return revision and content of a database file that nobody uses."""
+    with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as connection:
+        found = digest(connection)
+    connection.close()
+    return found
+
+
+def epoch(url: str) -> int:
+    """Return the epoch of a database that nobody uses."""
+
+    async def load() -> int:
+        engine = open_engine(url)
+        found = await engine.read_aside(everything_load())
+        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+        await engine.close()
+        return found[0]
+
+    return asyncio.run(load())
+
+
+def test_backup_while_writing(sqlite_engine: Engine, tmp_path: Path) -> None:
+    """A copy made while batches go on is one of the states that the ledger really had."""
+    target = tmp_path / "copy.db"
+
+    async def scenario() -> dict[int, str]:
+        batches = stream(seed=21)
+        states: dict[int, str] = {}
+        watcher = apsw.Connection(sqlite_engine.name.removeprefix("sqlite "))
+        for batch in islice(batches, 30):
+            await run(sqlite_engine, batch)
+        copying = asyncio.create_task(sqlite_engine.backup(str(target)))
+        states.update([digest(watcher)])
+        while not copying.done():
+            await run(sqlite_engine, next(batches))
+            states.update([digest(watcher)])
+        await copying
+        watcher.close()
+        return states
+
+    states = asyncio.run(scenario())
+    revision, found = state(target)
+    assert states[revision] == found
+    assert (target.stat().st_mode & 0o777) == 0o600
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_backup_refuses_an_existing_file(sqlite_engine: Engine, tmp_path: Path) -> None:
+    """Nothing is overwritten, and a folder that is not there is named."""
+    target = tmp_path / "copy.db"
+    target.write_text("precious")
+    with pytest.raises(Unusable, match="exists"):
+        asyncio.run(sqlite_engine.backup(str(target)))
+    assert target.read_text() == "precious"
+    with pytest.raises(Unusable, match="No such file"):
+        asyncio.run(sqlite_engine.backup(str(tmp_path / "missing" / "copy.db")))
+
+
+def test_restore_raises_the_epoch(tmp_path: Path) -> None:
+    """The backup's content is back under an epoch that was never there; the old file is kept."""
+    url = filled(tmp_path / "a.db", 10)
+    copy = tmp_path / "copy.db"
+
+    async def backup_then_write() -> None:
+        engine = open_engine(url)
+        await engine.backup(str(copy))
+        await run(engine, provider_new(500))
+        await engine.close()
+
+    asyncio.run(backup_then_write())
+    before = state(tmp_path / "a.db")
+    epochs = [epoch(url)]
+    for name in ("before-restore", "before-restore-2", "before-restore-3"):
+        assert restore(url, str(copy)) == str(tmp_path / f"a.db.{name}")
+        epochs.append(epoch(url))
+        assert epochs[-1] > epochs[-2]
+        assert state(tmp_path / "a.db")[0] == 10
+    assert state(tmp_path / "a.db.before-restore") == before
+    assert not list(tmp_path.glob("*restoring*"))
+
+
+def test_restore_over_a_damaged_file(tmp_path: Path) -> None:
+    """What cannot be read any more is replaced; its epoch is known from the lock file."""
+    url = filled(tmp_path / "a.db", 10)
+    copy = tmp_path / "copy.db"
+    copy.write_bytes((tmp_path / "a.db").read_bytes())
+    restore(url, str(copy))
+    before = epoch(url)
+    assert before > 1
+    (tmp_path / "a.db").write_bytes(b"nothing of use" * 1_000)
+    (tmp_path / "a.db-wal").write_bytes(b"nor this" * 1_000)
+    kept = restore(url, str(copy))
+    assert kept is not None
+    assert Path(kept).read_bytes().startswith(b"nothing of use")
+    assert not os.path.exists(tmp_path / "a.db-wal")
+    assert epoch(url) > before
+
+
+def test_restore_keeps_what_only_the_log_had(tmp_path: Path) -> None:
+    """A database whose process was killed is kept with everything that was acknowledged."""
+    url = filled(tmp_path / "copy.db", 3)
+    live = open_engine(f"sqlite:///{tmp_path}/live.db")
+    asyncio.run(run(live, provider_new(1)))
+    for end in ("", "-wal"):
+        (tmp_path / f"a.db{end}").write_bytes((tmp_path / f"live.db{end}").read_bytes())
+    asyncio.run(live.close())
+    kept = restore(f"sqlite:///{tmp_path}/a.db", url.removeprefix("sqlite:///"))
+    assert kept is not None
+    assert state(Path(kept)) == state(tmp_path / "live.db")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_restores_is_the_owner_s(tmp_path: Path) -> None:
+    """The service, which is not root, can open it: the file, its lock, a file where none was."""
+    copy = filled(tmp_path / "copy.db", 3).removeprefix("sqlite:///")
+    filled(tmp_path / "a.db", 5)
+    os.chown(tmp_path / "a.db", 4711, 4712)
+    kept = restore(f"sqlite:///{tmp_path}/a.db", copy)
+    assert kept is not None
+    (tmp_path / "folder").mkdir()
+    os.chown(tmp_path / "folder", 4711, 4712)
+    restore(f"sqlite:///{tmp_path}/folder/new.db", copy)
+    for name in ("a.db", "a.db.lock", "folder/new.db", "folder/new.db.lock", kept):
+        found = os.stat(tmp_path / name)
+        assert (found.st_uid, found.st_gid) == (4711, 4712), name
+    assert state(tmp_path / "a.db")[0] == 3
+
+
+def test_restore_where_nothing_was(tmp_path: Path) -> None:
+    """A backup can be brought to a new machine."""
+    filled(tmp_path / "copy.db", 5)
+    url = f"sqlite:///{tmp_path}/new.db"
+    assert restore(url, str(tmp_path / "copy.db")) is None
+    assert epoch(url) > 1
+
+
+def test_two_backups_to_one_name(sqlite_engine: Engine, tmp_path: Path) -> None:
+    """The second is refused while the first one writes, and the first one is whole."""
+    target = tmp_path / "copy.db"
+
+    async def scenario() -> None:
+        await run(sqlite_engine, together(*(provider_new(n, VCPU=1) for n in range(500))))
+        backups = (sqlite_engine.backup(str(target)) for _ in range(4))
+        found = await asyncio.gather(*backups, return_exceptions=True)
+        assert found.count(None) == 1
+        assert all(one is None or isinstance(one, Unusable) for one in found)
+
+    asyncio.run(scenario())
+    assert state(target) == state(Path(sqlite_engine.name.removeprefix("sqlite ")))
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
+    """The next backup would take it for what a killed process has left, and remove it."""
+    source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    filled(source, 5)
+    with pytest.raises(Unusable, match="only an unfinished backup is called so"):
+        copy(str(source), f"{target}.partial")
+    assert list(tmp_path.glob("copy.db*")) == []
+    (tmp_path / "copy.db.partial").write_text("of a process that was killed")
+    copy(str(source), str(target))
+    assert list(tmp_path.glob("copy.db*")) == [target]
+
+
+def test_a_backup_whose_file_is_taken_away(tmp_path: Path) -> None:
+    """If another process writes to the same name, ours fails and leaves that one alone."""
+    source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    filled(source, 5)
+
+    @contextmanager
+    def taking(_: apsw.Connection) -> Iterator[None]:
+        yield
+        (tmp_path / "copy.db.partial").unlink()
+        (tmp_path / "copy.db.partial").write_text("theirs")
+
+    with pytest.raises(Unusable, match="another process has replaced"):
+        copy(str(source), str(target), taking)
+    assert (tmp_path / "copy.db.partial").read_text() == "theirs"
+    assert not target.exists()
+    copy(str(source), str(target))
+    assert state(target) == state(source)
+
+
+def test_restore_refuses(tmp_path: Path) -> None:
+    """A database in use; a backup that is missing, foreign, empty, of a newer release or damaged.
+
+    The database stays as it is, and nothing else is left behind.
+    """
+    url = filled(tmp_path / "a.db", 5)
+    before = state(tmp_path / "a.db")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes((tmp_path / "a.db").read_bytes())
+    engine = open_engine(url)
+    with pytest.raises(Locked):
+        restore(url, str(copy))
+    asyncio.run(engine.close())
+    with pytest.raises(Unusable, match="no such file"):
+        restore(url, str(tmp_path / "missing"))
+    foreign = apsw.Connection(str(tmp_path / "foreign.db"))
+    foreign.execute("CREATE TABLE recipe (x)")
+    foreign.close()
+    with pytest.raises(Unusable, match="something else"):
+        restore(url, str(tmp_path / "foreign.db"))
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(Unusable, match=r"empty\.db cannot be used: it is empty"):
+        restore(url, str(tmp_path / "empty.db"))
+    newer = tmp_path / "newer.db"
+    newer.write_bytes(copy.read_bytes())
+    connection = apsw.Connection(str(newer))
+    connection.execute("INSERT INTO migration VALUES (999, 'future', 'x')")
+    connection.close()
+    with pytest.raises(Unusable, match=r"newer\.db has migration 999"):
+        restore(url, str(newer))
+    with copy.open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * 8192)
+    with pytest.raises(Unusable, match="damaged"):
+        restore(url, str(copy))
+    assert state(tmp_path / "a.db") == before
+    assert [file.name for file in tmp_path.glob("a.db*restor*")] == []

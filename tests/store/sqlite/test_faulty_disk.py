@@ -1,0 +1,130 @@
+"""Whatever the disk refuses, once: a clear error, nothing half done, and life goes on or ends."""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import apsw
+import pytest
+
+from moorage.store import changelog, check
+from moorage.store.api import Fatal, StoreError, Unavailable
+from moorage.store.open import open_engine
+from moorage.store.sqlite.engine import SqliteEngine
+from tests.store.build import CLASSES, TRAITS, Batch, digest, run, stream
+from tests.store.sqlite.faulty_disk import FAULTS, Faulty
+
+BATCHES = list(islice(stream(seed=9, providers_count=4), 6))
+
+
+@dataclass
+class Life:
+    """What a client saw of one life of the database."""
+
+    acknowledged: int = 0
+    errors: list[StoreError] = field(default_factory=list)
+    fatal: bool = False
+
+
+async def life(path: Path, vfs: str) -> Life:
+    """Open, run every batch, trying again after what may pass, and close."""
+    lived = Life()
+    try:
+        engine = open_engine(f"sqlite:///{path}", vfs=vfs, checkpoint_pages=25)
+    except StoreError as error:
+        lived.errors.append(error)
+        return lived
+    assert isinstance(engine, SqliteEngine)
+    for batch in BATCHES:
+        await _one(engine, batch, lived)
+        await engine.settled()
+    try:
+        await engine.close()
+    except StoreError as error:
+        lived.errors.append(error)
+    return lived
+
+
+async def _one(engine: SqliteEngine, batch: Batch, lived: Life) -> None:
+    try:
+        lived.acknowledged = await run(engine, batch)
+    except Fatal as error:
+        lived.errors.append(error)
+        lived.fatal = True
+    except Unavailable as error:
+        assert not lived.fatal
+        lived.errors.append(error)
+        seen = await engine.read(changelog.changes_load(0))
+        assert seen.revision == lived.acknowledged, "what was refused is not to be seen"
+        lived.acknowledged = await run(engine, batch)
+
+
+async def states(path: Path) -> dict[int, str]:
+    """Return what the ledger holds at each revision when nothing fails."""
+    engine = open_engine(f"sqlite:///{path}")
+    watcher = apsw.Connection(str(path))
+    found = dict([digest(watcher)])
+    for batch in BATCHES:
+        await run(engine, batch)
+        found.update([digest(watcher)])
+    watcher.close()
+    await engine.close()
+    return found
+
+
+async def reopened(path: Path) -> tuple[int, str]:
+    """Open without faults; return what is there."""
+    engine = open_engine(f"sqlite:///{path}")
+    assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+    await engine.close()
+    with apsw.Connection(str(path)) as connection:
+        found = digest(connection)
+    connection.close()
+    return found
+
+
+def counted(folder: Path) -> dict[str, int]:
+    """Return how many operations of each kind a life without faults has."""
+    system = Faulty("counting")
+    lived = asyncio.run(life(folder / "counted.db", system.name))
+    assert (lived.acknowledged, lived.errors) == (len(BATCHES), [])
+    return system.count
+
+
+@pytest.mark.parametrize(
+    ("operation", "way"), [(operation, way) for operation in FAULTS for way in FAULTS[operation]]
+)
+def test_every_operation_may_fail_once(folder: Path, operation: str, way: str) -> None:
+    """Each operation fails once, in turn; afterwards the file holds what was acknowledged."""
+    right = asyncio.run(states(folder / "right.db"))
+    total = counted(folder)[operation]
+    assert total >= {"truncate": 1, "open": 4}.get(operation, 10)
+    for at in range(total):
+        path = folder / f"{at}.db"
+        system = Faulty(f"{operation} {way} {at}", operation, way, at)
+        lived = asyncio.run(life(path, system.name))
+        assert system.happened
+        assert all(str(error) and "\n" not in str(error) for error in lived.errors)
+        revision, state = asyncio.run(reopened(path))
+        assert right[revision] == state, f"half done after {lived.errors}"
+        if lived.fatal:
+            assert revision in (lived.acknowledged, lived.acknowledged + 1)
+        else:
+            assert revision == lived.acknowledged
+
+
+def test_failed_sync_is_final(folder: Path) -> None:
+    """After a failed sync of a commit nothing is written or acknowledged any more."""
+    total = counted(folder)["sync"]
+    finals = 0
+    for at in range(total):
+        system = Faulty(f"final {at}", "sync", "error", at)
+        lived = asyncio.run(life(folder / f"{at}.db", system.name))
+        assert [error for error in lived.errors if isinstance(error, Fatal)], "never silent"
+        assert all(isinstance(error, Fatal) for error in lived.errors)
+        finals += lived.fatal
+        if lived.fatal:
+            left = len(BATCHES) - lived.acknowledged
+            assert len(lived.errors) >= left, "every later batch is refused, too"
+    assert finals >= len(BATCHES)

@@ -1,0 +1,177 @@
+"""SQLite's log under a long read: bounded, whoever reads."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.store.api import Engine, Plan, Row, Stream, Unavailable
+from moorage.store.open import open_engine
+from moorage.store.sqlite.copy import _log_watched, copy_beside
+from moorage.store.sqlite.file import PAGE, connect, translated
+from tests.store.build import Batch, everything_load, provider_new, run, together
+
+PAGES_MAX = 200
+WRITES = 100
+
+
+def large(n: int) -> Batch:
+    """A batch that writes some ten pages."""
+    return together(*(provider_new(n * 100 + k, VCPU=1) for k in range(30)))
+
+
+class Reading:
+    """A read that lasts until it is told to end, or is ended."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def plan(self) -> Plan[None]:
+        """Read rows without end, in one snapshot."""
+        while True:
+            yield [Stream("providers_snapshot", (), self._take)]
+
+    def _take(self, rows: list[Row]) -> None:
+        self.rows += len(rows)
+
+
+def opened(path: Path, pages_max: int) -> Engine:
+    """Open a database whose log is bounded."""
+    return open_engine(
+        f"sqlite:///{path}", synchronous="OFF", checkpoint_pages=50, log_pages_max=pages_max
+    )
+
+
+def longest(path: Path, pages_max: int) -> tuple[int, int, bool]:
+    """Write while somebody reads; return the log's most, the file's size, and if that ended."""
+
+    async def whole() -> tuple[int, int, bool]:
+        engine = opened(path, pages_max)
+        await run(engine, large(0))
+        reading = Reading()
+        reader = asyncio.ensure_future(engine.read_aside(reading.plan(), slow=True))
+        while not reading.rows:
+            await asyncio.sleep(0)
+        most = 0
+        for n in range(1, WRITES):
+            await run(engine, large(n))
+            most = max(most, Path(f"{path}-wal").stat().st_size)
+        ended = reader.done()
+        if ended:
+            with pytest.raises(Unavailable, match="so that the log can start anew"):
+                await reader
+            assert (await engine.read_aside(everything_load(), slow=True))[1] == WRITES
+        else:  # by hand
+            while not reader.done():
+                engine._slow[1].interrupt()  # type: ignore[attr-defined]  # no engine shows it
+                await asyncio.wait([reader], timeout=0.1)
+            with pytest.raises(Unavailable):
+                await reader
+        await engine.close()
+        return most, path.stat().st_size, ended
+
+    return asyncio.run(whole())
+
+
+def test_the_log_is_bounded(tmp_path: Path) -> None:
+    """A read that lasts longer is ended, and is told so; the log then starts anew."""
+    most, size, ended = longest(tmp_path / "a.db", PAGES_MAX)
+    assert ended
+    assert most < 2 * max(PAGES_MAX * PAGE, size)
+
+
+def test_without_a_bound_it_is_not(tmp_path: Path) -> None:
+    """The control: the same reads and writes without the bound."""
+    most, size, ended = longest(tmp_path / "a.db", 1 << 40)
+    assert not ended
+    assert most > 2 * max(PAGES_MAX * PAGE, size)
+
+
+def test_a_backup_that_takes_too_long(tmp_path: Path) -> None:
+    """It is ended as any read is, and leaves nothing behind; a later one is whole."""
+
+    async def whole() -> None:
+        engine: Any = opened(tmp_path / "a.db", 1)
+        for n in range(40):
+            await run(engine, large(n))
+        target = tmp_path / "copy.db"
+        copying = asyncio.ensure_future(engine.backup(str(target)))
+        while not copying.done():
+            engine._log_pages = 1 << 40
+            engine._end_long_reads()
+            await asyncio.sleep(0)
+        with pytest.raises(Unavailable, match="so that the log can start anew"):
+            await copying
+        assert not list(tmp_path.glob("copy.db*"))
+        await engine.backup(str(target))
+        assert target.stat().st_size > 40 * PAGE
+        await engine.close()
+
+    asyncio.run(whole())
+
+
+ENDLESS = """
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n, clock
+"""
+
+
+def beside(path: Path, pages_max: int) -> None:
+    """Read without end, as a command does beside the process that writes."""
+    connection = connect(str(path), writes=False)
+    try:
+        with _log_watched(str(path), pages_max, connection), translated("read"):
+            connection.execute(ENDLESS).fetchall()
+    finally:
+        connection.close(True)
+
+
+def test_another_process_ends_its_own_read(tmp_path: Path) -> None:
+    """The one that writes cannot: who reads beside it looks how long the log has become."""
+
+    async def whole() -> None:
+        engine = opened(tmp_path / "a.db", 1 << 40)
+        await run(engine, large(0))
+        reader = asyncio.ensure_future(asyncio.to_thread(beside, tmp_path / "a.db", PAGES_MAX))
+        n = 1
+        while not reader.done():
+            await run(engine, large(n))
+            n += 1
+        with pytest.raises(Unavailable, match="so that the log can start anew"):
+            await reader
+        assert Path(f"{tmp_path}/a.db-wal").stat().st_size >= PAGES_MAX * PAGE
+        await engine.close()
+
+    asyncio.run(whole())
+
+
+def test_a_log_that_was_long_before(tmp_path: Path) -> None:
+    """It keeps nobody from a backup, as long as it does not grow."""
+    engine = opened(tmp_path / "a.db", 1 << 40)
+    asyncio.run(run(engine, large(0)))
+    copy_beside(str(tmp_path / "a.db"), str(tmp_path / "copy.db"), 1)
+    asyncio.run(engine.close())
+    copied = open_engine(f"sqlite:///{tmp_path}/copy.db")
+    assert asyncio.run(copied.read_aside(everything_load()))[1] == 1
+    asyncio.run(copied.close())
+
+
+def test_the_end_of_a_process_beside_a_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as ever, and says that the log stays; the next start has everything."""
+    monkeypatch.setattr("moorage.store.sqlite.file._BUSY_MS", 10)
+    path = tmp_path / "a.db"
+    engine = opened(path, 1 << 40)
+    asyncio.run(run(engine, large(0)))
+    reader = connect(str(path), writes=False)
+    with reader:
+        reader.execute("SELECT revision FROM clock").fetchall()
+        asyncio.run(run(engine, large(1)))
+        asyncio.run(engine.close())
+    assert "everything is in the log, and the next start reads it" in caplog.text
+    assert Path(f"{path}-wal").stat().st_size
+    reader.close(True)
+    again = open_engine(f"sqlite:///{path}")
+    assert asyncio.run(again.read_aside(everything_load()))[1] == 2
+    asyncio.run(again.close())

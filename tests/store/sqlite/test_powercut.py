@@ -1,0 +1,172 @@
+"""A power loss at any moment takes nothing that was acknowledged, and leaves nothing half done."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import apsw
+
+from moorage.store import changelog_compaction, check
+from moorage.store.open import open_engine
+from moorage.store.sqlite.engine import SqliteEngine
+from tests.store.build import CLASSES, TRAITS, digest, provider_new, run, stream
+from tests.store.sqlite.powercut import Disk, Recorder, write_image
+
+NAME = "moorage.db"
+EMPTY = "empty"
+"""What a database holds whose tables are not there yet."""
+
+
+class Session:
+    """A recorded life of a database: what was written, and what it held at each revision."""
+
+    def __init__(self, folder: Path, synchronous: str, seed: int, *, beside: bool = False) -> None:
+        """With `beside` the next batch does not wait for a checkpoint that is under way."""
+        self.recorder = Recorder(f"recorder {folder.name} {synchronous} {seed}")
+        self.states: dict[int, set[str]] = {}
+        self._path = folder / NAME
+        self._synchronous = synchronous
+        self._beside = beside
+        self._stream = stream(seed)
+        self._contents: dict[bytes, tuple[int, str] | None] = {}
+
+    def live(self, batches: int) -> None:
+        """Open the database, run batches, close it."""
+        asyncio.run(self._live(batches))
+
+    async def _live(self, batches: int) -> None:
+        engine = open_engine(
+            f"sqlite:///{self._path}",
+            vfs=self.recorder.name,
+            synchronous=self._synchronous,
+            checkpoint_pages=50,
+        )
+        assert isinstance(engine, SqliteEngine)
+        watcher = apsw.Connection(str(self._path), vfs=self.recorder.name)
+        self._remember(watcher)
+        for number, batch in enumerate(islice(self._stream, batches)):
+            await run(engine, batch)
+            self.recorder.acknowledge(self._remember(watcher))
+            if number % 20 == 19:
+                async with engine.transaction() as transaction:
+                    await transaction.run(changelog_compaction.compact(number // 2))
+                    await transaction.commit()
+                self._remember(watcher)
+            if not self._beside:
+                await engine.settled()
+        watcher.close()
+        await engine.close()
+
+    def _remember(self, watcher: apsw.Connection) -> int:
+        revision, state = digest(watcher)
+        self.states.setdefault(revision, set()).add(state)
+        return revision
+
+    def judge(self, image: dict[str, bytes], folder: Path, acknowledged: int) -> str:
+        """Open what a power loss left and say what became of it: `sound` or what is wrong.
+
+        Two images in five have the bytes of an earlier one; those are opened once.
+        """
+        key = fingerprint(image)
+        if key not in self._contents:
+            write_image(image, folder)
+            self._contents[key] = contents(folder / NAME)
+        found = self._contents[key]
+        if found is None:
+            return "corrupt"
+        revision, state = found
+        if revision < acknowledged:
+            return "lost"
+        return "sound" if state == EMPTY or state in self.states.get(revision, ()) else "half done"
+
+
+def fingerprint(image: dict[str, bytes]) -> bytes:
+    """Return a hash of the names and bytes of all files."""
+    whole = hashlib.sha256()
+    for name, data in sorted(image.items()):
+        whole.update(f"{name} {len(data)} ".encode())
+        whole.update(data)
+    return whole.digest()
+
+
+def contents(database: Path) -> tuple[int, str] | None:
+    """Return the revision and a hash of what a database holds; None if it is damaged."""
+    connection = apsw.Connection(str(database))
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if connection.pragma("integrity_check") != "ok":
+            return None
+        if not connection.execute("SELECT name FROM sqlite_master").fetchall():
+            return 0, EMPTY
+        return digest(connection)
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError):
+        return None
+    finally:
+        connection.close(True)
+
+
+def verdicts(session: Session, folder: Path, images: int, seed: int) -> Counter[str]:
+    """Build images at moments all over the session's log and count what became of them."""
+    random = Random(seed)
+    log = session.recorder.log
+    moments = Counter(random.randrange(len(log)) for _ in range(images))
+    place = folder / "image"
+    place.mkdir(exist_ok=True)
+    disk, found = Disk({NAME: b""}), Counter[str]()
+    for moment, event in enumerate(log):
+        disk.step(event)
+        for _ in range(moments[moment]):
+            image = disk.image(random)
+            verdict = session.judge(image, place, disk.acknowledged)
+            found[verdict] += 1
+            if verdict == "sound" and random.random() < 0.02:
+                write_image(image, place)
+                asyncio.run(goes_on(place))
+    return found
+
+
+async def goes_on(place: Path) -> None:
+    """A service can be started on the image, finds it consistent, and can write."""
+    engine = open_engine(f"sqlite:///{place / NAME}")
+    assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+    await run(engine, provider_new(999, VCPU=1))
+    await engine.close()
+
+
+def test_full_loses_nothing(folder: Path) -> None:
+    """Of 6,000 images that a power loss could leave, none lacks an acknowledged write."""
+    session = Session(folder, "FULL", seed=1)
+    session.live(45)
+    session.live(15)
+    happened = Counter((event.kind, event.file) for event in session.recorder.log)
+    assert happened["sync", NAME] >= 5, "the log was copied into the file now and then"
+    assert happened["delete", f"{NAME}-wal"] == 2, "and was taken away at the end"
+    assert verdicts(session, folder, 6_000, seed=2) == {"sound": 6_000}
+
+
+def test_checkpoints_beside_commits_lose_nothing(folder: Path) -> None:
+    """Nor when the log is copied into the file while the next batches are written."""
+    session = Session(folder, "FULL", seed=3, beside=True)
+    session.live(60)
+    assert verdicts(session, folder, 1_500, seed=4) == {"sound": 1_500}
+
+
+def test_normal_loses_writes(folder: Path) -> None:
+    """The control: with a sync less per commit the same harness finds losses, but no damage."""
+    session = Session(folder, "NORMAL", seed=5)
+    session.live(40)
+    found = verdicts(session, folder, 300, seed=6)
+    assert found["lost"] > 30
+    assert found["lost"] + found["sound"] == 300
+
+
+def test_off_loses_and_damages(folder: Path) -> None:
+    """The control: without any sync it finds losses and damaged files."""
+    session = Session(folder, "OFF", seed=7)
+    session.live(40)
+    found = verdicts(session, folder, 300, seed=8)
+    assert found["lost"] > 30
+    assert found["corrupt"] > 30

@@ -1,0 +1,228 @@
+"""What is kept for a while only: change rows, audit rows, receipts. Never too much is forgotten."""
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+from typing import TypeVar
+
+import psycopg
+import pytest
+
+from moorage.core.clock import Instant
+from moorage.store import changelog, changelog_compaction
+from moorage.store.access.audit import AuditRow, audit_forget, audit_insert, audit_window
+from moorage.store.api import Engine, Plan, Query
+from moorage.store.changelog import changes_insert
+from moorage.store.changelog_compaction import Keep
+from moorage.store.open import open_engine
+from moorage.store.receipts import FIRST, receipts_forget
+from tests.support import cluster
+from tests.support.cluster import ask
+
+T = TypeVar("T")
+
+END = Instant(1 << 60)
+
+
+async def done(engine: Engine, plan: Plan[T]) -> T:
+    """Run a plan in a transaction of its own."""
+    async with engine.transaction() as transaction:
+        answer = await transaction.run(plan)
+        await transaction.commit()
+    return answer
+
+
+def revision_new(at: int, rows: int) -> Plan[None]:
+    """Raise the revision, with so many change rows."""
+    told = [("trait", f"CUSTOM_{n}", None) for n in range(rows)]
+    yield [Query("clock_raise", (at,)), changes_insert(told, Instant(at))]
+
+
+def counted(plan: Plan[T], asked: list[str]) -> Plan[T]:
+    """Run a plan, and note which statements it asks for."""
+    try:
+        statements = next(plan)
+        while True:
+            asked += [one.block for one in statements]
+            statements = plan.send((yield statements))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+class History:
+    """What was written, as the test knows it: (time, rows) of each revision from the first on."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, int]] = []
+        self.compacted = 0
+
+    @property
+    def revision(self) -> int:
+        return len(self.written)
+
+    def rows(self, mark: int) -> int:
+        """Return how many rows are after a mark."""
+        return sum(rows for _, rows in self.written[mark:])
+
+    def older(self, since: int) -> int:
+        """Return the newest revision of before a time."""
+        return sum(at < since for at, _ in self.written)
+
+    def check(self, mark: int, since: int, keep: Keep) -> None:
+        """A mark leaves what must stay, and not much more."""
+        assert self.compacted <= mark <= self.revision
+        most = keep.rows_max
+        small = most is None or self.rows(self.compacted) <= most
+        if small and mark > self.compacted:
+            assert mark <= self.older(since), "a young row goes"
+            assert self.rows(mark) >= keep.rows_min, "too few rows stay"
+        if most is not None and self.revision - mark > 2 * keep.block:
+            assert self.rows(mark) <= most, "too many rows stay"
+        next_block = min(mark + 2 * keep.block, self.revision)
+        needless = next_block <= self.older(since) and self.rows(next_block) >= keep.rows_min
+        assert not needless or next_block == mark, "rows stay that nobody needs"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_history(engine: Engine, seed: int) -> None:
+    """What must stay stays whenever it was written, the rest goes, and nothing is counted twice."""
+
+    async def scene() -> None:
+        choice, history, now = Random(seed), History(), 1_000
+        keep = Keep(choice.choice([4, 12, 40]), choice.choice([None, 60, 100]))
+        for _ in range(8):
+            for _ in range(choice.randrange(40)):
+                now += choice.randrange(1, 5)
+                rows = choice.choice([1, 1, 1, 2, 3, 9])
+                await done(engine, revision_new(now, rows))
+                history.written.append((now, rows))
+            since = now - choice.choice([0, 20, 60, 500])
+            asked: list[str] = []
+            plan = changelog_compaction.compaction_mark_load(Instant(since), keep)
+            mark = await engine.read_aside(counted(plan, asked))
+            history.check(mark, since, keep)
+            again: list[str] = []
+            plan = changelog_compaction.compaction_mark_load(Instant(since), keep)
+            assert await engine.read_aside(counted(plan, again)) == mark
+            assert again.count("changes_count") <= 2, "whole blocks are counted once"
+            reached = -1
+            while reached < mark:
+                reached = await done(engine, changelog_compaction.compact(mark, 7))
+            history.compacted = max(history.compacted, mark)
+            tail = await engine.read(changelog.changes_load(history.compacted, rows_max=10_000))
+            assert tail.compacted == history.compacted
+            assert len(tail.batches) == history.revision - history.compacted
+
+    asyncio.run(scene())
+
+
+def test_the_newest_revisions_stay(engine: Engine) -> None:
+    """Even if they alone have more rows than may be kept: others may not have read them yet."""
+
+    async def scene() -> None:
+        for n in range(6):
+            await done(engine, revision_new(1_000 + n, 50))
+        keep = Keep(4, 10)
+        plan = changelog_compaction.compaction_mark_load(Instant(0), keep)
+        assert await engine.read_aside(plan) == 6 - keep.block
+
+    asyncio.run(scene())
+
+
+def test_another_history_is_counted_anew() -> None:
+    """What is known of blocks is forgotten with the epoch, and with the rows."""
+    keep = Keep(8)
+    keep.renew(1, 0, 100)
+    keep._rows.update({2: 5, 4: 5, 100: 5})
+    keep.renew(1, 3, 99)
+    assert keep._rows == {}
+    keep._rows[6] = 5
+    keep.renew(1, 3, 99)
+    assert keep._rows == {6: 5}
+    keep.renew(2, 3, 99)
+    assert keep._rows == {}
+
+
+def test_old_audit_rows_go_in_pieces(engine: Engine) -> None:
+    """The oldest first, those of the same time too; none that is young, or beside the newest."""
+
+    def row(n: int) -> AuditRow:
+        return AuditRow(Instant(n // 2), f"{n:02}", "me", None, "admin", "act", "x", None, None)
+
+    async def scene() -> None:
+        for n in range(12):
+            await done(engine, audit_insert(row(n)))
+        ahead = Instant(1 << 50)
+        assert await done(engine, audit_forget(ahead, 5, 3)) == 0, "beside the newest none is old"
+        counts = [await done(engine, audit_forget(Instant(5), 1, 3)) for _ in range(4)]
+        assert counts == [3, 3, 2, 0]
+        left = await engine.read(audit_window(END, "", 100))
+        assert [one.id for one in left] == ["11", "10", "09", "08"]
+
+    asyncio.run(scene())
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Return the address of an empty ledger in PostgreSQL."""
+    made = cluster.fresh()
+    yield made
+    cluster.shared().drop(cluster.database_of(made))
+
+
+AGED = "UPDATE batch SET created_at = created_at - interval '61 minutes'"
+
+
+def test_receipts_go_though_no_revision_rises(url: str) -> None:
+    """By their age alone, in pieces; those that somebody may still ask for stay."""
+
+    async def scene() -> None:
+        engine = open_engine(url)
+        for _ in range(5):
+            await done(engine, changelog.clock_load())  # a transaction that raises no revision
+        assert (await done(engine, receipts_forget(FIRST, 10)))[0] == 0
+        assert ask(url, "SELECT COUNT(*) FROM batch") == [(6,)]
+        ask(url, AGED)
+        gone, after = await done(engine, receipts_forget(FIRST, 4))
+        assert gone == 4
+        gone, later = await done(engine, receipts_forget(after, 4))
+        assert gone == 2
+        assert FIRST < after < later
+        # Two transactions have forgotten, and left receipts of their own.
+        assert ask(url, "SELECT COUNT(*), MIN(revision) FROM batch") == [(2, 0)]
+        assert (await done(engine, receipts_forget(later, 4)))[0] == 0
+        await engine.close()
+
+    asyncio.run(scene())
+
+
+def test_one_process_at_a_time_forgets_receipts(url: str) -> None:
+    """Who comes meanwhile leaves it to the other one, and begins where it was the next time."""
+
+    async def scene() -> None:
+        engine = open_engine(url)
+        await done(engine, changelog.clock_load())
+        ask(url, AGED)
+        with psycopg.connect(url) as other:
+            assert other.execute("SELECT pg_try_advisory_xact_lock(778, 3)").fetchone() == (True,)
+            assert await done(engine, receipts_forget(FIRST, 4)) == (0, FIRST)
+        assert (await done(engine, receipts_forget(FIRST, 4)))[0] == 1
+        await engine.close()
+
+    asyncio.run(scene())
+
+
+def test_a_mark_of_a_history_that_is_gone(engine: Engine) -> None:
+    """A ledger that was put back meanwhile forgets nothing: nobody could follow it any more."""
+
+    async def scene() -> None:
+        for n in range(3):
+            await done(engine, revision_new(1_000 + n, 1))
+        assert await done(engine, changelog_compaction.compact(10)) == 10
+        tail = await engine.read(changelog.changes_load(0))
+        assert (tail.compacted, tail.revision, len(tail.batches)) == (0, 3, 3)
+        assert await done(engine, changelog_compaction.compact(2)) == 2
+        assert (await engine.read(changelog.changes_load(2))).compacted == 2
+
+    asyncio.run(scene())
