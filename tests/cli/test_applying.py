@@ -25,14 +25,14 @@ def test_apply(cli: Cli) -> None:
     apply = ["apply", "-f", str(file)]
     first = ["+ applied/one", "    limit: 10", "    hold: 1m", "    pacing: 6s"]
     second = ["+ applied/two", "    limit: 2"]
-    told = [*first, *second, "2 to make, 0 to change, 0 as they shall be"]
+    told = [*first, *second, "2 to create, 0 to change, 0 unchanged"]
     unasked = moorage(*apply, directory=cli.folder)
     assert (unasked.returncode, unasked.stdout.splitlines()) == (2, told)
     assert "--yes" in unasked.stderr
     assert cli.lines(*apply, "--dry-run") == told
     assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
-    assert cli.lines(*apply, "--yes") == [*told, "made applied/one", "made applied/two"]
-    kept = ["= applied/one", "= applied/two", "0 to make, 0 to change, 2 as they shall be"]
+    assert cli.lines(*apply, "--yes") == [*told, "created applied/one", "created applied/two"]
+    kept = ["= applied/one", "= applied/two", "0 to create, 0 to change, 2 unchanged"]
     assert cli.lines(*apply, "--yes") == kept
     assert cli.lines(*apply) == kept, "nobody need be asked"
     file.write_text(FILE.replace("limit = 10", "limit = 20"))
@@ -48,12 +48,12 @@ def test_apply(cli: Cli) -> None:
 
 WRONG = {
     "[pools.a]\nlimit = 1\n[pools.b]\nlimit = -5": "pool b: limit must be from 0 to",
-    "[pools.a]\nlimit = 1\n[pools.b]": "pool b has no slots, so it needs a limit",
+    "[pools.a]\nlimit = 1\n[pools.b]": "Pool 'b' has no slots, so it needs a limit",
     "[pools.a]\nlimit = 1\nqueue_max = 0": "pool a: queue_max must be from 1 to",
-    "[pools.a]\nlimit = 1\n[pools.A]\nlimit = 1": "pool A: a pool's name is",
+    "[pools.a]\nlimit = 1\n[pools.A]\nlimit = 1": "pool A: A pool's name must",
     "[pools.a]\nlimit = 1\nttl = '2h'\nttl_max = '1h'": "pool a: ttl must not be above ttl_max",
     "[pools.a]\nlimit = 1\nttl = 1e9": "pool a: ttl must be",
-    "[pools.there]\nlimit = 'none'": "pool there has no slots, so it needs a limit",
+    "[pools.there]\nlimit = 'none'": "Pool 'there' has no slots, so it needs a limit",
 }
 
 

@@ -100,7 +100,7 @@ def test_no_database_is_made_where_there_is_none(tmp_path: Path, command: tuple[
     """In a wrong folder nothing succeeds, and no empty ledger is left there."""
     assert refusal(2, *command, directory=tmp_path) == (
         f"there is no database at {tmp_path}/moorage.sqlite;"
-        " name it with --database, or go to its folder"
+        " use --database, or change to its folder"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -240,7 +240,7 @@ def test_a_server_of_something_else(tmp_path: Path) -> None:
         strange = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
         heard = thread.submit(answered_once, stranger, strange)
         told = refusal(1, "pool", "show", "p", "--url", url, directory=tmp_path)
-        assert "the answer is no Pool" in told
+        assert "the response is not a Pool" in told
         assert b"GET /v1/pools/p" in heard.result()
 
 
@@ -318,7 +318,7 @@ def test_watch(tmp_path: Path) -> None:
         only = ["--after", "1.0", "--kind", "resource_class", "--count", "1", "--json"]
         change = json.loads(moorage("watch", *only, *where).stdout)
         assert (change["cursor"], change["value"]["name"]) == ("1.2", "CUSTOM_A")
-        assert "anew" in refusal(1, "watch", "--after", "9.0", *where)
+        assert "again" in refusal(1, "watch", "--after", "9.0", *where)
         assert "cursor" in refusal(2, "watch", "--after", "x", *where)
 
 

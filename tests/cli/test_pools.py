@@ -13,11 +13,11 @@ def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
     """What the server has chosen is printed; a second one of the name is a conflict."""
     create = ["pool", "create", "install/azure-4", "--limit", "50", "--hold", "20m"]
     assert cli.lines(*create) == [
-        "made install/azure-4: limit 50, hold 20m, paced: interval 24s, burst 5"
+        "created install/azure-4: limit 50, hold 20m, paced: interval 24s, burst 5"
     ]
     assert "already" in cli.refusal(4, *create)
     assert cli.lines("pool", "create", "plain", "--limit", "3") == [
-        "made plain: limit 3, not paced"
+        "created plain: limit 3, not paced"
     ]
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "install/azure-4"))
     assert (shown["limit"], shown["hold"], shown["pacing"]) == ("50", "20m", "24sx5")
@@ -102,7 +102,7 @@ def test_every_option_of_a_pool(cli: Cli) -> None:
         done = moorage("pool", "change", "all", *wrong, directory=cli.folder)
         assert (done.returncode, done.stdout) == (2, "")
     assert "limit" in cli.refusal(2, "pool", "create", "unlimited")
-    assert "what to change" in cli.refusal(2, "pool", "change", "all")
+    assert "nothing to change" in cli.refusal(2, "pool", "change", "all")
 
 
 def test_a_chosen_pacing_follows_the_limit(cli: Cli) -> None:

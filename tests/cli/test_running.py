@@ -174,11 +174,11 @@ def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
             (said(*words, MOORAGE_TOKEN=token), "MOORAGE_TOKEN"),
             (said(*words, "--token", token), "--token"),
         ):
-            assert line.startswith(f"{source} is no token: ")
+            assert line.startswith(f"{source} is not a token: ")
             assert "moorage_secret" not in line
     private(tmp_path / "moorage.sqlite.token", "moorage_secret moorage_secret\n")
     line = refusal(2, "pool", "list", directory=tmp_path)
-    assert "moorage.sqlite.token is no token: " in line
+    assert "moorage.sqlite.token is not a token: " in line
     assert "moorage_secret" not in line
 
 
@@ -191,12 +191,12 @@ def test_where_and_as_whom_is_told_plainly(tmp_path: Path) -> None:
         answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
         secret = (tmp_path / "moorage.sqlite.token").read_text()
         url = f"{server.url} "
-        wanted = "the server wants a token: MOORAGE_TOKEN or --token-file"
+        wanted = "the server requires a token; set one with MOORAGE_TOKEN or --token-file"
         said = refusal(121, *run, directory=elsewhere, MOORAGE_URL=url)
         assert said == f"no lease of demo: {wanted}"
         for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
             said = refusal(1, *words, directory=elsewhere, MOORAGE_URL=url)
-            assert said == "the server wants a token; name a token with --token or MOORAGE_TOKEN"
+            assert said == "the server requires a token; set one with --token or MOORAGE_TOKEN"
         token = f" {secret}\n"
         for words in (run, ["pool", "list"]):
             done = moorage(*words, directory=elsewhere, MOORAGE_URL=url, MOORAGE_TOKEN=token)
@@ -206,5 +206,5 @@ def test_where_and_as_whom_is_told_plainly(tmp_path: Path) -> None:
             said = refusal(
                 code, *words, directory=elsewhere, MOORAGE_URL=wrong, MOORAGE_TOKEN=token
             )
-            assert f"{wrong} is no Moorage" in said
+            assert f"{wrong} is not a Moorage server" in said
             assert "http://HOST:PORT" in said

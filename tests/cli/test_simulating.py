@@ -65,13 +65,13 @@ def test_a_trace_and_a_file_of_pools(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--hold", "1m"), "name one of --jobs, --trace and --replay"),
-        (("--jobs", "5", "--trace", "x"), "name one of --jobs, --trace and --replay"),
-        (("--jobs", "5", "--limit", "2"), "would never end"),
-        (("--trace", "none.csv", "--limit", "2"), "none.csv cannot be read"),
+        (("--hold", "1m"), "pass exactly one of --jobs, --trace and --replay"),
+        (("--jobs", "5", "--trace", "x"), "pass exactly one of --jobs, --trace and --replay"),
+        (("--jobs", "5", "--limit", "2"), "never ends in a pool without a hold"),
+        (("--trace", "none.csv", "--limit", "2"), "cannot read none.csv: No such file"),
         (("--trace", "bad.csv", "--limit", "2"), "bad.csv:2: could not convert"),
-        (("--jobs", "5", "--pool", "pools.toml"), "pools.toml has 2 pools: say which by --name"),
-        (("--jobs", "5", "--pool", "pools.toml", "--name", "d"), "has no pool d"),
+        (("--jobs", "5", "--pool", "pools.toml"), "pools.toml has 2 pools: choose one with --name"),
+        (("--jobs", "5", "--pool", "pools.toml", "--name", "d"), "has no pool 'd'"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -62,7 +62,7 @@ def test_from_a_description_to_a_claim(tmp_path: Path) -> None:
         assert full.value.code == "no_capacity"
         told = ledger.explain(wish)
         assert not told.found and told.parts[0].steps[-1].left == 0
-        assert told.nearest == "CUSTOM_BAREMETAL: the freest of 1 nearest providers has 0 of 1."
+        assert told.nearest == "CUSTOM_BAREMETAL: the nearest provider has 0 of the required 1."
 
 
 def test_the_default_of_max_unit_is_the_largest_amount() -> None:

@@ -128,6 +128,6 @@ def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
         kept = finished("lease", "acquire", *handle, *words, **where, **variables)
         assert (run.returncode, kept.returncode) == (125, 2), source
         for said in (run.stderr, kept.stderr):
-            assert said.startswith(f"moorage: {source} is no token: ")
+            assert said.startswith(f"moorage: {source} is not a token: ")
             assert said.count("\n") == 1
             assert "moorage_secret" not in said

@@ -92,7 +92,7 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
     """It is neither believed nor overwritten."""
     path = tmp_path / "handle"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(HandleError, match="no handle"):
+    with pytest.raises(HandleError, match="not a file of leases"):
         Handle(str(path)).entries()
     with pytest.raises(HandleError):
         Handle(str(path)).put(Entry("k", WISH))

@@ -100,6 +100,6 @@ def test_the_printed_command_is_ours(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (3, "before 3\n")
     assert done.stderr == (
-        "moorage: no server is named (MOORAGE_URL, --url): dry run, nothing is released\n"
+        "moorage: no server is set (MOORAGE_URL, --url): dry run, nothing is released\n"
     )
     assert finished("trap").returncode == 2

@@ -166,7 +166,7 @@ def test_where_it_stands() -> None:
     assert standing_of("a", late, 5.0, None) == (
         "waiting for a: place 1; longer than usual; first in line (5s so far)"
     )
-    assert standing_of("a", waiting, 5.0, "no answer") == "waiting for a: no answer (5s so far)"
+    assert standing_of("a", waiting, 5.0, "no answer") == "waiting for a (5s so far): no answer"
 
 
 @pytest.mark.parametrize(

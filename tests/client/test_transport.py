@@ -65,18 +65,18 @@ def test_an_answer() -> None:
     ("body", "code", "message"),
     [
         (
-            b'{"code": "unrouted", "detail": "There is nothing here."}',
+            b'{"code": "unrouted", "detail": "There is no route at this address."}',
             "unrouted",
-            "MOORAGE_URL looks like http://HOST:PORT",
+            "MOORAGE_URL must be like http://HOST:PORT",
         ),
         (
             b'{"code": "gone", "detail": "It is gone.", "request_id": "req-1"}',
             "gone",
             "It is gone.",
         ),
-        (b"<html>", "unknown", "is no Moorage (404 for /x)"),
-        (b"[]", "unknown", "is no Moorage (404 for /x)"),
-        (b"", "unknown", "is no Moorage (404 for /x)"),
+        (b"<html>", "unknown", "is not a Moorage server (404 for /x)"),
+        (b"[]", "unknown", "is not a Moorage server (404 for /x)"),
+        (b"", "unknown", "is not a Moorage server (404 for /x)"),
     ],
 )
 def test_a_refusal(body: bytes, code: str, message: str) -> None:
@@ -92,7 +92,7 @@ def test_a_refusal(body: bytes, code: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("token", "message"),
-    [(None, "the server wants a token"), ("old", "the server does not accept this token")],
+    [(None, "the server requires a token"), ("old", "the server does not accept this token")],
 )
 def test_no_right_token(token: str | None, message: str) -> None:
     """Whether none was sent or a wrong one is told apart."""
@@ -175,8 +175,8 @@ def test_white_space_around_is_none() -> None:
 )
 def test_no_token(token: str) -> None:
     """What a header cannot carry is refused before anything is sent, and not shown."""
-    with pytest.raises(ValueError, match=r"^MOORAGE_TOKEN is no token: .* on one line$"):
+    with pytest.raises(ValueError, match=r"^MOORAGE_TOKEN is not a token: .* on one line$"):
         token_of(token, "MOORAGE_TOKEN")
-    with pytest.raises(ValueError, match="is no token") as refused:
+    with pytest.raises(ValueError, match="is not a token") as refused:
         Transport("http://127.0.0.1:1", token)
     assert not token.strip() or token not in str(refused.value)

@@ -19,10 +19,15 @@ CASES = [
     ({"tls_cert": "c", "tls_key": "k"}, ANYWHERE, None, []),
     ({"trusted_proxies": ("10.0.0.0/8",)}, ANYWHERE, None, []),
     ({"auth": "noauth2"}, HERE, None, []),
-    ({"auth": "noauth2"}, ANYWHERE, None, ["whoever can reach 0.0.0.0:8778 is an administrator"]),
+    (
+        {"auth": "noauth2"},
+        ANYWHERE,
+        None,
+        ["anyone who can reach 0.0.0.0:8778 is an administrator"],
+    ),
     ({"insecure": True}, HERE, None, ["insecure is deprecated"]),
     ({}, HERE, Address("::1", 8080), []),
-    ({}, HERE, BOSKOS, ["whoever can reach [::]:8080 can take and release"]),
+    ({}, HERE, BOSKOS, ["anyone who can reach [::]:8080 can acquire and release"]),
     ({"boskos_password_file": "f"}, HERE, BOSKOS, ["Boskos' clients reach [::]:8080 unencrypted"]),
     ({"boskos_password_file": "f", "tls_cert": "c", "tls_key": "k"}, HERE, BOSKOS, []),
 ]
@@ -44,5 +49,5 @@ def test_the_log_has_it_at_the_start(tmp_path: Path) -> None:
     with serve(tmp_path / "m.sqlite", *options) as server:
         where = server.url.removeprefix("http://")
         (line,) = [line for line in server.said if "WARNING" in line]
-        assert f"whoever can reach {where} is an administrator" in line
+        assert f"anyone who can reach {where} is an administrator" in line
         assert "127.0.0.1" not in line

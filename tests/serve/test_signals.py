@@ -16,7 +16,7 @@ CERTIFICATE, KEY = HERE / "tls-cert.pem", HERE / "tls-key.pem"
 OTHER, OTHER_KEY = HERE / "tls-ec-cert.pem", HERE / "tls-ec-key.pem"
 """With a key of another kind."""
 
-READ_AGAIN = "HUP: the certificate was read again"
+READ_AGAIN = "HUP: the certificate was reloaded"
 SECONDS_MAX = 30
 
 
@@ -56,7 +56,7 @@ def test_hup_without_a_certificate_changes_nothing(tmp_path: Path) -> None:
     """It goes on serving, says so in a line, and still ends in good order."""
     with serve(tmp_path / "m.sqlite") as server:
         for _ in range(2):
-            heard(server, "HUP: there is no certificate to read again")
+            heard(server, "HUP: there is no certificate to reload")
             assert alive(server.url)
         assert server.stop() == 0
 
@@ -73,7 +73,7 @@ def test_hup_reads_the_certificate_again(tmp_path: Path) -> None:
         heard(server, READ_AGAIN)
         assert shown(server.url) == new
         put(tmp_path, OTHER, KEY)
-        heard(server, "HUP: the certificate is still the old one")
+        heard(server, "HUP: cannot reload the certificate")
         assert shown(server.url) == new
         put(tmp_path, CERTIFICATE, KEY)
         heard(server, READ_AGAIN)

@@ -1,4 +1,4 @@
-"""The door of the command line: the group of all commands."""
+"""The entry point of the command line: the group of all commands."""
 
 import os
 import platform
@@ -10,14 +10,14 @@ import click
 
 from moorage import __version__
 from moorage.cli.support.environment import misspelt
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, error_json, say, show_json
 from moorage.client.run.options import COMMANDS
 
 COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
 
 JSON_ASKED = "moorage.json_asked"
-"""In a context's `meta`: the command line, before any `--`, asks for JSON."""
+"""In a context's `meta`: whether the command line has `--json` before any `--`."""
 
 
 HOMES = {
@@ -34,11 +34,11 @@ HOMES = {
     "top": "top",
     "watch": "watch",
 }
-"""Commands beside those of `client/run/options.py`, and the name of each in its module."""
+"""Commands besides those of `client/run/options.py`, with the name of each in its module."""
 
 
 def _imported(name: str) -> click.Command:
-    """Import the module of a command; return the command."""
+    """Import the module of a command and return the command."""
     if name not in HOMES:
         from moorage.cli.commands.run import command
 
@@ -48,9 +48,9 @@ def _imported(name: str) -> click.Command:
 
 
 class _Cli(click.Group):
-    """All commands; one with `--json` that fails says why in JSON, too.
+    """All commands. A command with `--json` reports its failure as JSON, too.
 
-    A command is imported when it is asked for: importing all of them takes longer than most run.
+    Each command is imported on demand: importing all of them takes longer than most of them run.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -61,7 +61,7 @@ class _Cli(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """See click."""
         names = self.list_commands(ctx)
-        # For a name that is none click suggests one of all commands, so they must be here.
+        # For an unknown name click suggests a similar command, so all of them must be loaded.
         for name in [cmd_name] if cmd_name in names else names:
             if name not in self.commands:
                 self.add_command(_imported(name), name)
@@ -95,20 +95,20 @@ def cli(ctx: click.Context) -> None:
         say(f"moorage: {line}", err=True)
 
 
-@cli.command()
+@cli.command(epilog=example("moorage version --json"))
 @json_option
 def version(as_json: bool) -> None:
-    """Print which Moorage this is."""
+    """Print the version of Moorage."""
     if as_json:
         show_json({"moorage": __version__, "python": platform.python_version()})
     else:
         say(f"moorage {__version__}")
 
 
-@cli.command()
+@cli.command(epilog=example("moorage completion bash >> ~/.bashrc"))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes commands in SHELL; source it in its startup file."""
+    """Print a completion script for SHELL; source it in the startup file of that shell."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
@@ -117,5 +117,5 @@ def completion(shell: str) -> None:
 
 
 def main() -> None:
-    """Run the command line; ends the process."""
+    """Run the command line and exit the process."""
     sys.exit(cli.main(prog_name="moorage", complete_var=COMPLETE_VARIABLE))

@@ -1,4 +1,4 @@
-"""Admission by the native API, typed: pools, leases and tickets, outcomes."""
+"""The typed native API of admission: pools, leases and tickets, outcomes."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from moorage.wire.admission import (
 )
 
 PAGE_MAX = 1_000
-"""Entries that are asked for at once."""
+"""Entries per page."""
 
 T = TypeVar("T")
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 class Admission:
     """The pools and leases of one server.
 
-    Every call raises UnreachableError and RefusedError, and UndecodableError when the answer is not
-    one of a Moorage server. `token` is always a fencing token, that of the lease: who shows an old
-    one is refused with the code `token_stale`; without it the caller's name is enough.
+    Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
+    from a Moorage server. `token` is always the fencing token of the lease: an old one is refused
+    with the code `token_stale`; without a token the server checks only the caller's identity.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -45,35 +45,35 @@ class Admission:
                 return
 
     def pool(self, name: str) -> Pool:
-        """Return a pool as it is."""
+        """Return a pool."""
         return self._ask(Pool, "GET", _pool(name))
 
     def pool_put(self, name: str, wanted: PoolWanted) -> Pool:
-        """Make a pool, or let it be as described; `wanted.generation` guards against others."""
+        """Create or update a pool; `wanted.generation` guards against concurrent changes."""
         return self._ask(Pool, "PUT", _pool(name), asdict(wanted))
 
     def pool_delete(self, name: str) -> None:
-        """Remove a pool that nobody holds or waits for."""
+        """Delete a pool that has no leases and no tickets."""
         self._transport.request("DELETE", _pool(name))
 
     def pool_pause(self, name: str) -> Pool:
-        """Grant nothing more of a pool; everything else goes on."""
+        """Stop granting from a pool; everything else continues."""
         return self._ask(Pool, "POST", f"{_pool(name)}:pause")
 
     def pool_resume(self, name: str) -> Pool:
-        """Grant again."""
+        """Resume granting from a pool."""
         return self._ask(Pool, "POST", f"{_pool(name)}:resume")
 
     def pool_report(self, name: str) -> PoolReport:
-        """Return what is known for choosing a pool's limit."""
+        """Return the data for choosing a pool's limit."""
         return self._ask(PoolReport, "GET", f"{_pool(name)}:report")
 
     def ask(self, wanted: LeaseWanted, wait: float = 0.0) -> Lease:
-        """Ask for units; wait up to 60 seconds for them to be granted.
+        """Request units; wait up to 60 seconds for the grant.
 
-        The answer is granted or waiting (then call `lease` to go on waiting, before the patience
-        is over); ended, if this key was used before and that lease has ended. It is safe to repeat
-        after UnreachableError.
+        The result is granted, or waiting (then call `lease` to continue waiting, before the
+        patience is over), or ended, if this key was used before and its lease has ended. It is safe
+        to repeat the call after UnreachableError.
         """
         address = _address("/v1/leases", wait=wait or None)
         return self._ask(Lease, "POST", address, asdict(wanted), wait)
@@ -81,7 +81,7 @@ class Admission:
     def leases(
         self, pool: str | None = None, state: str | None = None, owner: str | None = None
     ) -> Iterator[Lease]:
-        """Yield leases and tickets in the order in which they were asked for."""
+        """Yield leases and tickets in the order of their requests."""
         cursor: str | None = None
         while True:
             page = self.leases_page(pool, state, owner, cursor=cursor)
@@ -105,39 +105,39 @@ class Admission:
     def lease(self, lease_id: str, wait: float = 0.0) -> Lease:
         """Return a lease or ticket; wait up to 60 seconds for a ticket to be granted or ended.
 
-        A ticket's owner who asks keeps it in its line by that.
+        If the caller owns the ticket, the call also keeps its place in line.
         """
         return self._ask(Lease, "GET", _address(_lease(lease_id), wait=wait or None), wait=wait)
 
     def renew(self, lease_id: str, token: str | None = None) -> Lease:
-        """Let a lease last for its TTL from now on."""
+        """Extend a lease to its full TTL from now."""
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/renew", {"token": token})
 
     def release(self, lease_id: str, token: str | None = None) -> Lease:
-        """Give a lease back, or take a ticket out of its line; to repeat it is harmless."""
+        """Release a lease, or withdraw a ticket; it is safe to repeat."""
         return self._ask(Lease, "DELETE", _address(_lease(lease_id), token=token))
 
     def hold(self, lease_id: str, hold: float | None, token: str | None = None) -> Lease:
-        """Let a lease end by itself so many seconds from now; None: not by itself."""
+        """Make a lease end this many seconds from now; None: it no longer has a hold."""
         return self._ask(Lease, "PATCH", _lease(lease_id), {"hold": hold, "token": token})
 
     def retry(self, lease_id: str, key: str, token: str | None = None) -> Lease:
-        """Release a lease and ask for the same anew, in one step; `key` is the new attempt's."""
+        """Release a lease and request the same again in one step; `key` is for the new attempt."""
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/retry", {"key": key, "token": token})
 
     def revoke(self, lease_id: str, reason: str = "") -> Lease:
-        """Take a lease or ticket away from whoever has it."""
+        """Revoke a lease or ticket."""
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/revoke", {"reason": reason})
 
     def outcome(
         self, lease_id: str, result: str, detail: str = "", token: str | None = None
     ) -> Lease:
-        """Tell what became of what was started: ok, failed or throttled."""
+        """Report the result of what was started with a lease: ok, failed or throttled."""
         told = {"result": result, "detail": detail, "token": token}
         return self._ask(Lease, "POST", f"{_lease(lease_id)}/outcome", told)
 
     def verify(self, pool: str, token: str) -> Verified:
-        """Ask whether a token is that of a lease that holds units of a pool now."""
+        """Check whether a token belongs to a lease that has units of a pool now."""
         return self._ask(Verified, "GET", _address("/v1/leases/verify", pool=pool, token=token))
 
     def _ask(self, kind: type[T], method: str, path: str, body: Any = None, wait: float = 0.0) -> T:

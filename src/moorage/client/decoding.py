@@ -1,4 +1,4 @@
-"""JSON becomes the dataclasses of `wire`; what a newer server tells beyond them is left out."""
+"""Decodes JSON into the dataclasses of `wire`; unknown members of newer servers are ignored."""
 
 import types
 from dataclasses import fields, is_dataclass
@@ -12,20 +12,20 @@ T = TypeVar("T")
 
 
 class UndecodableError(ValueError):
-    """What was answered is not what the native API says."""
+    """The answer does not conform to the native API."""
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """Return a decoded JSON value as `kind`. Raises UndecodableError."""
+    """Convert a decoded JSON value to `kind`. Raises UndecodableError."""
     try:
         decoded: T = _decode(kind, value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UndecodableError(f"the answer is no {kind.__name__}: {error!r}") from error
+        raise UndecodableError(f"the response is not a {kind.__name__}: {error!r}") from error
     return decoded
 
 
 def change_decode(value: Any) -> Change:
-    """Return a change with its value as the dataclass of its kind. Raises UndecodableError."""
+    """Convert a change, with its value as the dataclass of its kind. Raises UndecodableError."""
     change = decode(Change, value)
     kind = VALUES.get(change.kind)
     if change.value is None or kind is None:

@@ -1,4 +1,4 @@
-"""The native API, typed: claims, explanations, providers, lists, and following the changes."""
+"""The typed native API of the ledger: claims, explanations, providers, lists, changes, tokens."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
@@ -21,7 +21,7 @@ from moorage.wire.ledger import (
 from moorage.wire.providers import ProviderPage, ProviderShown
 
 PAGE_MAX = 1_000
-"""Entries that are asked for at once."""
+"""Entries per page."""
 
 T = TypeVar("T")
 
@@ -29,34 +29,34 @@ T = TypeVar("T")
 class Ledger:
     """The ledger of one server.
 
-    Every call raises UnreachableError and RefusedError, and UndecodableError when the answer is not
-    one of a Moorage server.
+    Every call raises UnreachableError and RefusedError, and UndecodableError if the answer is not
+    from a Moorage server.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def claim(self, wanted: ClaimWanted) -> Claim:
-        """Let the server choose, and allocate.
+        """Claim resources; the server selects the providers.
 
-        Name the `consumer` yourself if you want to try again after UnreachableError: RefusedError
-        with the code `consumer_generation` then means that the first try was carried out. The code
-        `no_capacity` means that nothing has room; `explain` tells why.
+        Set `consumer` yourself if you want to retry after UnreachableError: RefusedError with the
+        code `consumer_generation` then means that the first try succeeded. The code `no_capacity`
+        means that no candidate has enough capacity; `explain` returns the reasons.
         """
         return self._ask(Claim, "POST", "/v1/claims", asdict(wanted))
 
     def explain(self, asked: Question) -> Explained:
-        """Ask why nothing is found, for a question or for the one in a wish for a claim."""
+        """Return why no candidate is found for a question; a `ClaimWanted` is one as well."""
         told = asdict(asked)
         body = {field.name: told[field.name] for field in fields(Question)}
         return self._ask(Explained, "POST", "/v1/explain", body)
 
     def providers_upsert(self, wanted: ProvidersWanted) -> ProviderOutcomes:
-        """Let providers be as described; repeating it is harmless."""
+        """Create or update providers; it is safe to repeat."""
         return self._ask(ProviderOutcomes, "POST", "/v1/providers:bulk", asdict(wanted))
 
     def providers_page(self, cursor: str | None = None, limit: int = PAGE_MAX) -> ProviderPage:
-        """Return one page of providers; `as_of` of the first is where to begin to watch."""
+        """Return one page of providers; watch from `as_of` of the first page."""
         return self._page(ProviderPage, "/v1/providers", cursor, limit)
 
     def providers(self) -> Iterator[ProviderShown]:
@@ -73,7 +73,7 @@ class Ledger:
         return Watch(self._transport, after, kinds)
 
     def audit(self) -> Iterator[AuditEntry]:
-        """Yield who did what to Moorage itself, newest first."""
+        """Yield the audit log (who did what to Moorage itself), newest first."""
         cursor: str | None = None
         while True:
             page = self._page(AuditPage, "/v1/audit", cursor, PAGE_MAX)
@@ -91,11 +91,11 @@ class Ledger:
                 return
 
     def token_create(self, wanted: TokenWanted) -> TokenMade:
-        """Make a token; only this answer has its secret."""
+        """Create a token; only this answer contains its secret."""
         return self._ask(TokenMade, "POST", "/v1/tokens", asdict(wanted))
 
     def token_revoke(self, token_id: str) -> None:
-        """Make a token worthless."""
+        """Revoke a token."""
         self._transport.request("DELETE", f"/v1/tokens/{token_id}")
 
     def _page(self, kind: type[T], path: str, cursor: str | None, limit: int) -> T:

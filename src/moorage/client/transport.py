@@ -1,4 +1,4 @@
-"""One request and its answer, over HTTP or HTTPS, as JSON; every failure told apart.
+"""Sends requests over HTTP or HTTPS, decodes JSON answers, and classifies failures.
 
 Part of the single file that runs on Python 3.9, see `run/`.
 """
@@ -17,7 +17,7 @@ SECONDS_MAX = 60.0
 """How long to wait for the server, by default."""
 
 ANSWER_BYTES_MAX = 256 << 20
-"""Bytes in an answer; more is not from a Moorage server."""
+"""Bytes in an answer; Moorage never sends more."""
 
 
 LINE_BYTES_MAX = 32 << 20
@@ -26,23 +26,23 @@ LINE_BYTES_MAX = 32 << 20
 UNAUTHORIZED = 401
 NOT_FOUND = 404
 UNROUTED = ("unrouted", "unknown")
-"""The codes of a 404 that tells of an address: a Moorage's, and one that is no Moorage's."""
+"""Codes of a 404 for an unknown path: from Moorage, and from another server."""
 
 PEM_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 X509_PARTIAL_CHAIN = ssl.VerifyFlags(0x80000)
-"""OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python names it from 3.10 on."""
+"""OpenSSL's X509_V_FLAG_PARTIAL_CHAIN; Python has a name for it only since 3.10."""
 
 
 class UnreachableError(Exception):
-    """No server answered; it is unknown whether a request that was sent was carried out."""
+    """No server answered; a request that was sent may or may not have been executed."""
 
 
 class RefusedError(Exception):
-    """The server refused. `code` is stable and for programs, the message for people.
+    """The server refused the request. `code` is stable, for programs; the message is for people.
 
-    `oldest` is told with the code `changes_gone` only, see `wire.problems`. `retry_after` is in
-    seconds; None: the server does not say when to try again.
+    `oldest` is set only with the code `changes_gone`, see `wire.problems`. `retry_after` is in
+    seconds; None: the server did not send it.
     """
 
     retry_after: float | None = None
@@ -58,7 +58,7 @@ class RefusedError(Exception):
 
 
 class Transport:
-    """Requests to one server, each on a connection of its own."""
+    """Sends requests to one server, each on a new connection."""
 
     def __init__(
         self,
@@ -68,18 +68,18 @@ class Transport:
         certificate: str | None = None,
         seconds_max: float = SECONDS_MAX,
     ) -> None:
-        """Remember where to ask and as whom.
+        """Prepare requests to a server; does not connect.
 
         Args:
             url: the server's, `http://HOST:PORT` or `https://HOST:PORT`, with a path prefix if any.
             token: sent as `X-Auth-Token`; see `token_of`.
-            certificate: a PEM file; a server that shows exactly this certificate (of several, one
-                of them) is believed, whatever name it bears. It is read for each connection, as it
-                may be renewed meanwhile. By default the system's authorities decide.
+            certificate: a PEM file; trust only a server that presents exactly this certificate (or
+                one of several), whatever its name. It is read again for each connection, because
+                it may be renewed. By default the system's certificate authorities are trusted.
             seconds_max: longest wait for the server.
 
         Raises:
-            ValueError: the URL or the token is none, or the certificate cannot be read.
+            ValueError: the URL or the token is not valid, or the certificate cannot be parsed.
         """
         parts = _parts(url)
         self._host = parts.hostname or ""
@@ -99,7 +99,7 @@ class Transport:
 
         Raises:
             UnreachableError: there was no answer.
-            RefusedError: the answer is not a 2xx.
+            RefusedError: the status is not 2xx.
         """
         headers = self._headers("application/json")
         data = None
@@ -109,11 +109,11 @@ class Transport:
         return self._judged(path, *self._exchange(method, path, data, headers, seconds_max))
 
     def lines(self, path: str, accept: str, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """Send a GET; yield the lines of its endless answer as they come, until it ends.
+        """Send a GET; yield the lines of a streamed answer as they arrive, until it ends.
 
         Raises:
-            UnreachableError: there was no answer, or its connection was lost.
-            RefusedError: the answer is not a 2xx.
+            UnreachableError: there was no answer, or the connection was lost.
+            RefusedError: the status is not 2xx.
         """
         connection = self._connection()
         try:
@@ -142,13 +142,13 @@ class Transport:
             return _decoded(status, raw, retry_after)
         except RefusedError as refusal:
             if status == UNAUTHORIZED:
-                known = "wants a token" if self._token is None else "does not accept this token"
+                known = "requires a token" if self._token is None else "does not accept this token"
                 refusal.args = (f"the server {known}",)
             elif status == NOT_FOUND and refusal.code in UNROUTED:
                 asked = f"http{'s' if self._tls else ''}://{self._where}{self._prefix}"
                 refusal.args = (
-                    f"{asked} is no Moorage (404 for {path.partition('?')[0]}): "
-                    "MOORAGE_URL looks like http://HOST:PORT",
+                    f"{asked} is not a Moorage server (404 for {path.partition('?')[0]}): "
+                    "MOORAGE_URL must be like http://HOST:PORT",
                 )
             raise
 
@@ -157,7 +157,7 @@ class Transport:
         return f"{self._host}:{self._port}" if self._port else self._host
 
     def reachable(self) -> bool:
-        """Does a server answer, whatever it says?"""
+        """Return whether a server answers, with any status."""
         try:
             self._exchange("GET", "/healthz", None, {})
         except UnreachableError:
@@ -194,14 +194,14 @@ class Transport:
         try:
             return _Pinned(self._host, self._port, timeout, self._certificate)
         except (OSError, ValueError) as error:
-            raise UnreachableError(f"no way to {self._where}: {error}") from error
+            raise UnreachableError(f"cannot connect to {self._where}: {error}") from error
 
 
 class _Pinned(http.client.HTTPSConnection):
-    """A connection to a server that shows one of the certificates in a file.
+    """A connection that accepts only a server with one of the certificates in a file.
 
-    That something is signed by one of them is not enough: they may be those of an authority, and
-    its other servers, whose names nobody compares here, are not to be sent the token.
+    A certificate that is signed by one of them is not enough: the file may contain an authority's
+    certificate, and host names are not checked, so the token could go to another of its servers.
     """
 
     def __init__(self, host: str, port: int | None, timeout: float, file: str) -> None:
@@ -210,7 +210,7 @@ class _Pinned(http.client.HTTPSConnection):
         self._pinned = _certificates(file)
 
     def connect(self) -> None:
-        """Connect. Raises OSError: the server shows another certificate."""
+        """Connect. Raises OSError: the server presents another certificate."""
         super().connect()
         if self.sock.getpeercert(binary_form=True) not in self._pinned:
             self.close()
@@ -220,28 +220,28 @@ class _Pinned(http.client.HTTPSConnection):
 
 
 def token_of(text: str, source: str) -> str:
-    """Return a token as it is sent: without the white space around what was read.
+    """Return a token as it is sent: without surrounding white space.
 
-    A header can carry nothing else than this, and what cannot be sent would be quoted in errors
-    that end in logs; so it is refused here, without a word of what it is.
+    Other characters are not valid in a header, and errors about them would show the token in logs;
+    so they are refused here, with a message that does not contain the token.
 
     Args:
         text: as it was read.
-        source: where from, for the message.
+        source: where it was read from, for the message.
 
     Raises:
-        ValueError: it is empty, or not of visible ASCII characters only.
+        ValueError: it is empty, or contains other than visible ASCII characters.
     """
     token = text.strip()
     if not token or not all("!" <= character <= "~" for character in token):
         raise ValueError(
-            f"{source} is no token: that is one word of visible ASCII characters, on one line"
+            f"{source} is not a token: a token is one word of visible ASCII characters on one line"
         )
     return token
 
 
 def _parts(url: str) -> SplitResult:
-    """Part the URL of a server. Raises ValueError."""
+    """Split the URL of a server. Raises ValueError."""
     parts = urlsplit(url.strip())
     try:
         named = parts.hostname and parts.hostname.encode("idna") and parts.port != 0
@@ -263,15 +263,15 @@ def _context(certificate: str | None) -> ssl.SSLContext:
 
 def _certificates(file: str) -> list[bytes]:
     """Return the certificates in a PEM file. Raises OSError, ValueError."""
-    with open(file, encoding="latin-1") as opened:  # there may be text between them
+    with open(file, encoding="latin-1") as opened:  # may contain other text between them
         return [ssl.PEM_cert_to_DER_cert(one) for one in PEM_CERTIFICATE.findall(opened.read())]
 
 
 def _whole(response: http.client.HTTPResponse) -> bytes:
-    """Read an answer to its end. Raises IncompleteRead: the connection was lost before that.
+    """Read a complete answer. Raises IncompleteRead: the connection was lost before its end.
 
-    `HTTPResponse` takes what has come for all there is: half a head for a head without a length,
-    and, if it is asked for so many bytes at most, half a body for a body.
+    `HTTPResponse` does not detect this: it takes an incomplete head for one without a length, and
+    returns an incomplete body if the number of bytes to read is given.
     """
     length = response.length
     raw = response.read(ANSWER_BYTES_MAX if length is None else min(length, ANSWER_BYTES_MAX))
@@ -286,7 +286,9 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
         decoded = json.loads(raw) if raw else None
     except ValueError:
         if 200 <= status < 300:
-            raise UnreachableError("what answered is no Moorage server: not JSON") from None
+            raise UnreachableError(
+                "the server is not a Moorage server: its response is not JSON"
+            ) from None
         decoded = None
     if 200 <= status < 300:
         return decoded
@@ -297,7 +299,7 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
 
 
 def refusal_of(status: int, problem: Mapping[str, Any]) -> RefusedError:
-    """Return the refusal that a problem tells of, as far as it does."""
+    """Convert a problem document to an exception; missing members get defaults."""
     return RefusedError(
         status,
         str(problem.get("code", "unknown")),

@@ -1,4 +1,4 @@
-"""Follows the ledger: every committed change, in order, each once, through lost connections."""
+"""Follows all committed changes, in order, each exactly once, even if connections are lost."""
 
 import json
 import threading
@@ -13,17 +13,17 @@ from moorage.wire.changes import Change
 EVENTS = "text/event-stream"
 
 PAUSE_SECONDS = 0.1
-"""The first pause before a lost connection is made again; each further one is twice as long."""
+"""The first pause before reconnecting; each further one is twice as long."""
 
 PAUSE_SECONDS_MAX = 5.0
 
 HTTP_GONE = 410
 HTTP_BUSY = (429, 502, 503, 504)
-"""The server is busy, or a proxy before it does not reach it: a later try may mend that."""
+"""The server is busy, or a proxy cannot reach it: a later try may succeed."""
 
 
 class ChangesGoneError(Exception):
-    """Changes were missed: read everything anew, then follow from `oldest` or later."""
+    """Changes were missed: read everything again, then follow from `oldest` or later."""
 
     def __init__(self, message: str, oldest: str) -> None:
         super().__init__(message)
@@ -33,8 +33,8 @@ class ChangesGoneError(Exception):
 class Watch:
     """The changes after a cursor; iterate over it, in one thread.
 
-    `cursor` is the place after the last change that was handed out: keep it with what was made of
-    the change, and begin there the next time. None: nothing was heard of the server yet.
+    `cursor` is the place after the last change yielded: store it together with your results, and
+    start from it the next time. None: the server has not sent one yet.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Watch:
 
         Args:
             transport: to the server.
-            after: a cursor; by default only what happens from now on.
+            after: a cursor; by default, only changes from now on are yielded.
             kinds: of changes, see `wire.changes`; by default all.
         """
         self.cursor = after
@@ -53,15 +53,15 @@ class Watch:
         self._ended = threading.Event()
 
     def close(self) -> None:
-        """End the iteration after the present change; callable from any thread."""
+        """End the iteration after the current change; may be called from any thread."""
         self._ended.set()
 
     def __iter__(self) -> Iterator[Change]:
-        """Yield changes without end; reconnects for as long as it takes.
+        """Yield changes without end; reconnect as often as needed.
 
         Raises:
-            ChangesGoneError: changes after the cursor are not kept any more.
-            RefusedError: the server refuses, for any other reason than being busy.
+            ChangesGoneError: changes after the cursor were deleted.
+            RefusedError: the server refuses for another reason than being busy.
         """
         pause = PAUSE_SECONDS
         while not self._ended.is_set():
@@ -82,7 +82,7 @@ class Watch:
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _events(self) -> Iterator[Change]:
-        """Yield the changes of one connection; an event that was cut off counts for nothing."""
+        """Yield the changes of one connection; an incomplete event is ignored."""
         path = f"/v1/watch?kinds={quote(self._kinds)}" if self._kinds else "/v1/watch"
         headers = {} if self.cursor is None else {"Last-Event-ID": self.cursor}
         event: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""Every setting of the process: meaning, default, bounds, and where its value came from.
+"""All settings of the process: meaning, default, bounds, and the source of each value.
 
-A value is taken from, in rising order: the default, `moorage.toml`, the environment (`MOORAGE_` and
-the name in capitals), the option of the command line. `addresses.py` reads what settings say of
-hosts and networks, `errors.py` is the refusal of a wrong setting.
+Sources in order of increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_`
+and the name in capitals), the command-line option. `addresses.py` parses hosts and networks in
+settings, `errors.py` defines the error for a wrong setting.
 """
 
 import os
@@ -37,36 +37,42 @@ def _about(text: str) -> Meta:
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings; each field's description is its documentation."""
 
-    listen: Annotated[str, _about("HOST:PORT to serve on; port 0 takes a free one.")] = (
+    listen: Annotated[str, _about("HOST:PORT to listen on; port 0 chooses a free port.")] = (
         "127.0.0.1:8778"
     )
     database: Annotated[
-        str, _about("Where the ledger is kept: sqlite:///PATH or postgresql://USER@HOST/NAME.")
+        str, _about("Address of the database: sqlite:///PATH or postgresql://USER@HOST/NAME.")
     ] = "sqlite:///moorage.sqlite"
     epoch_file: Annotated[
         str | None,
-        _about("File that records the newest revision of a PostgreSQL, to notice restores."),
+        _about(
+            "File that records the newest revision of a PostgreSQL database, to detect restores."
+        ),
     ] = None
     database_password_file: Annotated[
-        str | None, _about("File with the password for a database on PostgreSQL.")
+        str | None, _about("File with the password of a PostgreSQL database.")
     ] = None
     backup_directory: Annotated[
         str | None, _about("Folder for backups that clients request over HTTP; none by default.")
     ] = None
     auth: Annotated[
         Literal["token", "noauth2", "keystone"],
-        _about("Who may call: own tokens, Placement's test scheme, or Keystone's tokens."),
+        _about(
+            "How callers authenticate: own tokens, Placement's test scheme, or Keystone's tokens."
+        ),
     ] = "token"
     policy: Annotated[
         Literal["default", "new", "open"],
         _about("Placement's policy profile: the usual rules, only the new defaults, or open."),
     ] = "default"
     cors_origin: Annotated[
-        str | None, _about("The one web origin that may call from a browser (CORS).")
+        str | None, _about("The web origin that may call from a browser (CORS).")
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
-        _about("Host names clients may address besides localhost and the listen host; * is any."),
+        _about(
+            "Host names that clients may use besides localhost and the listen host; * permits any."
+        ),
     ] = ()
     insecure_noauth2: Annotated[
         bool, _about("Permit noauth2 on an address that others can reach.")
@@ -87,94 +93,96 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
     tls_cert: Annotated[str | None, _about("Certificate chain (PEM) to serve HTTPS with.")] = None
     tls_key: Annotated[str | None, _about("Private key (PEM) of tls_cert.")] = None
-    log_format: Annotated[Literal["line", "json"], _about("How log lines are written.")] = "line"
+    log_format: Annotated[Literal["line", "json"], _about("Format of log lines.")] = "line"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], _about("The least severity that is logged.")
+        Literal["debug", "info", "warning", "error"], _about("Lowest severity that is logged.")
     ] = "info"
-    access_log: Annotated[bool, _about("Log one line for every request answered.")] = True
+    access_log: Annotated[bool, _about("Log one line for every answered request.")] = True
 
     boskos_listen: Annotated[
         str | None,
         _about("HOST:PORT for clients of Boskos and of the lease proxy; none by default."),
     ] = None
     boskos_config: Annotated[
-        str | None, _about("Boskos' configuration file (YAML); read again when it changes.")
+        str | None, _about("Boskos' configuration file (YAML); it is reloaded when it changes.")
     ] = None
     boskos_compat: Annotated[
         Literal["safe", "strict"],
-        _about("Whether what does harm in Boskos is done better, or exactly as it does it."),
+        _about("'safe' fixes Boskos' harmful behaviour; 'strict' reproduces it exactly."),
     ] = "safe"
     boskos_password_file: Annotated[
         str | None,
-        _about("File with lines USER:PASSWORD; clients must send one of them (HTTP Basic)."),
+        _about("File with lines USER:PASSWORD; clients must send one of these (HTTP Basic)."),
     ] = None
     boskos_native_leases: Annotated[
-        bool, _about("Let clients of Boskos release, update and reset native leases, too.")
+        bool, _about("Allow clients of Boskos to release, update and reset native leases, too.")
     ] = False
     lease_proxy_seconds_max: Annotated[
-        Seconds, _about("Seconds that an acquire of the lease proxy waits.")
+        Seconds, _about("Seconds that an acquire request of the lease proxy waits.")
     ] = 7_200.0
 
     keystone_url: Annotated[
         str | None, _about("Keystone's v3 address, e.g. https://keystone.example/v3.")
     ] = None
-    keystone_username: Annotated[str, _about("The user that validates tokens at Keystone.")] = (
+    keystone_username: Annotated[str, _about("User that validates tokens at Keystone.")] = (
         "placement"
     )
-    keystone_password: Annotated[str | None, _about("The password of keystone_username.")] = None
-    keystone_project: Annotated[str, _about("The project keystone_username acts in.")] = "service"
+    keystone_password: Annotated[str | None, _about("Password of keystone_username.")] = None
+    keystone_project: Annotated[str, _about("Project in which keystone_username acts.")] = "service"
     keystone_domain: Annotated[
-        str, _about("The domain name of keystone_username and keystone_project.")
+        str, _about("Domain name of keystone_username and keystone_project.")
     ] = "Default"
     keystone_admin_project: Annotated[
         str,
-        _about("The project, by name or id, whose admins administer Moorage; * is any."),
+        _about("Name or id of the project whose admins administer Moorage; * permits any."),
     ] = "admin"
     keystone_admin_domain: Annotated[
-        str, _about("The domain, by name or id, of keystone_admin_project.")
+        str, _about("Name or id of the domain of keystone_admin_project.")
     ] = "Default"
     keystone_ca_file: Annotated[
         str | None, _about("Certificates (PEM) to verify Keystone with; the system's by default.")
     ] = None
     keystone_cache_seconds_max: Annotated[
-        float, Meta(ge=0, le=60, description="Seconds a validated token is believed, at most 60.")
+        float, Meta(ge=0, le=60, description="Seconds to cache a validated token, at most 60.")
     ] = 60.0
     keystone_seconds_max: Annotated[Seconds, _about("Seconds to wait for Keystone.")] = 10.0
 
-    body_bytes_max: Annotated[Bytes, _about("Bytes in a request's body.")] = 1 << 20
-    bulk_bytes_max: Annotated[Bytes, _about("Bytes in the body of a reshape or bulk request.")] = (
-        32 << 20
-    )
-    query_bytes_max: Annotated[Bytes, _about("Bytes in a query string.")] = 60_000
-    query_parameters_max: Annotated[Count, _about("Parameters in a query string.")] = 1_000
+    body_bytes_max: Annotated[Bytes, _about("Most bytes in the body of a request.")] = 1 << 20
+    bulk_bytes_max: Annotated[
+        Bytes, _about("Most bytes in the body of a reshape or bulk request.")
+    ] = 32 << 20
+    query_bytes_max: Annotated[Bytes, _about("Most bytes in a query string.")] = 60_000
+    query_parameters_max: Annotated[Count, _about("Most parameters in a query string.")] = 1_000
     header_bytes_max: Annotated[
-        Bytes, _about("Bytes in a request's address and headers together.")
+        Bytes, _about("Most bytes in the address and headers of a request together.")
     ] = 64 << 10
-    header_count_max: Annotated[Count, _about("Headers in one request.")] = 100
+    header_count_max: Annotated[Count, _about("Most headers in a request.")] = 100
     header_seconds_max: Annotated[
-        Seconds, _about("Seconds a connection may take to send a request's headers.")
+        Seconds, _about("Seconds a connection may take to send the headers of a request.")
     ] = 10.0
     body_seconds_max: Annotated[Seconds, _about("Seconds a body may take to arrive.")] = 60.0
     idle_seconds_max: Annotated[
         Seconds, _about("Seconds a connection may stay open between two requests.")
     ] = 75.0
-    connections_max: Annotated[Count, _about("Connections open at once; more are turned away.")] = (
-        12_000
-    )
+    connections_max: Annotated[Count, _about("Most open connections; more are refused.")] = 12_000
     connections_per_address_max: Annotated[
-        Count, _about("Connections from one address; loopback and trusted_proxies are exempt.")
+        Count,
+        _about("Most open connections from one address; loopback and trusted_proxies are exempt."),
     ] = 2_000
-    queue_max: Annotated[Count, _about("Changes that may wait for their turn at once.")] = 4_096
+    queue_max: Annotated[Count, _about("Most change requests in the queue; more are refused.")] = (
+        4_096
+    )
     candidates_max: Annotated[
-        Count, _about("Allocation candidates in one answer, also where the client gives no limit.")
+        Count,
+        _about("Most allocation candidates in one response, also if the client sets no limit."),
     ] = 100_000
     changes_max: Annotated[
-        Count, _about("Change rows that are kept for followers, however young they are.")
+        Count, _about("Most change rows to keep for followers, whatever their age.")
     ] = 10_000_000
-    audit_days: Annotated[Days, _about("Days for which audit rows are kept.")] = 400
+    audit_days: Annotated[Days, _about("Days to keep audit rows.")] = 400
     stop_seconds_max: Annotated[
         Annotated[float, Meta(gt=0, le=9)],
-        _about("Seconds that accepted requests are given to finish when the server stops."),
+        _about("Seconds that accepted requests may take to finish when the server stops."),
     ] = 7.0
 
 
@@ -187,14 +195,14 @@ def _descriptions() -> dict[str, str]:
 
 
 FIELDS: dict[str, str] = _descriptions()
-"""Every setting's name and what it means."""
+"""The name and the meaning of every setting."""
 
 LISTS = frozenset({"allowed_hosts", "trusted_proxies"})
 """Settings that are lists: comma-separated in the environment and in options."""
 
 
 class Loaded(NamedTuple):
-    """The settings in force and, for each, where its value came from."""
+    """The effective settings and, for each, the source of its value."""
 
     settings: Settings
     origins: dict[str, str]
@@ -205,15 +213,15 @@ def load(
     environ: Mapping[str, str] = os.environ,
     file: str | None = None,
 ) -> Loaded:
-    """Join all sources of settings.
+    """Merge all sources of settings.
 
     Args:
-        options: given on the command line; None means not given.
+        options: from the command line; None means not given.
         environ: the environment.
-        file: a settings file that must exist; by default `moorage.toml`, if it is there.
+        file: a settings file that must exist; by default `moorage.toml`, if it exists.
 
     Raises:
-        ConfigError: a source cannot be read, or a value does not fit its setting.
+        ConfigError: a source cannot be read, or a value is not valid.
     """
     values: dict[str, Any] = {}
     origins = dict.fromkeys(FIELDS, "default")
@@ -285,7 +293,7 @@ def _choices(allowed: tuple[Any, ...]) -> bool:
 
 
 def _check(settings: Settings) -> None:
-    """Refuse settings that do not go together."""
+    """Refuse invalid combinations of settings."""
     address = address_parse(settings.listen)
     if settings.auth == "noauth2" and not address.loopback and not settings.insecure_noauth2:
         raise ConfigError(
@@ -338,7 +346,7 @@ def _check_database(settings: Settings) -> None:
 
 
 def database_address(settings: Settings) -> str:
-    """Return the address of the database with the password of its file, never to be shown.
+    """Return the address of the database with the password from its file; never show the result.
 
     Raises:
         ConfigError: the file cannot be read, or is empty.

@@ -14,7 +14,7 @@ class Address(NamedTuple):
 
     @property
     def loopback(self) -> bool:
-        """Can only this machine reach it?"""
+        """Whether only this machine can reach it."""
         if self.host == "localhost":
             return True
         try:
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The address as `HOST:PORT`; an IPv6 host stands in brackets."""
+        """The address as `HOST:PORT`, with an IPv6 host in brackets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -34,10 +34,10 @@ class Address(NamedTuple):
 
 
 def address_parse(text: str, setting: str = "listen") -> Address:
-    """Split `HOST:PORT`, the value of a setting; an IPv6 host stands in brackets.
+    """Split `HOST:PORT`, the value of a setting, with an IPv6 host in brackets.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not such an address.
     """
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
@@ -53,10 +53,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks_parse(texts: tuple[str, ...], setting: str) -> tuple[Network, ...]:
-    """Return the networks that a setting names, as `10.0.0.0/8` or one address.
+    """Parse the networks in a setting, such as `10.0.0.0/8` or a single address.
 
     Raises:
-        ConfigError: one of them is none.
+        ConfigError: one of them is not a network.
     """
     found = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""What is wrong with a setting."""
+"""The error for a wrong setting."""
 
 
 class ConfigError(Exception):

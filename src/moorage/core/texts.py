@@ -14,4 +14,4 @@ def check_plain(what: str, text: str) -> None:
         return
     found = _ACTED_ON.search(text)
     if found is not None:
-        raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}")
+        raise Error(Code.INVALID, f"{what} must not contain U+{ord(found[0]):04X}.")

@@ -1,17 +1,17 @@
-"""Addresses of clients: what is one, and which of them are the same client's."""
+"""Client addresses: parsing, and grouping those that belong to one client."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from moorage.faces.web import Scope
 
 PREFIX = 64
-"""Bits of an IPv6 address that tell one client from another: it chooses the others itself."""
+"""Bits of an IPv6 address that identify a client: it can choose the remaining bits itself."""
 
 IpAddress = IPv4Address | IPv6Address
 
 
 def address_of(host: str) -> IpAddress | None:
-    """Return an address, an IPv4 one as such even on an IPv6 socket; None: it is none."""
+    """Parse an address, IPv4-mapped IPv6 as IPv4; None if `host` is not an address."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -20,13 +20,13 @@ def address_of(host: str) -> IpAddress | None:
 
 
 def source_of(address: IpAddress) -> str:
-    """Return a name for all addresses that one client has."""
+    """Return one name for all addresses that one client can use."""
     if address.version == 6:
         return str(IPv6Network((int(address), PREFIX), strict=False))
     return str(address)
 
 
 def client_of(scope: Scope) -> str:
-    """Return where a request comes from, as trusted proxies tell it; empty: nobody knows."""
+    """Return a request's source address, as reported by trusted proxies; empty if unknown."""
     client: tuple[str, int] | None = scope.get("client")
     return client[0] if client else ""

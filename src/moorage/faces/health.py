@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, how is it doing: for supervisors and Prometheus, without a token."""
+"""Liveness, readiness and metrics, for supervisors and Prometheus; no token is needed."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ from moorage.faces.web import Receive, Scope, Send
 
 PATHS = ("healthz", "readyz", "metrics")
 METHODS = ("GET", "HEAD", "OPTIONS")
-"""Load balancers ask by any of them; HAProxy's `option httpchk` by OPTIONS."""
+"""Load balancers use any of these; HAProxy's `option httpchk` uses OPTIONS."""
 
 
 class HealthFace:
@@ -17,10 +17,10 @@ class HealthFace:
         readiness: Callable[[], Awaitable[str | None]],
         metrics: Callable[[], Awaitable[tuple[bytes, str]]],
     ) -> None:
-        """Take what is asked about.
+        """Create the face.
 
         Args:
-            readiness: returns the reason why requests should go elsewhere; None when ready.
+            readiness: returns the reason why requests should go elsewhere; None if ready.
             metrics: returns the metrics' text and its content type.
         """
         self._readiness = readiness

@@ -1,8 +1,8 @@
-"""A JSON body that is an object with one long list: cut into the members of the list, bit by bit.
+"""Cuts a JSON object with one long list into the members of the list, in small steps.
 
-A decoder looks at a whole body in one go, and nothing else runs meanwhile. Here only quotes,
-brackets and commas are looked at, in chunks. So every member, and what stands around the list, must
-still be decoded strictly: what is malformed is malformed there.
+A JSON decoder processes a whole body at once and blocks everything else meanwhile. This scanner
+looks only at quotes, brackets and commas, chunk by chunk. So each member, and the text around the
+list, must still be decoded strictly: malformed JSON is detected only there.
 """
 
 from collections.abc import Generator
@@ -14,10 +14,10 @@ from msgspec import Struct
 from moorage.core.ledger.search.steps import Steps
 
 AROUND_BYTES_MAX = 1 << 16
-"""Bytes before the list, and after it, without the blanks at either end of them."""
+"""Bytes before the list, and likewise after it, without leading and trailing blanks."""
 
 CHUNK_BYTES = 1 << 16
-"""Bytes that are looked at in one step: less than a millisecond, whatever they are."""
+"""Bytes that one step scans: less than a millisecond for any content."""
 
 _BLANKS = b" \t\r\n"
 _QUOTE, _BACKSLASH, _COMMA, _LIST, _LIST_END = b'"\\,[]'
@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class NoListError(ValueError):
-    """There is no list where one should begin."""
+    """The body has no list near its beginning."""
 
 
 class LongMemberError(ValueError):
@@ -47,18 +47,18 @@ class Cut(Struct, frozen=True):
     """A body in parts."""
 
     around: bytes
-    """The body with an empty list in the place of the long one."""
+    """The body, with an empty list in place of the long one."""
     members: list[tuple[int, int]]
-    """Where in the body each member begins and ends."""
+    """Start and end of each member within the body."""
 
 
 def cut(body: bytes, *, members_max: int, member_bytes_max: int) -> Steps[Cut]:
-    """Cut a body at the first list that is a value of its outermost object.
+    """Cut out the first list that is a value of the body's outermost object.
 
     Raises:
-        NoListError: there is no such list near its beginning.
-        ManyMembersError, LongMemberError: the list is beyond its bounds.
-        ValueError: the body ends too early, or goes on for too long after the list.
+        NoListError: there is no such list near the beginning.
+        ManyMembersError, LongMemberError: the list exceeds its limits.
+        ValueError: the body ends too early, or is too long after the list.
     """
     start = yield from _past_blanks(body, 0)
     reader = _Reader()
@@ -97,16 +97,16 @@ def cut(body: bytes, *, members_max: int, member_bytes_max: int) -> Steps[Cut]:
 
 
 class _Marks(Struct, frozen=True):
-    """Brackets and commas outside of texts: where, which, and how deep it is after each."""
+    """Brackets and commas outside of strings: position, character, nesting depth after each."""
 
     at: Ints
     found: Bytes
     depths: Ints
 
     def ends(self, begin: int, most: int) -> list[tuple[int, int]]:
-        """Return where members of the list that begins there end, and how deep it is then.
+        """Return the ends of the members of the list that begins there, and the depth after each.
 
-        Of more than `most` only the first ones.
+        Returns the first `most` of them.
         """
         ends = ((self.found == _COMMA) & (self.depths == 2)) | (self.depths < 2)
         first = np.flatnonzero(ends & (self.at >= begin))[:most]
@@ -114,7 +114,7 @@ class _Marks(Struct, frozen=True):
 
 
 class _Reader:
-    """Finds the marks of a JSON text, chunk by chunk."""
+    """Finds the brackets and commas of a JSON text, chunk by chunk."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -141,7 +141,7 @@ class _Reader:
         return _Marks(at + low, found, depths)
 
     def _unmark_escaped(self, chunk: bytes, codes: Bytes, marked: npt.NDArray[np.bool_]) -> None:
-        """Take away the marks of characters behind a backslash that is not escaped itself."""
+        """Unmark characters after a backslash that is not escaped itself."""
         carried, self._escaped = self._escaped, False
         if carried:
             marked[:1] = False
@@ -150,7 +150,7 @@ class _Reader:
         slashes = np.flatnonzero(codes == _BACKSLASH)
         if carried and slashes[0] == 0:
             slashes = slashes[1:]
-        # In each run of them every other one escapes what follows, beginning with the first.
+        # In a run of backslashes the 1st, 3rd, 5th ... escape the character that follows.
         order = np.arange(len(slashes))
         begins = np.maximum.accumulate(np.where(np.diff(slashes, prepend=-2) != 1, order, 0))
         escaped = slashes[(order - begins) % 2 == 0] + 1
@@ -169,7 +169,7 @@ def _past_blanks(body: bytes, at: int) -> Generator[None, None, int]:
 
 
 def _rest(body: bytes, at: int) -> Generator[None, None, bytes]:
-    """Return what follows the list, without all of the blanks around it."""
+    """Return the text after the list, with leading and long trailing blanks removed."""
     at = yield from _past_blanks(body, at)
     end = len(body)
     while end - at > AROUND_BYTES_MAX:

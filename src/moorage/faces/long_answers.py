@@ -1,8 +1,8 @@
-"""Answers too long to be kept as bytes: each is written while the client reads it.
+"""Long answers: encoded piece by piece while the client reads them, not kept as bytes.
 
-What an answer is written from (a candidate is a tuple) takes a tenth of its bytes or less. The
-memory of all clients together is bounded by `service/unsent_memory.py`, the time of one by the
-rate at which it must read.
+The source of an answer (candidates as tuples) takes at most a tenth of the memory of its bytes.
+`service/unsent_memory.py` bounds the memory of all clients together; the minimum read rate bounds
+the time of each.
 """
 
 import asyncio
@@ -17,31 +17,31 @@ from moorage.service.fair_turns import TURN_SECONDS
 from moorage.service.unsent_memory import Unsent
 
 WHOLE_BYTES_MAX = 1 << 20
-"""Bytes of an answer up to which it is written as a whole, and says how long it is."""
+"""Answers of up to this many bytes are sent as a whole, with a content-length."""
 
 SENT_BYTES = 1 << 16
-"""Bytes of a longer answer that are sent in one go, or a little more."""
+"""Approximate bytes of a longer answer that are sent at a time."""
 
 READ_RATE_MIN = 1 << 18
-"""Bytes a second that a client must read of a longer answer, on average."""
+"""Bytes per second that a client must read of a longer answer, on average."""
 
 REFERENCE_BYTES = 8
-"""Memory of a reference."""
+"""Bytes of memory per reference."""
 
 log = logging.getLogger("moorage.http")
 
 
 class LongAnswer:
-    """The body of an answer that has begun to be written. Whoever has it closes it.
+    """The body of an answer that is partly encoded. Its owner must close it.
 
     Args:
-        begun: The pieces that are written already.
-        rest: Writes the others, each in about a millisecond.
-        size: Bytes that all of this takes until it is closed.
-        unsent: Where room for it is taken.
+        begun: The pieces that are encoded already.
+        rest: Encodes the remaining pieces, each in about a millisecond.
+        size: Bytes of memory that the answer occupies until it is closed.
+        unsent: The memory budget that it counts against.
 
     Raises:
-        Error: OVERLOADED, there is no room.
+        Error: OVERLOADED, the budget is used up.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LongAnswer:
         self._unsent = unsent
 
     def next(self) -> bytes:
-        """Return what is to be sent next; nothing: that was all."""
+        """Return the bytes to send next; empty at the end."""
         pieces: list[bytes] = []
         size, end = 0, perf_counter() + TURN_SECONDS
         while size < SENT_BYTES and not (size and perf_counter() >= end):
@@ -66,7 +66,7 @@ class LongAnswer:
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release the memory and drop all pieces."""
         self._unsent.give_back(self._size)
         self._size = 0
         self._begun.clear()
@@ -77,15 +77,15 @@ Body = bytes | LongAnswer
 
 
 def begun(pieces: Iterator[bytes], size: int, unsent: Unsent) -> Steps[Body]:
-    """Write an answer if it is short, or else its beginning.
+    """Encode a short answer completely, or the beginning of a long one.
 
     Args:
-        pieces: What it consists of.
-        size: Bytes that `pieces` holds while it lasts.
-        unsent: Where room for a long answer is taken.
+        pieces: The encoded pieces of the answer.
+        size: Bytes of memory that `pieces` occupies while it exists.
+        unsent: The memory budget of long answers.
 
     Raises:
-        Error: OVERLOADED, it is long, and there is no room.
+        Error: OVERLOADED, the answer is long and the budget is used up.
     """
     written: deque[bytes] = deque()
     length = 0
@@ -108,17 +108,17 @@ async def long_send(
 ) -> None:
     """Send a long answer.
 
-    A client may keep it waiting for `SEND_SECONDS_MAX` altogether, and for a second more with each
-    `READ_RATE_MIN` bytes that it has read. Beyond, and when anything fails, the connection is cut:
-    an answer that is not whole never looks as if it were.
+    A client may delay it by `SEND_SECONDS_MAX` in total, and by one more second for every
+    `READ_RATE_MIN` bytes that it has read. After that, and on any failure, the connection is cut,
+    so that an incomplete answer never looks complete.
 
     Args:
-        start: Its head. It may have to wait, too: for the answer of an earlier request to be read.
-        answer: Its body.
+        start: The start message. It may have to wait until an earlier answer has been read.
+        answer: The body.
         scope: Of the request.
         receive: Of the ASGI application.
         send: Of the ASGI application.
-        turn: Waits for a turn to write a piece.
+        turn: Waits for a turn to encode a piece.
     """
     leaving = asyncio.ensure_future(gone(receive))
     try:
@@ -131,9 +131,9 @@ async def long_send(
             if not piece:
                 return
             patience += len(piece) / READ_RATE_MIN - seconds
-        scope[ABORT]()  # it has gone, or its request was refused while this was sent
+        scope[ABORT]()  # the client has disconnected, or its request was refused meanwhile
     except TimeoutError:
-        log.info("cut off a reader of %s: it does not read fast enough", scope["path"])
+        log.info("closed a connection to %s: its client does not read fast enough", scope["path"])
         scope[ABORT]()
     except BaseException:
         scope[ABORT]()
@@ -143,7 +143,7 @@ async def long_send(
 
 
 async def _sent(message: Message, send: Send, patience: float) -> float:
-    """Send a message; return how many seconds it took. Raises TimeoutError: too many."""
+    """Send a message and return the seconds it took. Raises TimeoutError after `patience`."""
     began = perf_counter()
     async with asyncio.timeout(patience):
         await send(message)

@@ -1,7 +1,7 @@
-"""The test-only face: wipe the service and switch its profile between two tests.
+"""The test-only face: wipes the service and switches its profile between tests.
 
-It exists only where `serve` mounts it: with `--testing`, the `noauth2` scheme and a loopback
-address. Everywhere else its path is an unknown one. It decides nothing: both acts are handed in.
+`serve` mounts it only with `--testing`, the `noauth2` scheme and a loopback address; otherwise its
+path is unknown. It has no logic of its own: both actions are passed in.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ RESET_PATH = "/_testing/reset"
 
 
 class Profile(msgspec.Struct, forbid_unknown_fields=True):
-    """How the service shall judge and answer from now on; every field has the usual default."""
+    """The policy and CORS settings from now on; the defaults are those of a normal server."""
 
     policy: Literal["default", "new", "open"] = "default"
     cors_origin: str | None = None
@@ -30,11 +30,11 @@ def testing_face(
     """Build the face: one route, `POST /_testing/reset` with a `Profile` as its JSON body.
 
     Args:
-        reset: empties every table and the index; done when it returns.
-        profile: called with (policy, CORS origin or None) after the wipe; in force at once.
+        reset: empties every table and the index before it returns.
+        profile: called with (policy, CORS origin or None) after the wipe; takes effect at once.
 
-    The answer is 204 once both are done, 400 with the reason for a body that is no profile (then
-    nothing was wiped).
+    The answer is 204 after both. It is 400 with the reason, and nothing is wiped, if the body is
+    not a valid profile.
     """
 
     async def answer(request: Request) -> Response:

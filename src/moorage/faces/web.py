@@ -1,8 +1,8 @@
-"""What every dialect needs of HTTP: who is calling, request ids, bounded and guarded input.
+"""HTTP basics that all faces share: callers, request ids, bounded and checked input.
 
-What no handler should see is refused here with a reason (`RefusalError`): bodies that are too
-large, compressed or cut off, JSON that is malformed, too deep, or that names a key twice, query
-strings that are too long or not UTF-8.
+Invalid input is refused here with a reason (`RefusalError`) before a handler sees it: bodies that
+are too large, compressed or truncated, JSON that is malformed, too deep, or that repeats a key, and
+query strings that are too long or not UTF-8.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ from msgspec import Struct
 from moorage.service.access.roles import Scope as RoleScope
 
 LENGTH_DIGITS_MAX = 18
-"""Digits of a content-length that are looked at: far above any limit."""
+"""Digits of a content-length that are read: far above any limit."""
 
 SEND_SECONDS_MAX = 20.0
-"""How long a caller may leave what it was sent of a long answer unread."""
+"""How long a caller may leave the sent part of a long answer unread."""
 
 ABORT = "moorage.abort"
-"""In the scope of a request: what ends its connection at once, with all that is unsent."""
+"""In a request's scope: a function that closes the connection at once and drops unsent data."""
 
 WAITED = "moorage.waited"
-"""Set in the scope of a request once it waits on purpose: for units, or for changes."""
+"""Set in a request's scope once it waits intentionally, for units or for changes."""
 
 CALLER = "moorage.caller"
-"""In the scope of a request: who was let in, for the access log, see `Caller.label`."""
+"""In a request's scope: the authenticated caller's `Caller.label`, for the access log."""
 
 RETRY_AFTER = (b"retry-after", b"1")
-"""The header of a 503: the seconds that a client should wait before it tries again."""
+"""The header of a 503 or 429: the seconds that a client should wait before it retries."""
 
 USER_SHOWN_MAX = 64
-"""Characters of a user's id that the access log tells."""
+"""Characters of a user's id that the access log shows."""
 
 T = TypeVar("T")
 
@@ -52,9 +52,9 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
-    """Return what to wait for beside whatever else a request waits for: that its caller goes away.
+    """Return a function that waits until the caller disconnects.
 
-    To call it notes that the request waits on purpose, see `WAITED`.
+    A call of that function marks the request as one that waits intentionally, see `WAITED`.
     """
 
     async def waited() -> None:
@@ -65,13 +65,13 @@ def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
 
 
 async def gone(receive: Receive) -> None:
-    """Wait until a caller goes away; what it sends until then is dropped."""
+    """Wait until a caller disconnects; anything it sends until then is dropped."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class Caller(Struct, frozen=True):
-    """Who is asking: established by an authenticator, judged by a face's policy.
+    """The caller of a request: identified by an authenticator, authorized by a face's policy.
 
     `roles` are lower case. `system_scope` is Keystone's: the caller acts for the whole
     deployment rather than for one project, and `project_id` is then None.
@@ -82,15 +82,15 @@ class Caller(Struct, frozen=True):
     roles: frozenset[str]
     system_scope: bool = False
     token_id: str | None = None
-    """Of the token that was shown, if it is one of Moorage's own."""
+    """The id of the presented token, if it is one of Moorage's own."""
     scope: RoleScope | None = None
-    """Of a token with a role outside of the ladder: all that it may do; then there are no roles."""
+    """The scope of a token with a scoped role; such a caller has no `roles`."""
     foreign: frozenset[str] = frozenset()
-    """Roles that mean something to OpenStack's policies, but nothing to Moorage itself."""
+    """Roles that count for OpenStack's policies but not for the native API."""
 
     @property
     def label(self) -> str:
-        """Who it is in a line of the log, in one word and without anything secret."""
+        """The caller as one word for log lines, without any secret."""
         return _label(self.token_id, self.user_id)
 
 
@@ -102,23 +102,23 @@ def _label(token_id: str | None, user_id: str) -> str:
 
 
 class Authenticator(Protocol):
-    """The hook that tells who is calling."""
+    """The interface of authentication schemes."""
 
     async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
-        """Return the caller, or None when the request must be answered 401.
+        """Return the caller, or None if the request must be answered 401.
 
         Args:
             headers: by lower-case name; repeated headers are joined with a comma.
-            client: where the request comes from, as trusted proxies tell it.
+            client: the source address, as reported by trusted proxies.
 
         Raises:
-            Error: UNAVAILABLE, when whoever knows the tokens cannot be asked now.
+            Error: UNAVAILABLE, if the token cannot be validated now.
         """
         ...
 
 
 class RefusalError(Exception):
-    """Input that no handler should see. `status` is an HTTP status, `message` the reason."""
+    """A refusal of invalid input. `status` is an HTTP status, `message` the reason."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -127,7 +127,7 @@ class RefusalError(Exception):
 
 
 class Limits(Struct, frozen=True):
-    """Bounds of what one request may send. Settings of the process."""
+    """Limits on the size of one request. Settings of the process."""
 
     body_bytes_max: int = 1 << 20
     """Bytes in a body; setting `body_bytes_max`."""
@@ -141,7 +141,7 @@ class Limits(Struct, frozen=True):
 
 def request_id_new() -> str:
     """Return a fresh request id in OpenStack's form: `req-` and a random UUID."""
-    # Nothing rests on its being secret. Version 4, variant 1; uuid.UUID would take far longer.
+    # It need not be secret. Version 4, variant 1; uuid.UUID would take far longer.
     text = f"{getrandbits(128):032x}"
     return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
 
@@ -164,11 +164,11 @@ async def body_read(
     Args:
         headers: of the request, by lower-case name.
         receive: of the ASGI application.
-        limit: most bytes that are accepted.
-        setting: name of the setting that raises the limit, for the message.
+        limit: the most bytes that are accepted.
+        setting: the name of the setting for this limit, for the message.
 
     Raises:
-        RefusalError: 413 over the limit, 415 for a compressed body, 400 when it was cut off.
+        RefusalError: 413 over the limit, 415 for a compressed body, 400 if it is truncated.
     """
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
@@ -212,23 +212,23 @@ def _too_large(limit: int, setting: str) -> RefusalError:
 
 
 LONG_BYTES = 32_768
-"""Bytes of a body from which on it is decoded in a thread: a few milliseconds."""
+"""Bodies of at least this many bytes are decoded in a thread: it takes a few milliseconds."""
 
 PIECE_BYTES = 1 << 20
-"""Bytes of JSON that are decoded in one go, while no other thread can run: five milliseconds."""
+"""Bytes of JSON that are decoded at a time, while no other thread can run: five milliseconds."""
 
 VALUES_MAX = 2_000_000
-"""Values in one body: each takes 100 bytes of memory or more, however short it is. A consumer in a
-reshape has nine; as short as they get, `bulk_bytes_max` has room for 150,000 consumers."""
+"""Values in one body: even a short one takes at least 100 bytes of memory. A consumer in a reshape
+has nine; at their shortest, 150,000 consumers fit into `bulk_bytes_max`."""
 
 RUN_BYTES, RUN_VALUES = PIECE_BYTES // 4, 10_000
-"""Bytes and number of short members of an object or a list that are decoded in one go."""
+"""Bytes and number of short members of an object or a list that are decoded together."""
 
 _decoding = ThreadPoolExecutor(2, "moorage-decode")
 
 
 async def decoded(body: bytes, work: Callable[[], T], long: int = LONG_BYTES) -> T:
-    """Do what there is to do with a body: at once or, if it has `long` bytes, in a thread."""
+    """Run `work` for a body: at once or, if the body has at least `long` bytes, in a thread."""
     if len(body) < long:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_decoding, work)
@@ -238,7 +238,7 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def json_decode(body: bytes) -> Any:
-    """Decode JSON strictly: UTF-8, bounded depth, no NaN, no NUL, no key named twice.
+    """Decode JSON strictly: UTF-8, bounded depth, no NaN, no NUL, no repeated key.
 
     Raises:
         RefusalError: 400, `Malformed JSON: ` and the reason; 413 for more values than
@@ -246,7 +246,7 @@ def json_decode(body: bytes) -> Any:
     """
     _count_values(body)
     try:
-        # Without escapes every colon of the text survives decoding, unless a key came twice.
+        # Without escapes every colon of the text survives decoding, unless a key is repeated.
         value, colons = _loose(body)
         if b"\\" in body or body.count(b":") != colons:
             json.loads(body, object_pairs_hook=_pairs)
@@ -263,9 +263,9 @@ def json_decode(body: bytes) -> Any:
 
 
 def _count_values(body: bytes) -> None:
-    """Refuse a body of very many values before any is decoded. Raises RefusalError: 413.
+    """Refuse a body with too many values before decoding any. Raises RefusalError: 413.
 
-    Each value but the first comes after a comma or an opening bracket.
+    Each value but the first follows a comma or an opening bracket.
     """
     count = 0
     for begin in range(0, len(body), PIECE_BYTES) if len(body) > VALUES_MAX else ():
@@ -279,10 +279,10 @@ def _count_values(body: bytes) -> None:
 
 
 def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
-    """Decode JSON, of a key that came twice the last; return it and how many colons are in it.
+    """Decode JSON, keeping the last of repeated keys; return the value and its number of colons.
 
-    On the outer `levels`, long objects and lists are decoded member by member: other threads can
-    run in between.
+    On the outer `levels`, long objects and lists are decoded member by member, so that other
+    threads can run in between.
     """
     first = body[:PIECE_BYTES].lstrip()[:1] if levels and len(body) > PIECE_BYTES else b""
     total = 0
@@ -299,7 +299,7 @@ def _loose(body: bytes, levels: int = 3) -> tuple[Any, int]:
 
 
 def _members(raws: list[msgspec.Raw], levels: int) -> tuple[list[Any], int]:
-    """Decode the members of an object or a list: short ones together, a long one by itself."""
+    """Decode the members of an object or a list: short ones together, long ones one by one."""
     items: list[Any] = []
     run: list[msgspec.Raw] = []
     total = size = 0
@@ -319,7 +319,7 @@ def _members(raws: list[msgspec.Raw], levels: int) -> tuple[list[Any], int]:
 
 
 def _run(raws: list[msgspec.Raw], items: list[Any]) -> int:
-    """Decode members together and append them; return how many colons are in them."""
+    """Decode members together, append them to `items` and return their number of colons."""
     values = msgspec.json.decode(b"[" + b",".join(raws) + b"]")
     items += values
     return msgspec.json.encode(values).count(b":")
@@ -337,7 +337,7 @@ def query_parse(query_string: bytes, limits: Limits) -> list[tuple[str, str]]:
     """Split a query string into decoded (name, value) pairs, in order.
 
     Raises:
-        RefusalError: 414 when it is too long, 400 when it has too many parameters, is not UTF-8 or
+        RefusalError: 414 if it is too long, 400 if it has too many parameters, is not UTF-8 or
             contains the character NUL.
     """
     if not query_string:
@@ -366,7 +366,7 @@ def text_unquote(raw: bytes, plus: bool = False) -> str:
     """Decode percent escapes (and, with `plus`, plus signs) to text.
 
     Raises:
-        RefusalError: 400 when it is not UTF-8 or contains the character NUL.
+        RefusalError: 400 if it is not UTF-8 or contains the character NUL.
     """
     if plus and b"+" in raw:
         raw = raw.replace(b"+", b" ")
@@ -382,9 +382,9 @@ def text_unquote(raw: bytes, plus: bool = False) -> str:
 
 
 def path_check(path: str) -> None:
-    """Refuse an address that no database can be asked for. Raises RefusalError: 400, it has NUL.
+    """Refuse an address that contains NUL, which databases reject. Raises RefusalError: 400.
 
-    What is not UTF-8 in it was replaced when it was decoded.
+    Bytes that are not UTF-8 were replaced when the address was decoded.
     """
     if "\0" in path:
         raise _with_nul()

@@ -1,9 +1,10 @@
-"""The server process: the one place where everything is joined.
+"""The server process, which connects all other parts.
 
-Start at `lifecycle.py`: it opens, listens, announces itself and stops; `signals.py` says when.
-`compose.py` joins the service and the faces, `app.py` dispatches requests to them, `boskos.py` is
-the second address, for Boskos' clients. `http/` accepts and guards connections. `files.py` lets the
-command line find the server. `exposure.py` warns of dangerous settings, `garbage.py` schedules
-garbage collection. `logs.py`, `metrics.py` and `pool_metrics.py` report what happens. May import:
-`faces`, `config`, `service` and below.
+Start at `lifecycle.py`: it opens the database, listens, announces the server and stops it;
+`signals.py` handles signals. `compose.py` connects the service and the faces, `app.py` dispatches
+requests to them, `boskos.py` serves the second address, for clients of Boskos. `http/` accepts and
+guards connections. `files.py` writes the files by which the command line finds the server.
+`exposure.py` warns of dangerous settings, `garbage.py` schedules garbage collection. `logs.py`,
+`metrics.py` and `pool_metrics.py` report what happens. May import: `faces`, `config`, `service` and
+below.
 """

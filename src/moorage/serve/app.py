@@ -1,4 +1,4 @@
-"""All faces behind one door: the first segment of the path chooses; one face has the rest."""
+"""Dispatches requests to the faces by the first segment of the path; one face gets the rest."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ REQUEST_ID = b"x-openstack-request-id"
 
 
 class _Watch:
-    """Sees the answer go by: its status and its request id."""
+    """Passes the answer on and records its status and its request id."""
 
     __slots__ = ("request_id", "send_on", "status")
 
@@ -47,14 +47,14 @@ class Application:
         access_log: AccessLog | None,
         default: str = PLACEMENT,
     ) -> None:
-        """Join the faces.
+        """Connect the faces.
 
         Args:
-            rest: answers whatever no other face does.
-            faces: by the first segment of the paths they answer.
-            requests: counts what is answered.
-            access_log: told of every answer; None: nobody wants to know.
-            default: what `rest` is called where requests are counted.
+            rest: answers all other paths.
+            faces: by the first segment of the paths that they answer.
+            requests: counts the requests.
+            access_log: logs every request; None: no log.
+            default: the name of `rest` in the metrics.
         """
         self._rest = rest
         self._default = default
@@ -75,7 +75,7 @@ class Application:
         try:
             await face(scope, receive, watch.send)
         except asyncio.CancelledError:
-            # Out of time at a stop: mostly nobody reads the answer. uvicorn would log a traceback.
+            # The time to stop is over; usually no client reads. uvicorn would log a traceback.
             cut = scope.get(ABORT)
             if cut is None:
                 raise
@@ -92,7 +92,7 @@ def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
     return Access(
-        time=time_text(time.time()),  # noqa: TID251 - log lines tell the machine's own time
+        time=time_text(time.time()),  # noqa: TID251 - log lines have the machine's own time
         request_id=watch.request_id,
         client=client_of(scope) or "-",
         caller=scope.get(CALLER, "-"),
@@ -104,7 +104,7 @@ def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
 
 
 async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse what `protocol` lets through for Placement alone."""
+    """Refuse a request that `protocol` accepts only for Placement."""
     body = b"content-length must be a number\n"
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),

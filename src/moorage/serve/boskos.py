@@ -1,4 +1,4 @@
-"""The second door: Boskos' own clients and the lease proxy's, on an address of their own."""
+"""The second address, for clients of Boskos and of the lease proxy."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -26,25 +26,25 @@ from moorage.service.feed.single_flight import Look
 
 FACE = "boskos"
 LEASE_PROXY = "lease"
-"""The first segment of the lease proxy's addresses."""
+"""The first segment of the lease proxy's paths."""
 
 SECONDS = (1, 10, 100, 500, 1000, 1500, 2000)
-"""Upper bounds of the buckets, as Boskos has them."""
+"""Upper bounds of the buckets, as in Boskos."""
 
 KNOWN_STATES = ("busy", "cleaning", "dirty", "free", "leased", "toBeDeleted", "tombstone")
 OTHER = "other"
 
 STRANGE_MAX = 200
-"""Series of the histogram for states that are not known: clients choose their names."""
+"""Series of the histogram for unknown states, whose names clients choose."""
 
 STRANGE_LENGTH_MAX = 63
-"""Characters in such a name that is told."""
+"""Characters in the name of an unknown state; longer names are counted as `OTHER`."""
 
 Labels = tuple[str, str, str, str]
 
 
 class BoskosMetrics(Collector):
-    """What Boskos tells Prometheus, under its own names."""
+    """Boskos' metrics, under its own names."""
 
     def __init__(self, boskos: Boskos, clock: Callable[[], float] = monotonic) -> None:
         self._boskos = boskos
@@ -58,14 +58,14 @@ class BoskosMetrics(Collector):
         self._strange = 0
 
     def observe(self, kind: str, state: str, dest: str, with_id: bool, seconds: float) -> None:
-        """Note for how long an acquired resource was waited for."""
+        """Record how long a client waited to acquire a resource."""
         labels = self._labels(kind, state, dest, str(with_id).lower())
         buckets = self._buckets.setdefault(labels, [0] * (len(SECONDS) + 1))
         buckets[bisect_left(SECONDS, seconds)] += 1
         self._seconds[labels] = self._seconds.get(labels, 0.0) + seconds
 
     def _labels(self, kind: str, state: str, dest: str, with_id: str) -> Labels:
-        """Return under which labels an acquire is told: unknown states by name, up to a bound."""
+        """Return the labels of an acquire; a limited number of unknown states keep their names."""
         labels = (kind, state, dest, with_id)
         strange = [one for one in (state, dest) if one not in KNOWN_STATES]
         if not strange or labels in self._buckets:
@@ -76,10 +76,10 @@ class BoskosMetrics(Collector):
         return (kind, _known(state), _known(dest), with_id)
 
     async def refresh(self) -> None:
-        """Count the resources, once for all who ask at the same time.
+        """Count the resources; concurrent callers share one query.
 
-        The last counts are told while that cannot be done, and for a while after it took long:
-        anybody may ask.
+        Keeps the last counts if the query fails, and for a while after a slow one, because requests
+        for metrics are not authenticated.
         """
         if self._clock() >= self._until:
             await self._looks.taken()
@@ -122,7 +122,7 @@ def _known(state: str) -> str:
 
 
 class BoskosDoor:
-    """What is served on the second address, and the resources behind it."""
+    """The services on the second address, with their resources."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self._boskos = Boskos(
@@ -140,25 +140,25 @@ class BoskosDoor:
         self.metrics = BoskosMetrics(self._boskos)
 
     def reload(self) -> None:
-        """Read the password file, if there is one. Raises ConfigError: it cannot be used."""
+        """Read the password file, if one is set. Raises ConfigError: it cannot be used."""
         if self._password_file is not None:
             self._passwords.replace(passwords_read(self._password_file))
 
     async def start(self) -> None:
-        """Apply the configuration. Raises ConfigError: it cannot be used."""
+        """Apply Boskos' configuration file. Raises ConfigError: it cannot be used."""
         try:
             await self._boskos.start()
         except (ConfigFileError, Error) as error:
             raise ConfigError(f"boskos_config: {error}") from None
 
     async def stop(self) -> None:
-        """Follow the configuration no more."""
+        """Stop watching the configuration file."""
         await self._boskos.stop()
 
     def application(
         self, limits: Limits, requests: Requests, access_log: AccessLog | None
     ) -> Application:
-        """Return what answers."""
+        """Return the ASGI application."""
         proxy = LeaseProxyFace(self._proxy, limits, self._passwords, self._seconds_max)
         face = BoskosFace(self._boskos, limits, self._passwords, self.metrics.observe)
         return Application(face, {LEASE_PROXY: proxy}, requests, access_log, default=FACE)
@@ -167,7 +167,7 @@ class BoskosDoor:
 def passwords_read(path: str) -> list[str]:
     """Return the pairs in a password file: `USER:PASSWORD`, one per line.
 
-    Raises ConfigError, which never tells what is in the file.
+    Raises ConfigError, whose message never contains contents of the file.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Joins the faces and the service to the application that is served."""
+"""Connects the faces and the service to the application that is served."""
 
 import logging
 import sys
@@ -32,16 +32,16 @@ NOBODY = ConsumerId("00000000-0000-0000-0000-000000000000")
 
 
 class Composition(Struct, frozen=True):
-    """What is served, and what tells of it."""
+    """The applications to serve, with their metrics and access log."""
 
     application: Application
     second: Application | None
-    """For the clients of Boskos, on an address of its own."""
+    """For clients of Boskos, on a separate address."""
     metrics: Metrics
     access_log: AccessLog | None
 
     def close(self) -> None:
-        """Write what the access log still holds."""
+        """Write the buffered lines of the access log."""
         if self.access_log is not None:
             self.access_log.flush()
 
@@ -49,16 +49,16 @@ class Composition(Struct, frozen=True):
 def compose(
     settings: Settings, service: Service, stopping: Callable[[], bool], boskos: BoskosDoor | None
 ) -> Composition:
-    """Join everything as the settings say.
+    """Connect everything according to the settings.
 
     Args:
         settings: of the process.
-        service: that the faces speak for.
-        stopping: whether the process has been asked to end.
-        boskos: what is served on the second address; None: there is none.
+        service: the faces call it.
+        stopping: returns whether the process was asked to stop.
+        boskos: served on the second address; None: there is none.
 
     Raises:
-        ConfigError: the settings ask for something that is not installed.
+        ConfigError: the settings need something that is not installed.
     """
     limits = Limits(
         body_bytes_max=settings.body_bytes_max,
@@ -148,7 +148,7 @@ def _readiness(
             await service.reads.consumer(NOBODY)
             await service.index.current()
         except Exception as error:
-            # Anybody may ask, so the answer names no address of the database; the log does, once.
+            # Not authenticated, so the answer omits the database's address; the log has it, once.
             if str(error) != told:
                 told = str(error)
                 log.warning("not ready: the database cannot be read: %s", error)

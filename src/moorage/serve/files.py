@@ -1,7 +1,7 @@
-"""The files that let the command line find and enter a server: beside a SQLite database.
+"""The files by which the command line finds a server and its token: next to a SQLite database.
 
-A PostgreSQL database has no place here. Its administrator's token is kept among the user's state
-files, and its servers are not announced: there may be many, and the command line needs none.
+With PostgreSQL, the administrator's token is among the user's state files, and servers are not
+announced: there may be several, and the command line does not need them.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from moorage.store.ownership import read_own, read_secret
 
 
 class Announcement(Struct, frozen=True):
-    """Where a running server is. `certificate` is what it serves HTTPS with, None for HTTP."""
+    """The address of a running server. `certificate` is its HTTPS certificate; None for HTTP."""
 
     url: str
     pid: int
@@ -26,13 +26,13 @@ class Announcement(Struct, frozen=True):
 
 
 class Files:
-    """Paths: `token` of the administrator's token, `server` of the announcement.
+    """Paths: `token` of the administrator's token, `server` of the announcement, `database`.
 
-    And `database` of the database; on a PostgreSQL that has none, nor has an announcement.
+    With PostgreSQL, `server` and `database` are None.
     """
 
     def __init__(self, database_url: str) -> None:
-        """Derive the names. Raises Unusable when the address is none."""
+        """Derive the paths. Raises Unusable: the address is not valid."""
         shared = is_postgres(database_url)
         path = _state_path(database_url) if shared else sqlite_path(database_url)
         self.token = Path(f"{path}.token")
@@ -40,14 +40,14 @@ class Files:
         self.database = None if shared else Path(path)
 
     def token_write(self, secret: str) -> None:
-        """Keep the administrator's token where only this user can read it."""
+        """Store the administrator's token so that only this user can read it."""
         self.token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(self.token, f"{secret}\n".encode())
 
     def token_read(self) -> str | None:
-        """Return the administrator's token; None when it is not there or not ours to read.
+        """Return the administrator's token; None if it is missing or this user may not read it.
 
-        Raises UntrustedError: others may have read it.
+        Raises UntrustedError: other users may have read it.
         """
         try:
             secret = read_secret(str(self.token), self._owner())
@@ -56,17 +56,18 @@ class Files:
             return None
 
     def announce(self, announcement: Announcement) -> None:
-        """Tell the command line where the server is."""
+        """Publish the server's address for the command line."""
         if self.server is not None:
             _replace(self.server, msgspec.json.encode(announcement))
 
     def announced(self, *, told: bool) -> Announcement | None:
-        """Return where a server is, or was when it could not say good-bye; None if unknown.
+        """Return the announced server, which may have crashed since; None if there is none.
 
-        `told`: a token that was told is to be sent there. If only the one beside the database is,
-        root may believe the user to whom the database belongs: it is that user's own.
+        `told`: the caller will send a token that the user gave explicitly. If it only sends the
+        token next to the database, root may trust a file of the owner of the database, because the
+        token is that owner's as well.
 
-        Raises UntrustedError: somebody else may have written it.
+        Raises UntrustedError: another user may have written it.
         """
         if self.server is None:
             return None
@@ -82,7 +83,7 @@ class Files:
             return None
 
     def _owner(self) -> int | None:
-        """Return to whom the database belongs, if that is for us to know: root's."""
+        """Return the owner of the database, if this process runs as root; otherwise None."""
         if self.database is None or os.geteuid() != 0:
             return None
         try:
@@ -91,20 +92,20 @@ class Files:
             return None
 
     def withdraw(self) -> None:
-        """Take the announcement back."""
+        """Remove the announcement."""
         if self.server is not None:
             self.server.unlink(missing_ok=True)
 
 
 def _state_path(database_url: str) -> Path:
-    """Return the beginning of the names of the files for a database on a server."""
+    """Return the common prefix of the files for a PostgreSQL database."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     digest = hashlib.sha256(password_removed(database_url).encode()).hexdigest()
     return Path(state) / "moorage" / digest[:16]
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file atomically; only its owner may read it."""
     partial = path.with_name(f"{path.name}.partial")
     partial.unlink(missing_ok=True)
     file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

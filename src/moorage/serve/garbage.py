@@ -1,17 +1,17 @@
-"""When the garbage collector looks for cycles: soon at young objects, in portions at old ones.
+"""Schedules cycle collection: young objects soon, old ones in small portions.
 
-Python's own third threshold serves this process badly. A full collection walks everything that is
-not frozen, and an index that has grown since the start is millions of objects: the event loop would
-be held for a second. Without full collections, cycles that were alive during two younger rounds
-stay for ever: those of connections and requests that last.
+Python's default third threshold does not suit this process. A full collection scans all objects
+that are not frozen, and a catalog that has grown since startup has millions: this would block the
+event loop for a second. Without full collections, cycles that survive two younger ones, such as
+those of long connections and requests, would never be freed.
 
-So a full collection follows every round of the second generation, at once, in the thread that has
-made the objects: a loop that came to it later would have to walk whatever that thread has made
-meanwhile. It walks what has survived since the last one, up to 40,000 objects. If most of them are
-there to stay, they are frozen, and no later round walks them again.
+So a full collection follows every collection of the second generation, at once, in the thread that
+has created the objects: if the event loop did it later, it would also have to scan all objects that
+the thread has created in between. It scans the objects that have survived since the last one, up to
+40,000. If most of them remain, they are frozen, and no later collection scans them.
 
-What is frozen and becomes garbage in a cycle stays for ever. So no request and no connection may
-leave a cycle behind: `tests/serve/test_cycles.py` asks everything there is and looks.
+A frozen cycle that becomes garbage is never freed. So no request and no connection may leave a
+cycle behind: `tests/serve/test_cycles.py` sends every kind of request and checks this.
 """
 
 import contextlib
@@ -20,31 +20,31 @@ from collections.abc import Iterator
 from typing import Any
 
 THRESHOLDS = (5_000, 4, 0)
-"""Objects until a round, rounds until one of the second generation, these until a full one."""
+"""Thresholds of `gc.set_threshold`; 0: a full collection follows each of the second generation."""
 
 KEPT_MAX = 10_000
-"""Objects that one full round may leave for the next one to walk again."""
+"""Objects that may remain after a full collection and are scanned again by the next one."""
 
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Keep what is loaded inside out of the garbage collector's rounds, now and later.
+    """Exclude objects created inside from garbage collection, now and later.
 
-    They would walk all of a large fleet, which has no garbage: again and again while it is loaded.
+    While a large fleet is loaded, collections would scan it again and again and find no garbage.
     """
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        gc.collect()  # of nothing; Python puts off full rounds while little is new beside the last
+        gc.collect()  # all is frozen; resets the size that CPython compares with new objects
         gc.set_threshold(*THRESHOLDS)
         gc.enable()
 
 
 @contextlib.contextmanager
 def freezing() -> Iterator[None]:
-    """Freeze what full rounds leave, whenever it is much."""
+    """Freeze the objects that remain after a full collection, if they are many."""
 
     def seen(phase: str, info: dict[str, Any]) -> None:
         if phase == "stop" and info["generation"] == 2:

@@ -1,6 +1,6 @@
-"""The life of the server's process: open, listen, announce, serve, finish what was accepted.
+"""The life cycle of the server: listen, open the database, announce, serve, finish requests.
 
-Source of the exit codes: docs/reference, "Command line". A signal ends the process with 0.
+Source of the exit codes: docs/reference, "Command line". After a signal the exit code is 0.
 """
 
 import asyncio
@@ -41,26 +41,26 @@ from moorage.store.api import StoreError
 from moorage.store.ownership import UntrustedError
 
 FILES_RESERVED = 64
-"""Open files that are not connections."""
+"""File descriptors reserved for other uses than connections."""
 
 UNREAD_MILLISECONDS_MAX = 60_000
-"""How long a client may leave what we sent unread before the kernel drops it."""
+"""How long a client may leave sent data unread before the kernel drops the connection."""
 
 SILENT_SECONDS_MAX = 30
-"""How long a connection may be silent before the kernel asks whether its other end still exists: a
-client may wait for hours, and its machine may be gone by then."""
+"""How long a connection may be silent before the kernel probes the other end: a client may wait for
+hours, and its machine may disappear in the meantime."""
 
 PROBE_SECONDS = 10
-"""Time between two such questions; unanswered for `UNREAD_MILLISECONDS_MAX`, it is closed."""
+"""Time between two probes; unanswered for `UNREAD_MILLISECONDS_MAX`, the connection is closed."""
 
 SWITCH_SECONDS = 0.001
-"""How long a thread beside the event loop may keep it waiting for the interpreter's lock,
-each time: a claim needs the lock about half a dozen times."""
+"""How long another thread may keep the event loop waiting for the interpreter's lock, each time: a
+claim needs the lock about half a dozen times."""
 
 ADMIN_NAME = "admin"
 
 SELF = Actor("moorage serve", None, "server")
-"""Who makes the first token."""
+"""The actor that creates the first token."""
 
 log = logging.getLogger("moorage.serve")
 
@@ -72,9 +72,9 @@ class StartError(Exception):
 def run(
     settings: Settings, make_loop: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
 ) -> int:
-    """Serve until a signal ends it; returns the exit code. Raises StartError, ConfigError.
+    """Serve until a signal stops it; return the exit code. Raises StartError, ConfigError.
 
-    `make_loop`: what it runs on; whoever measures the loop hands in another.
+    `make_loop`: creates the event loop; measurements pass their own.
     """
     logs.configure(settings.log_format, settings.log_level)
     with asyncio.Runner(loop_factory=make_loop) as runner:
@@ -82,16 +82,16 @@ def run(
 
 
 class Door(NamedTuple):
-    """An address that is taken, and the host names that clients may use there besides its own."""
+    """A bound address, and the host names that clients may use there besides its own."""
 
     listener: socket.socket
     address: Address
     hosts: tuple[str, ...]
-    """Empty: those of the setting."""
+    """Empty: those of the setting `allowed_hosts`."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, but it accepts connections itself, and signals end it with exit code 0."""
+    """uvicorn's server, but it accepts connections itself, and exits with code 0 after a signal."""
 
     def __init__(
         self,
@@ -103,18 +103,18 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self.tls = tls
-        """What new connections are secured with. May be replaced by another context."""
+        """The TLS context of new connections; may be replaced at any time."""
         self._places = places
         self._handshake_seconds = handshake_seconds
         self._on_ready = on_ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals as `_run` has set them: from the first moment on."""
+        """Keep the signal handlers that `_run` has installed before."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, then say so."""
+        """Start listening, then call `on_ready`."""
         make = functools.partial(
             cast(type[GuardedProtocol], self.config.http_protocol_class),
             config=self.config,
@@ -122,7 +122,7 @@ class Server(uvicorn.Server):
             app_state={},
         )
         self.servers = [
-            Acceptor(  # type: ignore[misc] # it can be closed: uvicorn asks no more of a server
+            Acceptor(  # type: ignore[misc] # uvicorn only needs to close it
                 listener, self._places, make, lambda: self.tls, self._handshake_seconds
             )
             for listener in sockets or ()
@@ -168,7 +168,7 @@ async def _run(settings: Settings) -> int:
 
 
 def _favour_loop() -> None:
-    """Let a thread that computes give way to the event loop soon."""
+    """Make computing threads yield to the event loop sooner."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
@@ -234,7 +234,7 @@ def _servers(
     tls: ssl.SSLContext | None,
     ready: Callable[[], None],
 ) -> list[Server]:
-    """Make a server for each door. `ready` is called once all of them listen."""
+    """Create a server for each door. `ready` is called once all of them listen."""
     all_ready = _AllReady(len(doors), ready)
     most = _connections(settings.connections_max, len(doors))
     proxies = Proxies(networks_parse(settings.trusted_proxies, "trusted_proxies"))
@@ -252,7 +252,7 @@ def _servers(
 
 
 class _AllReady:
-    """Says once that all of several servers listen."""
+    """Calls a function once all of several servers listen."""
 
     def __init__(self, count: int, tell: Callable[[], None]) -> None:
         self._missing = count
@@ -275,7 +275,7 @@ def _uvicorn_config(
     )
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
-        application,  # type: ignore[arg-type] # our own words for the same protocol
+        application,  # type: ignore[arg-type] # the same protocol with other type names
         http=protocol_for(bounds, hosts, proxies, held),
         ws="none",
         lifespan="off",
@@ -293,7 +293,7 @@ def _uvicorn_config(
 
 
 async def _admin_token(service: Service, files: Files) -> None:
-    """Make the administrator's token when there is no token at all yet: the first start."""
+    """Create the administrator's token on the first start, when no token exists yet."""
     try:
         files.token_read()
     except UntrustedError as error:
@@ -306,7 +306,7 @@ async def _admin_token(service: Service, files: Files) -> None:
 
 
 def _listen(setting: str, value: str) -> Door:
-    """Take the address that a setting names; connections are accepted later."""
+    """Bind the address of a setting; connections are accepted later. Raises StartError."""
     address = address_parse(value, setting)
     try:
         found = socket.getaddrinfo(
@@ -316,7 +316,7 @@ def _listen(setting: str, value: str) -> Door:
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise StartError(
-            f"{setting}: {address.host} is no address here: {error.strerror}"
+            f"{setting}: {address.host} is not an address of this machine: {error.strerror}"
         ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -334,8 +334,8 @@ def _listen(setting: str, value: str) -> Door:
             f"stop the other program, or choose another port with --{setting.replace('_', '-')}"
             f" or MOORAGE_{setting.upper()}"
         ) from None
-    # Boskos is told by any name in a cluster, and a page in a browser cannot reach what it does not
-    # know; but what listens on this machine alone must not be reached from its browsers.
+    # In a cluster, clients use any name for Boskos, and web pages do not know its address. But an
+    # address on loopback must be protected from the browsers of this machine.
     hosts = ("*",) if setting == "boskos_listen" and not address.loopback else ()
     return Door(listener, Address(address.host, listener.getsockname()[1]), hosts)
 
@@ -348,9 +348,9 @@ def _reachable(address: Address) -> Address:
 
 
 def _connections(wanted: int, doors: int) -> int:
-    """Raise the limit of open files as far as allowed; return how many connections that permits.
+    """Raise the limit of open files as far as allowed; return how many connections it permits.
 
-    `wanted` is the number for each of several doors, and so is what is returned.
+    `wanted` and the result are numbers for each door.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted * doors + FILES_RESERVED
@@ -360,8 +360,8 @@ def _connections(wanted: int, doors: int) -> int:
     permitted = (allowed - FILES_RESERVED) // doors
     if permitted < wanted:
         log.warning(
-            "only %d of connections_max %d connections at each address: the open-files limit is %d,"
-            " %d would do (LimitNOFILE of a systemd unit, or ulimit -n)",
+            "only %d connections per address, although connections_max is %d: the open-files limit"
+            " is %d, raise it to %d (LimitNOFILE of a systemd unit, or ulimit -n)",
             *(permitted, wanted, hard, needed),
         )
     return max(permitted, 1)
@@ -369,6 +369,6 @@ def _connections(wanted: int, doors: int) -> int:
 
 def _die(error: Exception) -> None:
     """End at once: what was written may be lost, so nothing may be acknowledged any more."""
-    log.critical("ending at once: %s", error)
+    log.critical("stopping at once: %s", error)
     logging.shutdown()
     os._exit(1)

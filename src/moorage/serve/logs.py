@@ -1,7 +1,7 @@
 """Log lines: for people (`line`) or for programs (`json`), on standard error.
 
-Requests are logged by `AccessLog`, which collects lines and writes them together: a system call
-for each would cost more than answering does.
+`AccessLog` logs requests: it collects lines and writes them together, because a system call for
+each line would cost more than answering the request.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ import msgspec
 from moorage.client.run.printing import printable, printable_json
 
 ACCESS_DELAY_SECONDS = 0.05
-"""How long an access line may wait for others."""
+"""How long a line of the access log may wait for others."""
 
 Format = Literal["line", "json"]
 
 
 def time_text(seconds: float) -> str:
-    """Return an instant as it stands in log lines: RFC 3339, UTC, milliseconds."""
+    """Return an instant for log lines: RFC 3339, UTC, with milliseconds."""
     return f"{_second_text(int(seconds))}.{int(seconds * 1_000) % 1_000:03d}Z"
 
 
@@ -44,11 +44,11 @@ class LineFormatter(logging.Formatter):
         return time_text(record.created)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Return the line: one, whatever stands in the message."""
+        """Return exactly one line, whatever the message contains."""
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Return a traceback, which has lines of its own."""
+        """Return a traceback, which may have several lines."""
         return "\n".join(map(printable, super().formatException(ei).split("\n")))
 
 
@@ -69,13 +69,13 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(form: Format, level: str) -> None:
-    """Send every logger of this process to standard error in one form."""
+    """Send all logs of this process to standard error in one format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else LineFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    # Who did what is told at any level.
+    # The audit log is written at any level.
     logging.getLogger("moorage.audit").setLevel(logging.INFO)
-    # uvicorn greets at info; the ready line says the same.
+    # uvicorn's startup messages at info repeat the ready line.
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
 
 
@@ -86,7 +86,7 @@ class Access(msgspec.Struct):
     request_id: str
     client: str
     caller: str
-    """Who was let in, see `faces.web.CALLER`; `-`: nobody."""
+    """The authenticated caller, see `faces.web.CALLER`; `-`: none."""
     method: str
     target: str
     status: int
@@ -94,7 +94,7 @@ class Access(msgspec.Struct):
 
 
 class AccessLog:
-    """Writes a line per request, a few at a time."""
+    """Writes one line per request, several lines at a time."""
 
     def __init__(self, form: Format, stream: TextIO) -> None:
         self._json = form == "json"
@@ -102,7 +102,7 @@ class AccessLog:
         self._lines: list[str] = []
 
     def write(self, access: Access) -> None:
-        """Log one request soon."""
+        """Log one request, within `ACCESS_DELAY_SECONDS`."""
         if not self._lines:
             asyncio.get_running_loop().call_later(ACCESS_DELAY_SECONDS, self.flush)
         if self._json:
@@ -117,9 +117,9 @@ class AccessLog:
             )
 
     def flush(self) -> None:
-        """Write what has been collected."""
+        """Write the collected lines."""
         if self._lines:
             lines, self._lines = self._lines, []
-            with suppress(OSError):  # nobody can read it any more: no reason to serve no more
+            with suppress(OSError):  # a closed log is no reason to stop serving
                 self._stream.write("\n".join(lines) + "\n")
                 self._stream.flush()

@@ -1,6 +1,6 @@
-"""What Prometheus is told: requests by face and outcome, the transactor's work, the index.
+"""Prometheus metrics: requests by face and status, the transactor's work, the catalog.
 
-Requests are counted in plain dicts and turned into Prometheus' form only when somebody asks.
+Requests are counted in plain dicts and converted to Prometheus' types only for a scrape.
 """
 
 from bisect import bisect_left
@@ -22,20 +22,20 @@ from moorage import __version__
 from moorage.service.app import Service
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the buckets for answers that are given as soon as may be."""
+"""Upper bounds of the buckets for requests that do not wait."""
 
 WAIT_SECONDS = (0.1, 1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
-"""The same for requests that wait on purpose."""
+"""Upper bounds of the buckets for requests that wait on purpose."""
 
 LONG_SECONDS = 0.02
-"""Processor time from which on making the text is long: that of some hundred pools."""
+"""Processor time from which an answer counts as expensive: that of some hundred pools."""
 
 RESTS = 10
-"""What took long is told again for so many times as long: anybody may ask for it."""
+"""An expensive answer is reused for this many times its cost: scrapes are not authenticated."""
 
 
 def rest(took: float) -> float:
-    """Return for how many seconds to tell again what took so many to make."""
+    """Return for how many seconds to reuse an answer that took `took` seconds to compute."""
     return took * RESTS if took >= LONG_SECONDS else 0.0
 
 
@@ -57,7 +57,7 @@ class Durations:
         self._seconds[face] += seconds
 
     def family(self, name: str, meaning: str) -> HistogramMetricFamily:
-        """Return it as Prometheus wants it."""
+        """Return the histogram as a Prometheus metric."""
         family = HistogramMetricFamily(name, meaning, labels=["face"])
         for face, buckets in self._buckets.items():
             family.add_metric([face], cumulated(buckets, self.bounds), self._seconds[face])
@@ -65,9 +65,10 @@ class Durations:
 
 
 class Requests:
-    """How many requests were answered, how, and how long it took.
+    """Counts of answered requests by face, method and status, and their durations.
 
-    Those that wait on purpose have a histogram of their own: their seconds say nothing of us.
+    Requests that wait on purpose have a separate histogram: their durations do not show the speed
+    of the server.
     """
 
     def __init__(self) -> None:
@@ -82,12 +83,12 @@ class Requests:
 
 
 class Metrics(Collector):
-    """Everything this process tells Prometheus."""
+    """All metrics of this process."""
 
     def __init__(self, service: Service, clock: Callable[[], float] = monotonic) -> None:
         self.requests = Requests()
         self.connections: Callable[[], int] = lambda: 0
-        """How many connections are open; set once there is a server."""
+        """Returns the number of open connections; set once the servers exist."""
         self._service = service
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -98,7 +99,7 @@ class Metrics(Collector):
         PlatformCollector(registry=self._registry)
 
     def add(self, collector: Collector) -> None:
-        """Tell what somebody else collects, too."""
+        """Add the metrics of another collector."""
         self._registry.register(collector)
 
     def text(self) -> tuple[bytes, str]:
@@ -111,8 +112,8 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield our own metrics; called by the registry."""
-        yield GaugeMetricFamily("moorage_up", "The process serves.", value=1)
-        build = GaugeMetricFamily("moorage_build", "Which Moorage this is.", labels=["version"])
+        yield GaugeMetricFamily("moorage_up", "The process is serving.", value=1)
+        build = GaugeMetricFamily("moorage_build", "The version of Moorage.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
         yield from self._of_requests()
@@ -120,35 +121,36 @@ class Metrics(Collector):
 
     def _of_requests(self) -> Iterable[Metric]:
         answered = CounterMetricFamily(
-            "moorage_http_requests", "Requests answered.", labels=["face", "method", "status"]
+            "moorage_http_requests", "Answered requests.", labels=["face", "method", "status"]
         )
         for (face, method, status), count in self.requests.answered.items():
             answered.add_metric([face, method, str(status)], count)
         yield answered
         yield self.requests.prompt.family(
-            "moorage_http_request_seconds", "Seconds to answer a request that does not wait."
+            "moorage_http_request_seconds",
+            "Seconds to answer a request, except requests that wait on purpose.",
         )
         yield self.requests.waits.family(
-            "moorage_http_wait_seconds", "Seconds that a request took which waits on purpose."
+            "moorage_http_wait_seconds", "Seconds to answer a request that waits on purpose."
         )
 
     def _of_service(self) -> Iterable[Metric]:
         transactor, index = self._service.transactor, self._service.index
         searches = self._service.searches
         for name, help_text, value in (
-            ("moorage_batches", "Batches decided.", transactor.counters.batches),
-            ("moorage_changes", "Change requests decided.", transactor.counters.requests),
+            ("moorage_batches", "Decided batches.", transactor.counters.batches),
+            ("moorage_changes", "Decided change requests.", transactor.counters.requests),
             ("moorage_changes_refused", "Requests refused by a rule.", transactor.counters.refused),
             ("moorage_batch_retries", "Batches decided again.", transactor.counters.retries),
-            ("moorage_changes_failed", "Requests lost to a fault.", transactor.counters.failed),
+            ("moorage_changes_failed", "Requests failed by a fault.", transactor.counters.failed),
             (
                 "moorage_overloads",
-                "Requests the queue had no room for.",
+                "Change requests refused because the queue was full.",
                 transactor.counters.overloaded,
             ),
             (
                 "moorage_searches_cut",
-                "Candidate answers that may lack candidates because a search ran out of steps.",
+                "Candidate answers that may be incomplete because a search ran out of steps.",
                 searches.counters.cut,
             ),
             (
@@ -158,26 +160,30 @@ class Metrics(Collector):
             ),
             (
                 "moorage_searches_capped",
-                "Candidate answers cut at candidates_max.",
+                "Candidate answers truncated at candidates_max.",
                 searches.counters.capped,
             ),
             (
                 "moorage_answers_refused",
-                "Long answers refused because too many were still being read.",
+                "Long answers refused because too many others were still being read.",
                 self._service.unsent.refused,
             ),
         ):
             yield CounterMetricFamily(name, help_text, value=value)
         for name, help_text, value in (
             ("moorage_changes_waiting", "Change requests in the queue.", transactor.waiting),
-            ("moorage_searches_waiting", "Long searches not answered yet.", searches.waiting),
+            (
+                "moorage_searches_waiting",
+                "Long searches in progress or waiting.",
+                searches.waiting,
+            ),
             (
                 "moorage_answers_unsent_bytes",
-                "Memory of long answers being read.",
+                "Memory of long answers that clients are reading, in bytes.",
                 self._service.unsent.bytes,
             ),
-            ("moorage_http_connections", "Connections open.", self.connections()),
-            ("moorage_revision", "The logical clock.", index.revision),
+            ("moorage_http_connections", "Open connections.", self.connections()),
+            ("moorage_revision", "The revision of the ledger.", index.revision),
             (
                 "moorage_epoch",
                 "The time of the last restore or failover, in seconds; 1: none.",
@@ -189,7 +195,7 @@ class Metrics(Collector):
 
 
 def cumulated(buckets: list[int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
-    """Return what Prometheus wants of a histogram: for each bound how many are not above it."""
+    """Return cumulative buckets: for each upper bound, the number of values not above it."""
     shown, total = [], 0
     for bound, count in zip((*map(str, bounds), "+Inf"), buckets, strict=True):
         total += count

@@ -1,4 +1,4 @@
-"""What Prometheus is told of admission: every pool, who waits, what was granted and has ended."""
+"""Prometheus metrics of admission: pools, waiting clients, leases granted and ended."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,14 +10,14 @@ from moorage.service.admission.service import Admission
 
 _GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
     ("moorage_pool_limit", "Units the pool may grant.", lambda pool: pool.spec.limit),
-    ("moorage_pool_occupied", "Units that leases hold.", lambda pool: pool.occupied),
+    ("moorage_pool_occupied", "Units that leases occupy.", lambda pool: pool.occupied),
     ("moorage_pool_waiting", "Tickets in the pool's line.", lambda pool: pool.waiting),
-    ("moorage_pool_paused", "The pool grants nothing.", lambda pool: int(pool.paused)),
+    ("moorage_pool_paused", "1: the pool is paused.", lambda pool: int(pool.paused)),
 )
 
 
 class PoolMetrics(Collector):
-    """The pools as last heard of; counters are of what this process has committed."""
+    """The last known state of the pools; counters cover only commits of this process."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -36,19 +36,23 @@ class PoolMetrics(Collector):
                     gauge.add_metric([pool.name], told)
             yield gauge
         unheard = GaugeMetricFamily(
-            "moorage_pool_unheard", "Leases that occupy unheard.", labels=["pool"]
+            "moorage_pool_unheard",
+            "Leases that were not renewed in time and still occupy units.",
+            labels=["pool"],
         )
         for name in tally.pools:
             unheard.add_metric([name], tally.unheard.get(name, 0))
         yield unheard
         granted = CounterMetricFamily(
-            "moorage_leases_granted", "Leases granted here.", labels=["pool"]
+            "moorage_leases_granted", "Leases granted by this process.", labels=["pool"]
         )
         for name, count in tally.granted.items():
             granted.add_metric([name], count)
         yield granted
         ended = CounterMetricFamily(
-            "moorage_leases_ended", "Leases and tickets ended here.", labels=["pool", "cause"]
+            "moorage_leases_ended",
+            "Leases and tickets ended by this process.",
+            labels=["pool", "cause"],
         )
         for (name, cause), count in tally.ended.items():
             ended.add_metric([name, cause], count)

@@ -1,9 +1,8 @@
-"""What signals do to the process: TERM and INT stop it cleanly, HUP reads secrets' files again.
+"""Handles signals: TERM and INT stop the process cleanly, HUP reloads the files with secrets.
 
-HUP comes for two reasons. `systemctl reload` or `kill` sends it to have the certificate, its key
-and the password file read again; nothing else happens then. Or the terminal from which the process
-was started has been closed; then the process stops cleanly, because nobody could see or stop it any
-more. Under `nohup` HUP is ignored, and stays so.
+HUP has two causes. `systemctl reload` or `kill` sends it to reload the certificate, its key and the
+password file. Or the terminal from which the process was started was closed; then the process stops
+cleanly, because the user could no longer see or stop it. Under `nohup` HUP stays ignored.
 """
 
 import asyncio
@@ -23,16 +22,16 @@ log = logging.getLogger("moorage.serve")
 
 
 class Stoppable(Protocol):
-    """A server, as far as signals reach it."""
+    """The part of a server that signals use."""
 
     should_exit: bool
     tls: ssl.SSLContext | None
 
 
 class Signals:
-    """Remembers that a signal asked to stop, and passes it on to the servers once there are any.
+    """Stops the servers after a signal; a signal may come before they exist.
 
-    It also calls `tell`, which ends waits that a stop makes pointless.
+    Also calls `tell`, which ends the waits of clients.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -50,7 +49,7 @@ class Signals:
             loop.add_signal_handler(signal.SIGHUP, self._hung_up)
 
     def ask(self) -> None:
-        """Let everything stop."""
+        """Stop all servers."""
         self.asked = True
         self.tell()
         for server in self.servers:
@@ -62,46 +61,46 @@ class Signals:
             self.ask()
             return
         if self._settings.tls_cert is None:
-            log.info("HUP: there is no certificate to read again")
+            log.info("HUP: there is no certificate to reload")
         else:
             self._reload()
         if self._settings.boskos_password_file is not None and self.passwords is not None:
             self._reload_passwords(self.passwords)
 
     def _reload(self) -> None:
-        """Show new connections what is in the certificate's files now, if it can be used."""
+        """Reload the certificate for new connections; keep the old one if it cannot be used."""
         try:
             fresh = certificate_of(self._settings)
         except ConfigError as error:
-            log.error("HUP: the certificate is still the old one: %s", error)
+            log.error("HUP: cannot reload the certificate, the old one stays in use: %s", error)
             return
         for server in self.servers:
             server.tls = fresh
-        log.info("HUP: the certificate was read again")
+        log.info("HUP: the certificate was reloaded")
 
     def _reload_passwords(self, read: Callable[[], None]) -> None:
         try:
             read()
         except ConfigError as error:
-            log.error("HUP: the passwords are still the old ones: %s", error)
+            log.error("HUP: cannot reload the passwords, the old ones stay in use: %s", error)
         else:
-            log.info("HUP: the password file was read again")
+            log.info("HUP: the password file was reloaded")
 
 
 def certificate_of(settings: Settings) -> ssl.SSLContext:
-    """Return what HTTPS is served with. Raises ConfigError: it cannot be."""
+    """Return the TLS context for HTTPS. Raises ConfigError: the files cannot be used."""
     assert settings.tls_cert is not None
     try:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Without a password, OpenSSL would ask for an encrypted key's on the terminal, and wait.
+        # Without a password, OpenSSL would prompt on the terminal for that of an encrypted key.
         context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except OSError as error:  # ssl's own errors are OSErrors
-        raise ConfigError(f"tls_cert, tls_key: cannot be used: {error}") from None
+        raise ConfigError(f"tls_cert and tls_key cannot be used: {error}") from None
     return context
 
 
 def _has_terminal() -> bool:
-    """Is there a terminal that this process belongs to?"""
+    """Return whether this process has a controlling terminal."""
     try:
         os.close(os.open(TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

@@ -1,4 +1,4 @@
-"""Everything a face may ask for, joined: the one object that `serve` makes and faces are given."""
+"""The service object, which `serve` creates and faces use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from moorage.store.open import open_engine
 
 @dataclass(slots=True)
 class Service:
-    """A running Moorage, without any way in. Close it with `stop`."""
+    """A running Moorage without its APIs. Close it with `stop`."""
 
     engine: Engine
     clock: Clock
@@ -57,7 +57,7 @@ class Service:
         backup_directory: str | None = None,
         keeping: Keeping = KEEP_BY_DEFAULT,
     ) -> "Service":
-        """Load the index and begin to take requests. Raises StoreError."""
+        """Load the index and start to accept requests. Raises StoreError."""
         turns = Turns()
         index = Index(engine, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
@@ -113,7 +113,7 @@ class Service:
         backup_directory: str | None = None,
         keeping: Keeping = KEEP_BY_DEFAULT,
     ) -> "Service":
-        """Open a database with the standard vocabulary and start on it. Raises StoreError."""
+        """Open a database and start, with OpenStack's standard names. Raises StoreError."""
         return await cls.start(
             open_engine(database_url, epoch_file=epoch_file),
             clock,
@@ -127,12 +127,12 @@ class Service:
         )
 
     def let_go(self) -> None:
-        """Answer everybody who waits for something with what there is."""
+        """End all waits: their requests are answered with the current state."""
         self.watch.close()
         self.admission.close()
 
     async def stop(self) -> None:
-        """Finish what was accepted, then give the database back."""
+        """Finish the accepted requests, then close the database."""
         await self.admission.stop()
         await self.chores.stop()
         await self.transactor.stop()

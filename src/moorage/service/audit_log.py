@@ -1,6 +1,6 @@
-"""Audit rows as lines of the log, so that whoever can write to the database cannot take them back.
+"""Writes audit rows to the log, too: there, write access to the database cannot remove them.
 
-The logger `moorage.audit` writes them whatever the setting `log_level` says.
+The logger `moorage.audit` writes them regardless of the setting `log_level`.
 """
 
 import logging
@@ -15,13 +15,13 @@ log = logging.getLogger("moorage.audit")
 
 
 def tell(rows: Iterable[AuditRow]) -> None:
-    """Let the log tell of rows that are durable now: one JSON object for each."""
+    """Log committed rows, each as one JSON object."""
     for row in rows:
         log.info("%s", json.encode(_told(row)).decode())
 
 
 def _told(row: AuditRow) -> dict[str, Any]:
-    """Return a row without its time, which the line has, and without what is null."""
+    """Return a row's members without null ones, and without the time, which the log line has."""
     told: dict[str, Any] = {
         "id": row.id,
         "who": row.who,

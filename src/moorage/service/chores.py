@@ -1,7 +1,7 @@
 """Periodic chores: without input, safe to repeat, and callable on demand.
 
-The loop only calls them; nothing rests on when it does. Whatever grows with time alone is bounded
-here, in pieces: each is a short transaction, in turn with the batches.
+Nothing depends on when the loop calls them. They delete old data, so that the database does not
+grow with time alone: in pieces, each a short transaction between the batches.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from moorage.store.api import Engine, Plan
 from moorage.store.receipts import FIRST, receipts_forget
 
 CHANGES_KEPT_SECONDS = 15 * 60
-"""Change rows younger than this are kept, unless there are too many, see `Keeping`."""
+"""Younger change rows are kept, unless there are too many, see `Keeping`."""
 
 CHANGES_KEPT_ROWS = 1_000_000
-"""At least as many of the newest change rows are kept."""
+"""At least this many of the newest change rows are kept."""
 
 FORGET_MAX = 1_000
-"""Audit rows or receipts that are forgotten in one transaction: about ten milliseconds."""
+"""Audit rows or receipts that one transaction deletes: about ten milliseconds."""
 
 PERIOD_SECONDS = 60.0
 """Time between two rounds of all chores."""
@@ -33,22 +33,22 @@ log = logging.getLogger("moorage.chores")
 
 
 class Keeping(NamedTuple):
-    """How much is kept of what grows with time alone."""
+    """How much is kept of the data that grows with time."""
 
     changes_min: int = CHANGES_KEPT_ROWS
-    """So many of the newest change rows stay at least."""
+    """At least this many of the newest change rows are kept."""
     changes_max: int | None = None
-    """Of more change rows the oldest go, however young they are; a setting. None: all stay."""
+    """Beyond this many change rows the oldest are deleted at any age; a setting. None: no limit."""
     audit_days: int | None = None
-    """How long audit rows stay; a setting. None: for good."""
+    """How long audit rows are kept; a setting. None: forever."""
 
 
 KEEP_BY_DEFAULT = Keeping()
-"""For commands that open the database themselves: they do not know the settings of its server."""
+"""For commands that open the database themselves and do not know its server's settings."""
 
 
 class Chores:
-    """What a service does by itself, beside its requests."""
+    """The periodic work of a service."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Chores:
         admission: Admission,
         keeping: Keeping = KEEP_BY_DEFAULT,
     ) -> None:
-        """Take what there is to look after, and how much of it is kept."""
+        """Create the chores; `keeping` is how much data they keep."""
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
@@ -76,21 +76,21 @@ class Chores:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, chore: Callable[[], Awaitable[object]]) -> None:
-        """Do something in every round, too."""
+        """Add a chore."""
         self._chores.append(chore)
 
     def start(self) -> None:
-        """Begin to run all chores every `PERIOD_SECONDS`."""
+        """Start to run all chores every `PERIOD_SECONDS`."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End the loop; what a chore has begun in the transactor is finished there."""
+        """Stop the loop; work that a chore has submitted to the transactor is finished there."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     async def compact(self) -> int:
-        """Forget change rows that nobody needs any more; return the revision forgotten up to."""
+        """Delete change rows that are no longer needed; return the revision deleted up to."""
         since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * 1_000_000)
         mark = await self._engine.read_aside(
             changelog_compaction.compaction_mark_load(since, self._keep), slow=True
@@ -105,9 +105,9 @@ class Chores:
         return reached
 
     async def forget_audit(self) -> int:
-        """Forget audit rows that are older than `audit_days`; return how many.
+        """Delete audit rows that are older than `audit_days`; return how many.
 
-        By a clock that has not jumped since the service began, nor beyond the newest row.
+        Forward jumps of the clock since the start are ignored, and so is time after the newest row.
         """
         if self._audit_days is None:
             return 0
@@ -122,9 +122,9 @@ class Chores:
                 return total
 
     async def forget_receipts(self) -> int:
-        """Forget receipts of transactions that nobody asks for any more; return how many."""
+        """Delete receipts of transactions that are no longer needed; return how many."""
         if not self._engine.shared:
-            return 0  # there are none
+            return 0  # only shared databases have receipts
         total = 0
         while True:
             gone, self._receipts_after = await self._transactor.run_alone(
@@ -140,5 +140,5 @@ class Chores:
             for chore in self._chores:
                 try:
                     await chore()
-                except Exception:  # the next round tries again; the service goes on meanwhile
+                except Exception:  # the next round tries again
                     log.exception("the chore %s failed", getattr(chore, "__name__", chore))

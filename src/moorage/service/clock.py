@@ -13,5 +13,5 @@ class SystemClock:
         return Instant(time.time_ns() // 1_000)
 
     def monotonic(self) -> int:
-        """Return the microseconds since some start of this machine's."""
+        """Return the microseconds since an arbitrary point in time; never jumps."""
         return time.monotonic_ns() // 1_000

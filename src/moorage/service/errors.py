@@ -1,4 +1,4 @@
-"""What the database's faults become for whoever asked: the core's one error."""
+"""Translates StoreError into Error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from moorage.store.api import StoreError, Unusable
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn StoreError into `Error`: INVALID for a file nobody can use, otherwise UNAVAILABLE."""
+    """Turn StoreError into `Error`: INVALID for Unusable, otherwise UNAVAILABLE."""
     try:
         yield
     except Unusable as error:

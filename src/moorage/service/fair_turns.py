@@ -1,12 +1,12 @@
-"""Turns: long work on the event loop goes one piece at a time, so that short work gets through.
+"""Turns: long work on the event loop runs piece by piece, so that short requests are not delayed.
 
-A request takes several rounds of the loop. If every round first ran all searches that are waiting,
-a claim would pay for them several times over; with turns each round runs one.
+A request takes several rounds of the event loop. If each round ran a piece of every waiting search,
+a claim would wait for all of them several times; with turns each round runs one piece.
 
-Work that can wait (a report of thousands of hosts) asks for spare turns. While changes are being
-written it gets one every `PATIENCE_SECONDS` only: otherwise every round-trip of a batch to the
-database would be followed by a piece of it, and the thread that commits would wait for the
-interpreter's lock, which a loop that is never idle hardly ever leaves to it.
+Work that can wait (a report of thousands of hosts) uses spare turns. While a batch is written it
+gets only one every `PATIENCE_SECONDS`. Otherwise a piece of it would follow every round-trip of the
+batch to the database, and the committing thread would wait for the GIL, which a busy loop rarely
+releases.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from moorage.core.ledger.search.steps import Steps
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 0.005
-"""How long spare turns are held back at most: the longest pause of work that can wait."""
+"""The longest time that spare turns are delayed."""
 
 PIECE_SECONDS = 0.000_5
-"""How much of work that can wait is done in one turn."""
+"""Duration of one spare turn."""
 
 TURN_SECONDS = 0.002
-"""How much of a long answer that somebody waits for is made in one turn."""
+"""Duration of one turn of long work that a client waits for."""
 
 
 class Turns:
-    """Hands out one turn in each round of the event loop, in the order of asking."""
+    """Gives out one turn per round of the event loop, first come, first served."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -40,13 +40,13 @@ class Turns:
         self._overdue = False
         self._urgent = 0
         self.unit = asyncio.Lock()
-        """Who has it writes one unit of long work; so units of many requests never pile up."""
+        """Held while one unit of long work is written, so that units of requests do not pile up."""
         self._given = False
-        """The turn of this round is given; `_next` is scheduled."""
+        """Whether the turn of this round is given; `_next` is then scheduled."""
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
-        """Hold spare turns back as long as this is entered: others wait for what is done."""
+        """Delay spare turns within this context: other requests wait for its work."""
         self._urgent += 1
         try:
             yield
@@ -56,7 +56,7 @@ class Turns:
                 self._begin()
 
     async def taken(self) -> None:
-        """Wait for a turn; what the caller does until it next waits is one piece of work."""
+        """Wait for a turn, which lasts until the caller next awaits something."""
         if not self._given:
             self._begin()
             return
@@ -65,7 +65,7 @@ class Turns:
         await turn
 
     async def driven(self, work: Steps[T]) -> T:
-        """Carry out long work that somebody waits for, `TURN_SECONDS` in each turn."""
+        """Run long work that a client waits for, `TURN_SECONDS` in each turn."""
         while True:
             await self.taken()
             done = advanced(work)
@@ -73,7 +73,7 @@ class Turns:
                 return done[0]
 
     async def spared(self) -> None:
-        """As `taken`, but let everybody else go first, for `PATIENCE_SECONDS` at most."""
+        """As `taken`, but after all other work, delayed by `PATIENCE_SECONDS` at most."""
         if not (self._given or self._urgent or self._patient):
             self._begin()
             return
@@ -88,7 +88,7 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Give the turn of the next round, to somebody who still waits."""
+        """Give the turn of the next round to a task that still waits."""
         turn = self._spare() or _first(self._waiting)
         self._given = turn is not None
         if turn is not None:
@@ -108,7 +108,7 @@ class Turns:
         return turn
 
     def _time(self) -> None:
-        """See to it that a spare turn is given before long, whatever else is going on."""
+        """Start the timer that limits the delay of spare turns."""
         if self._timer is None and not self._overdue:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PATIENCE_SECONDS, self._time_over)
@@ -119,22 +119,22 @@ class Turns:
 
 
 class Pieces:
-    """One piece of long work after another, each of `PIECE_SECONDS`, in spare turns."""
+    """Runs long work in spare turns, in pieces of `PIECE_SECONDS`."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._end = 0.0
         self.unit = turns.unit
-        """Entered for what changes something: one unit of all long work at a time."""
+        """A lock for changes: only one unit of all long work is written at a time."""
 
     async def rest(self) -> None:
-        """Wait for a spare turn, if the time of the last one is over."""
+        """Wait for a spare turn, if the last one is used up."""
         if perf_counter() >= self._end:
             await self._turns.spared()
             self._end = perf_counter() + PIECE_SECONDS
 
     async def driven(self, work: Steps[T]) -> T:
-        """Carry out long work that can wait."""
+        """Run long work that can wait."""
         while True:
             await self.rest()
             try:
@@ -144,14 +144,14 @@ class Pieces:
                 return answer
 
     async def each(self, items: Iterable[T]) -> AsyncIterator[T]:
-        """Hand out items, with rests in between."""
+        """Yield the items, with pauses in between."""
         for item in items:
             await self.rest()
             yield item
 
 
 def advanced(work: Steps[T]) -> tuple[T] | None:
-    """Do `TURN_SECONDS` of long work; return its answer, if it is done."""
+    """Run long work for `TURN_SECONDS`; return its answer in a tuple, or None if unfinished."""
     end = perf_counter() + TURN_SECONDS
     try:
         while perf_counter() < end:
@@ -162,7 +162,7 @@ def advanced(work: Steps[T]) -> tuple[T] | None:
 
 
 def _first(waiting: deque[asyncio.Future[None]]) -> asyncio.Future[None] | None:
-    """Take the first who still waits."""
+    """Remove and return the first future that is still pending, or None."""
     while waiting:
         turn = waiting.popleft()
         if not turn.done():

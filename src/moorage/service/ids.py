@@ -1,4 +1,4 @@
-"""Ids that the service makes."""
+"""Generates ids."""
 
 import secrets
 import time
@@ -12,9 +12,9 @@ _VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
 
 
 def lease_id_new() -> LeaseId:
-    """Return a new UUID that rises with time, so that new rows stand beside one another.
+    """Return a new UUID that increases with time, so that new rows are stored close together.
 
-    Version 7 of RFC 9562: milliseconds, then chance.
+    Version 7 of RFC 9562: milliseconds, then random bits.
     """
     chance = secrets.randbits(RANDOM_BITS)
     milliseconds = time.time_ns() // 1_000_000

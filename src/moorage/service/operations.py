@@ -1,4 +1,4 @@
-"""Looking after the database: checks, backups, restores."""
+"""Database maintenance: checks, backups, epochs."""
 
 import os
 import re
@@ -18,15 +18,15 @@ from moorage.store.access import audit as audit_store
 from moorage.store.api import Engine, Plan
 
 FOUND_MAX = 1_000
-"""Differences of the index that are told."""
+"""Differences of the index that are reported."""
 
 
 BACKUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-"""How a backup in `backup_directory` may be called: no other folder, and no hidden file."""
+"""Valid names of backups in `backup_directory`: no other folders, no hidden files."""
 
 
 class Upkeep:
-    """What an operator asks of a running service."""
+    """Maintenance of a running service's database."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class Upkeep:
         clock: Clock,
         backup_directory: str | None,
     ) -> None:
-        """Look after a service's database.
+        """Create it.
 
-        `backup_directory` is where `backup_named` writes; None: nowhere.
+        `backup_directory` is where `backup_named` writes; None: it is refused.
         """
         self._engine = engine
         self._index = index
@@ -51,12 +51,12 @@ class Upkeep:
         self._backup_directory = backup_directory
 
     async def check(self) -> list[str]:
-        """Re-derive every sum, generation and tree from the rows, and the index from them too.
+        """Recompute every sum, generation and tree from the rows, and the index, too.
 
-        Returns one sentence per difference; empty when all is well. Nobody waits for it: rows are
-        read in a thread, another index is made of them in spare turns, follows the change rows
-        until it is where the one that answers is, and is compared with it bit by bit while both
-        follow what is committed. Raises `Error`: UNAVAILABLE.
+        Returns one sentence per difference; empty if there is none. It does not delay requests: a
+        thread reads the rows, spare turns build a copy of the index, which then follows the change
+        rows to the index's revision, and compare the two step by step while both follow commits.
+        Raises `Error`: UNAVAILABLE.
         """
         known = self._index.catalog
         with errors.told():
@@ -69,15 +69,15 @@ class Upkeep:
                 async with self._index.copied(lambda: self._lag(found)) as copy:
                     found += await self._compared(copy)
             except ChangesGone:
-                found.append("the change rows were forgotten meanwhile; check again")
+                found.append("the change rows were deleted during the check; check again")
         return found
 
     async def _lag(self, found: list[str]) -> int:
-        """Return how many revisions the index has missed, once it has followed all there are."""
+        """Return how many revisions the index lags behind after it should have caught up."""
         if self._engine.shared:
             await self._index.current()
             return 0
-        # In turn with the batches: at this moment the index should have followed all of them.
+        # Read between two batches: at this moment the index should have followed all commits.
         epoch, revision = await self._transactor.run_alone(changelog.clock_load)
         index = self._index
         if (epoch, revision) != (index.epoch, index.revision):
@@ -88,7 +88,7 @@ class Upkeep:
         return revision - index.revision
 
     async def _compared(self, copy: Copy) -> list[str]:
-        """Compare the index with a copy that stays at the same revision. Raises ChangesGone."""
+        """Compare the index with a copy at the same revision. Raises ChangesGone."""
         found: list[str] = []
         pieces = Pieces(self._turns)
         comparing = self._index.catalog.comparing(copy.catalog)
@@ -101,15 +101,15 @@ class Upkeep:
             if part is None:
                 return found
             found += part
-        return [*found, "index: there are more differences; the rest was not looked at"]
+        return [*found, "index: there are more differences; the rest was not compared"]
 
     async def backup(self, path: str, *, by: Actor) -> None:
-        """Write a complete copy of the database to a new file while the service goes on.
+        """Write a complete copy of the database to a new file while the service continues.
 
-        That `by` asked for it is written down before: nobody takes a copy unseen. If there is none
-        in the end, that is written down, too.
+        The audit row is written first, so that no copy is made without one. A failure leaves
+        another row.
 
-        Raises `Error`: INVALID when there is such a file or none can be made, UNAVAILABLE.
+        Raises `Error`: INVALID if the file exists or cannot be created, UNAVAILABLE.
         """
         await self._audit.record(by, "database.backup", path)
         try:
@@ -120,10 +120,10 @@ class Upkeep:
             raise
 
     async def epoch_raise(self, *, by: Actor) -> tuple[int, int]:
-        """Begin a new epoch, because somebody has put the database back; return (epoch, revision).
+        """Start a new epoch after the database was restored; return (epoch, revision).
 
-        From then on no cursor of an earlier epoch is resumed from, and every fencing token is
-        higher than any before. Raises `Error`: UNAVAILABLE.
+        After this, cursors of earlier epochs are refused, and every fencing token is higher than
+        all before. Raises `Error`: UNAVAILABLE.
         """
         now = self._clock.now()
 
@@ -142,11 +142,11 @@ class Upkeep:
     async def backup_named(self, name: str, *, by: Actor) -> str:
         """As `backup`, to a file of this name in `backup_directory`; return its path.
 
-        Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if there is no
-        such folder.
+        Raises `Error`: INVALID, also for a name with a slash or a leading dot, and if no folder is
+        configured.
         """
         if self._engine.shared:
-            await self.backup(name, by=by)  # refused: PostgreSQL has tools of its own
+            await self.backup(name, by=by)  # raises: PostgreSQL has its own tools
         folder = self._backup_directory
         if folder is None:
             raise Error(
@@ -165,10 +165,9 @@ class Upkeep:
         return path
 
     async def backup_noted(self, path: str, *, by: Actor, failed: str | None = None) -> None:
-        """Write down that `by` copies the database to a file, with its own rights.
+        """Write the audit row of a copy that the caller makes itself, with its own permissions.
 
-        Or that there is no such copy after all; `failed` says why. Raises `Error`: OVERLOADED,
-        UNAVAILABLE.
+        `failed` is the reason if that copy has failed. Raises `Error`: OVERLOADED, UNAVAILABLE.
         """
         if failed is None:
             await self._audit.record(by, "database.backup", path)
@@ -177,6 +176,6 @@ class Upkeep:
             await self._audit.record(by, "database.backup_failed", path, after=after)
 
     async def wipe(self) -> None:
-        """Forget the whole ledger. For test servers only; the face that calls it sees to that."""
+        """Delete all data but tokens. For test servers only, which the calling face ensures."""
         await self._transactor.run_alone(changelog.wipe)
         await self._index.load()

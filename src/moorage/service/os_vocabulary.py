@@ -1,13 +1,13 @@
-"""The standard vocabulary: resource classes and traits that exist in an empty database.
+"""The standard resource classes and traits, which exist in an empty database.
 
-They come from the libraries that all of OpenStack shares, and are handed into the core as data.
+They come from OpenStack's shared libraries, and are passed to the core as data.
 """
 
 import os_resource_classes
 import os_traits
 
 STANDARD_CLASSES_LISTED = tuple(os_resource_classes.STANDARDS)
-"""Names of the standard resource classes, in the order that all of OpenStack knows them in."""
+"""Names of the standard resource classes, in OpenStack's order."""
 
 STANDARD_CLASSES = frozenset(STANDARD_CLASSES_LISTED)
 """Names of the standard resource classes."""

@@ -1,4 +1,4 @@
-"""Places in lists that are told page by page, oldest or newest first."""
+"""Cursors of paginated lists, oldest or newest first."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ DIGITS_MAX = 18
 
 
 class Place(NamedTuple):
-    """After which entry a page begins: they are ordered by time, then id."""
+    """The entry after which a page begins; entries are ordered by time, then id."""
 
     at: Instant
     id: str
@@ -24,16 +24,18 @@ END = Place(Instant(1 << 62), "")
 
 
 def place_parse(text: str | None, default: Place) -> Place:
-    """Read a cursor that a page has told; None: `default`. Raises `Error`: INVALID."""
+    """Parse the cursor of a page; None: `default`. Raises `Error`: INVALID."""
     if text is None:
         return default
     at, dot, entry = text.partition(".")
     if not (dot and at.isascii() and at.isdigit() and len(at) <= DIGITS_MAX):
-        raise Error(Code.INVALID, f"{text!r} is no cursor: take the one in `next`.")
+        raise Error(
+            Code.INVALID, f"{text!r} is not a cursor: use the value of `next` of the page before."
+        )
     return Place(Instant(int(at)), entry)
 
 
 def check_limit(limit: int) -> None:
-    """Raise `Error`: INVALID for a page that is empty or too long."""
+    """Check the length of a page. Raises `Error`: INVALID."""
     if not 1 <= limit <= PAGE_MAX:
-        raise Error(Code.INVALID, f"limit is 1 to {PAGE_MAX}.")
+        raise Error(Code.INVALID, f"limit must be from 1 to {PAGE_MAX}.")

@@ -1,7 +1,7 @@
-"""Searches for candidates: where each begins, how they take turns, and what the log says of them.
+"""Runs searches for candidates: their starting points, turns and log lines.
 
-A search is a generator that the event loop runs piece by piece. A few long searches take turns, so
-that none has to wait until another ends; only a few, so that their memory together is bounded.
+A search is a generator that the event loop runs piece by piece. A few long searches run in turns,
+so that none waits for the end of another; only a few, to bound their total memory.
 """
 
 import asyncio
@@ -25,44 +25,44 @@ from moorage.service.fair_turns import Turns, advanced
 T = TypeVar("T")
 
 QUICK_TURNS = 4
-"""Turns that a search may take beside others; a search that needs more is a long one."""
+"""Turns after which a search counts as a long one."""
 
 ABREAST_MAX = 4
-"""Long searches that take turns; each may hold about 75 MB."""
+"""Long searches that run in turns; each may use about 75 MB."""
 
 LONG_MAX = 32
-"""Long searches that are in progress or wait for others to end."""
+"""Long searches that run or wait."""
 
 STARTS_MAX = 4_096
-"""Queries whose next start is remembered."""
+"""Queries whose next starting point is kept."""
 
 ASKED_SHOWN = 200
 """Bytes of a query that are logged."""
 
 TELL_SECONDS = 60.0
-"""Least time between two log lines of the same kind."""
+"""The minimum time between two log lines of the same kind."""
 
 log = logging.getLogger("moorage.searches")
 
 Gone = Callable[[], Awaitable[None]]
-"""Returns when the client has gone away."""
+"""Returns when the client has disconnected."""
 
 Whole = Callable[[], Awaitable[bool]]
-"""Waits while the catalog holds one part of a batch and not yet another; says whether it had to."""
+"""Waits while the catalog contains only a part of a batch; returns whether it had to wait."""
 
 
 class ClientGoneError(Exception):
-    """Nobody waits for the answer any more."""
+    """The client has disconnected."""
 
 
 async def always_whole() -> bool:
-    """Be a catalog that nobody changes in parts."""
+    """Return False: for a catalog that never contains only a part of a batch."""
     return False
 
 
 @dataclass(slots=True)
 class Counters:
-    """How searches have ended since the start, for metrics."""
+    """Outcomes of searches since the start, for metrics."""
 
     cut: int = 0
     """Answers that may lack candidates because the search ran out of steps."""
@@ -73,14 +73,14 @@ class Counters:
 
 
 class Searches:
-    """Carries out searches for candidates.
+    """Runs searches for candidates.
 
     Args:
         turns: Of the event loop.
-        candidates_max: Candidates that an answer has at most; the setting of this name.
+        candidates_max: The most candidates of an answer; the setting of this name.
         steps_max: Steps that one search may take.
-        chance: Returns a random number of a number of bits: where the first search begins.
-        whole: Waits until the catalog is not in the middle of a batch; returns whether it had to.
+        chance: Returns a random number with this many bits, for the first starting point.
+        whole: Waits until the catalog has no partly applied batch; returns whether it had to.
     """
 
     def __init__(
@@ -110,15 +110,15 @@ class Searches:
         """Search; the next search for the same query begins where this one ends.
 
         Args:
-            catalog: The providers as they are now.
-            query: What is asked for.
+            catalog: The current catalog.
+            query: The query.
             asked: The query as the client wrote it.
 
         Raises:
             Error: SEARCH_INCOMPLETE, the search ran out of steps before it found anything.
         """
         question = hash(asked)
-        # An equal query that comes during this search begins somewhere else.
+        # An equal query that arrives during this search starts at another, random point.
         start = self._starts.pop(question, None)
         if start is None:
             start = Start(self._chance(32), 0, self._chance(32))
@@ -131,7 +131,7 @@ class Searches:
         return answer
 
     def _judge(self, answer: CandidateAnswer, asked: bytes) -> None:
-        """Count and log what an answer leaves out. Raises Error: SEARCH_INCOMPLETE."""
+        """Count and log an incomplete answer. Raises Error: SEARCH_INCOMPLETE, it is empty."""
         if answer.capped:
             self.counters.capped += 1
             self._tell(f"was cut at {len(answer.candidates)} candidates (candidates_max)", asked)
@@ -160,13 +160,13 @@ class Searches:
             self._told[what] = (said, unsaid + 1)
             return
         self._told[what] = (now, 0)
-        more = f" ({unsaid} more like it since the last line)" if unsaid else ""
+        more = f" ({unsaid} more of this kind since the last line)" if unsaid else ""
         log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
 
     async def reading(self, work: Steps[T]) -> T:
         """Run work that reads the catalog, piece by piece: listings and explanations.
 
-        As in a search, no piece sees half of a batch.
+        As in a search, no piece sees a partly applied batch.
         """
         while True:
             await self._turn(self._turns.taken)
@@ -179,7 +179,7 @@ class Searches:
 
         Raises:
             Error: OVERLOADED, too many long searches are waiting already.
-            ClientGoneError: the client has gone away before the answer was ready.
+            ClientGoneError: the client disconnected before the answer was ready.
         """
         try:
             for _ in range(QUICK_TURNS):
@@ -192,7 +192,7 @@ class Searches:
             work.close()
 
     async def _turn(self, taken: Callable[[], Awaitable[None]]) -> None:
-        """Wait for a turn in which the catalog is as before a batch or as after it."""
+        """Wait for a turn in which the catalog has no partly applied batch."""
         await taken()
         while await self._whole():
             await taken()
@@ -218,9 +218,9 @@ class Searches:
 
     @asynccontextmanager
     async def _place(self, leaving: asyncio.Future[None]) -> AsyncIterator[None]:
-        """Take one of the places of long searches, unless the client leaves before there is one.
+        """Wait for one of the places of long searches while the client is connected.
 
-        Raises ClientGoneError: it left. Whoever has gone must not fill the queue of those who wait.
+        Raises ClientGoneError: it disconnected. Such searches must not fill the queue.
         """
         place = asyncio.ensure_future(self._long.acquire())
         try:

@@ -1,26 +1,26 @@
-"""The memory that long answers take until they have been sent, of all clients together."""
+"""Bounds the memory of all long answers that have not been sent yet."""
 
 from moorage.core.errors import Code, Error
 from moorage.core.limits import UNSENT_BYTES_MAX
 
 
 class Unsent:
-    """Counts the memory of long answers that are being sent, and refuses what is too much.
+    """Counts the memory of long answers that are being sent, and refuses further ones.
 
     Args:
-        most: Bytes that all answers may take together. One alone may take more: it would never
-            find room otherwise, and `candidates_max` bounds it.
+        most: Bytes that all answers may use together. A single one may use more: otherwise it could
+            never be sent, and `candidates_max` bounds it.
     """
 
     def __init__(self, most: int = UNSENT_BYTES_MAX) -> None:
         self._most = most
         self.bytes = 0
-        """Bytes taken now, for metrics."""
+        """Bytes in use, for metrics."""
         self.refused = 0
-        """Answers that there was no room for, for metrics."""
+        """Number of refused answers, for metrics."""
 
     def take(self, size: int) -> None:
-        """Take room for an answer. Raises Error: OVERLOADED, there is too little left."""
+        """Reserve memory for an answer. Raises Error: OVERLOADED, too little is left."""
         if self.bytes and self.bytes + size > self._most:
             self.refused += 1
             raise Error(
@@ -31,5 +31,5 @@ class Unsent:
         self.bytes += size
 
     def give_back(self, size: int) -> None:
-        """Give back the room of an answer that was sent or cut off."""
+        """Free the memory of an answer that was sent or cut off."""
         self.bytes -= size

@@ -1,16 +1,16 @@
-"""The only SQL. Colourless: functions here yield statements and turn rows into facts.
+"""All SQL. Neither sync nor async: functions yield statements and turn rows into facts.
 
-* `api.py` is the port: statements, plans, and what an engine does with them. `sql.py` reads the
-  statements from `queries/` (`<engine>/<room>.sql`); the tables are in `schema/`.
-* Rooms: `ledger/`, `admission/`, and `access/` with tokens and audit rows. `batch.py` saves what a
-  batch has changed in all of them. `encoding.py` writes values as JSON.
+* `api.py` is the port: statements, plans, and the engine protocol. `sql.py` reads the statements
+  from `queries/` (`<engine>/<room>.sql`); the tables are in `schema/`.
+* Rooms: `ledger/`, `admission/`, and `access/` with tokens and audit rows. `batch.py` saves the
+  changes of a batch in all of them. `encoding.py` writes values as JSON.
 * The change log: `changelog.py` writes and follows it, `pages.py` reads pages of it,
-  `changelog_compaction.py` forgets old revisions.
-* Engines: `open.py` alone picks one, by the address (`addresses.py`); `sqlite/` and `postgres/`.
+  `changelog_compaction.py` deletes old revisions.
+* Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
-* Safety: `high_water_mark.py` notices a restored database, `formats.py` says which releases may
-  write, `unknown_members.py` keeps what newer releases wrote, `ownership.py` checks who may change
-  a file, `check.py` looks for inconsistent rows, `receipts.py` forgets receipts of commits.
+* Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may
+  write, `unknown_members.py` preserves data of newer releases, `ownership.py` checks who may change
+  a file, `check.py` finds inconsistent rows, `receipts.py` deletes old receipts of commits.
 
 May import: `core`.
 """

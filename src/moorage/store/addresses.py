@@ -1,6 +1,6 @@
-"""Addresses of databases as text: which engine they mean, and the password that may be in them.
+"""Addresses of databases as text: which engine they select, and the passwords in them.
 
-Source of the form: PostgreSQL's documentation of libpq, "Connection URIs".
+Source of the syntax: PostgreSQL's documentation of libpq, "Connection URIs".
 """
 
 import re
@@ -9,18 +9,18 @@ from urllib.parse import quote, unquote
 _POSTGRES = ("postgresql://", "postgres://")
 
 HIDDEN = "(hidden)"
-"""What is shown in the place of a secret."""
+"""Shown in place of a secret."""
 
 _PARAMETER = re.compile(r"([?&])((?:ssl)?password|oauth_client_secret)=([^&]*)")
 
 
 def is_postgres(url: str) -> bool:
-    """Is it the address of a PostgreSQL database?"""
+    """Return whether this is the address of a PostgreSQL database."""
     return url.startswith(_POSTGRES)
 
 
 def password_hidden(url: str) -> str:
-    """Return an address as it may be shown: without the secrets in it."""
+    """Return an address that is safe to show: its secrets are replaced by `HIDDEN`."""
     begin, password, end = _split(url)
     if password:
         url = f"{begin}:{HIDDEN}{end}"
@@ -28,24 +28,24 @@ def password_hidden(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Is there a secret in the address?"""
+    """Return whether the address contains a secret."""
     return password_hidden(url) != url
 
 
 def is_unescaped(url: str, password: str) -> bool:
-    """Has a password characters that end it too early? The rest is then taken for a host or port.
+    """Return whether unescaped characters cut the password short, leaving a wrong host or port.
 
-    `password` is what the address was understood to say.
+    `password` is the password that libpq read from the address.
     """
     begin, told, _ = _split(url)
     named = re.search(r"[?&]password=", url) is not None
-    if "?" in begin:  # it ended the address, and an @ in it was taken for that of USER
+    if "?" in begin:  # the password's `?` began the query, so the `@` found is not USER's
         return True
     return bool(told) and not named and unquote(told) != password
 
 
 def password_removed(url: str) -> str:
-    """Return the same address without the secrets in it; they may change, it is the same one."""
+    """Return the address without its secrets: it stays the same when they are changed."""
     begin, password, end = _split(url)
     if password:
         url = f"{begin}{end}"
@@ -57,14 +57,14 @@ def password_removed(url: str) -> str:
 
 
 def with_password(url: str, password: str) -> str:
-    """Return an address that has no password with one."""
+    """Add a password to an address that has none."""
     return f"{url}{'&' if '?' in url else '?'}password={quote(password, safe='')}"
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """Return what is before a password in `USER:PASSWORD@HOST`, the password, what is after it.
+    """Split `USER:PASSWORD@HOST` into the text before the password, the password, and the rest.
 
-    A password may contain any character here: whoever forgets to escape one must not see it shown.
+    The password may contain any character, so that one that is not escaped is hidden, too.
     """
     scheme, slashes, rest = url.partition("://")
     host = rest.partition("/")[0]

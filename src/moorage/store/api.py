@@ -1,8 +1,8 @@
-"""The port between the rules and a database: statements as data, and who runs them.
+"""The port between the rules and a database: statements as data, and the engines that run them.
 
 A plan is a generator: it yields lists of statements and is sent one list of rows per statement.
-It knows neither a connection nor an event loop, so nothing is written twice for engines that wait
-and engines that do not.
+It knows neither a connection nor an event loop, so the same plan runs on blocking and on
+asynchronous engines.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -23,10 +23,10 @@ class Query(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One statement run for every row of `rows`; a set statement where the engine has them.
+    """One statement run for every row of `rows`; a set statement on engines that support them.
 
-    `guarded` demands that each row changes exactly one stored row; otherwise the engine raises
-    `Conflict`, because somebody else was there between load and save.
+    `guarded` requires that each row changes exactly one stored row; otherwise the engine raises
+    `Conflict`, because another transaction changed the row between load and save.
     """
 
     block: str
@@ -35,13 +35,13 @@ class Write(NamedTuple):
 
 
 ROWS_AT_A_TIME = 2_000
-"""Rows that are turned into values in one go, while no other thread may run: some milliseconds."""
+"""Rows that are decoded in one go, during which no other thread runs: a few milliseconds."""
 
 
 class Stream(NamedTuple):
-    """One statement whose rows are handed to `take` some at a time, so that all need no room.
+    """One statement whose rows are passed to `take` in parts, so that they need not fit in memory.
 
-    Only for plans that are read aside; the plan itself is sent no rows for it.
+    Only for plans run by `read_aside`; the plan itself is sent no rows for it.
     """
 
     block: str
@@ -52,15 +52,15 @@ class Stream(NamedTuple):
 Statement = Query | Write | Stream
 
 HEAVY = 40_000
-"""Weight from which on statements are not run on the event loop: about a thousand keys or rows,
-some ten milliseconds."""
+"""Statements heavier than this run off the event loop: about a thousand keys or rows, some ten
+milliseconds."""
 
 ROW_WEIGHT = 40
-"""A row that is written weighs as much as so many characters of a set of keys."""
+"""The weight of a written row; a character of a set of keys weighs 1."""
 
 
 def weight(statements: Sequence[Statement]) -> int:
-    """Return about how much work statements are: characters of what is asked for."""
+    """Estimate the cost of statements, in characters of their parameters."""
     total = 0
     for one in statements:
         if isinstance(one, Write):
@@ -71,15 +71,15 @@ def weight(statements: Sequence[Statement]) -> int:
 
 
 def advanced(plan: "Plan[T]", rows: list[list[Row]] | None) -> "Sequence[Statement] | Done[T]":
-    """Send a plan the rows it has asked for (None: begin it); return what it asks for next."""
+    """Send a plan the rows of its last statements (None: start it); return its next statements."""
     try:
-        return plan.send(rows)  # type: ignore[arg-type] # None begins it
+        return plan.send(rows)  # type: ignore[arg-type] # None starts it
     except StopIteration as stop:
         return Done(stop.value)
 
 
 class Done(Generic[T]):
-    """The answer of a plan that has ended."""
+    """The result of a plan that has ended."""
 
     def __init__(self, answer: T) -> None:
         self.answer = answer
@@ -89,29 +89,29 @@ Plan = Generator[Sequence[Statement], list[list[Row]], T]
 
 
 class StoreError(Exception):
-    """The database could not do what was asked. Nothing of the transaction is kept."""
+    """The database could not do what was asked; the transaction was not committed."""
 
 
 class Conflict(StoreError):
-    """Another transaction was faster; the whole batch may be loaded and decided again."""
+    """Another transaction was faster; load and decide the whole batch again."""
 
 
 class Held(Conflict):
-    """Others have held for too long what is needed: a row, a lock. Nothing was kept."""
+    """Other transactions held a row or a lock for too long. Nothing was committed."""
 
 
 class Unavailable(StoreError):
-    """The database is away, full or broken: nothing was written, nothing may be acknowledged."""
+    """The database is unreachable, full or broken: nothing was written; acknowledge nothing."""
 
 
 class Outdated(Unavailable):
-    """A newer release has written what this one does not understand; it must be upgraded."""
+    """A newer release has written data that this one cannot read; upgrade this process."""
 
 
 class Fatal(StoreError):
-    """A write may or may not be durable and asking again cannot tell (a failed fsync).
+    """A write may or may not be durable, and reading it back cannot show which (a failed fsync).
 
-    The process must end without acknowledging anything; the next start recovers from the log.
+    The process must exit without acknowledging anything; the next start recovers from the log.
     """
 
 
@@ -120,30 +120,30 @@ class Locked(StoreError):
 
 
 class Unusable(StoreError):
-    """This release cannot work with what is there: foreign, damaged, newer or altered.
+    """This release cannot use the database: it is foreign, damaged, newer or altered.
 
     The message is one line that says what was found and what to do.
     """
 
 
 class Transaction(Protocol):
-    """One transaction of the writing connection. Leaving its context without commit rolls back."""
+    """One transaction of the writing connection; leaving its context without commit rolls back."""
 
     @property
     def now(self) -> Instant | None:
-        """The database's time after the last statements of a plan; None: it has no clock."""
+        """The database's time after the last statements of a plan; None if it has no clock."""
         ...
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
         """Run a plan inside this transaction. Raises Conflict, Unavailable.
 
-        `aside`: the plan is about so many rows that all of it runs off the event loop. What turns
-        out to be heavy (`weight`) goes there by itself.
+        `aside`: run the whole plan off the event loop, because it concerns many rows. Otherwise
+        only statements heavier than `HEAVY`, and those after them, run there.
         """
         ...
 
     async def commit(self) -> None:
-        """Make everything durable. Raises Conflict, Unavailable, Fatal; then nothing is kept."""
+        """Make everything durable. Raises Conflict: nothing was kept; Unavailable, Fatal."""
         ...
 
 
@@ -154,7 +154,7 @@ class Engine(Protocol):
     """For people: `sqlite PATH` or `postgresql HOST/DATABASE`."""
 
     shared: bool
-    """May other processes change the database meanwhile?"""
+    """Whether other processes may change the database at the same time."""
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Begin the one write transaction (SQLite: BEGIN IMMEDIATE)."""
@@ -165,38 +165,39 @@ class Engine(Protocol):
         ...
 
     async def look(self, plan: Plan[T]) -> T:
-        """As `read`, ahead of all others who read: for what each of them waits for."""
+        """Like `read`, but ahead of all other reads: for queries that they all wait for."""
         ...
 
     async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
-        """As `read`, for long plans: off the event loop, so that nobody waits behind it.
+        """Like `read`, but for long plans: runs off the event loop.
 
-        `slow`: it reads everything, for seconds; the others do not wait behind it, either.
+        `slow`: for plans that read everything and take seconds; other long plans do not wait for
+        them.
         """
         ...
 
     async def woken(self, seconds_max: float) -> None:
-        """Wait until another process may have changed something; only a hint, and only if shared.
+        """Wait until another process may have changed something, at most `seconds_max` seconds.
 
-        Raises Unavailable.
+        Only a hint, and only if the database is shared. Raises Unavailable.
         """
         ...
 
     def seen(self, epoch: int, revision: int, at: int | None) -> None:
-        """Remember that a revision, written at some time, was found to be committed."""
+        """Record that a revision, written at time `at`, was seen to be committed."""
         ...
 
     async def history_checked(self) -> None:
-        """Begin a new epoch if a revision that is known is not there any more: it was put back.
+        """Begin a new epoch if a known revision is missing: an earlier state was restored.
 
         Raises Unavailable.
         """
         ...
 
     async def backup(self, path: str) -> None:
-        """Write a complete copy to a new file at `path` while the service goes on."""
+        """Write a complete copy to a new file at `path` while the service keeps running."""
         ...
 
     async def close(self) -> None:
-        """Give everything back: connections, threads, the lock on the file."""
+        """Release everything: connections, threads, the lock on the file."""
         ...

@@ -1,4 +1,4 @@
-"""Saving a batch of both rooms: the ledger's rows, the revision, admission's rows, change rows."""
+"""Saves a batch of both rooms: the ledger's rows, the revision, admission's rows, change rows."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -25,10 +25,10 @@ def batch_save(
     audit: Sequence[AuditRow],
     now: Instant,
 ) -> Plan[tuple[int, int] | None]:
-    """Write what a batch has changed; return (epoch, revision), None if no follower is told of it.
+    """Write the changes of a batch; return (epoch, revision), None if no follower is notified.
 
-    The tokens of new leases are stamped in `granted` and in `facts`: their revision is known only
-    here. `facts` are admission's, with all of `granted` applied; None: nothing of it is there.
+    Stamps the tokens of new leases in `granted` and in `facts`, because their revision is known
+    only here. `facts` are admission's, with all of `granted` applied; None: no admission in it.
     """
     rows: list[Statement] = [Write("audit_insert", audit)] if audit else []
     if facts is None:
@@ -39,7 +39,7 @@ def batch_save(
     if not (changes or granted.told):
         yield [*rows, *admission_save.writes(facts, granted)]
         return None
-    # As late as possible: from here to the commit everybody else who commits waits.
+    # As late as possible: from here to the commit all other commits wait.
     *_, raised = yield [*rows, *ledger_save.writes(before, changes), Query("clock_raise", (now,))]
     revision, epoch = map(int, raised[0][:2])
     granted.stamp(epoch, revision)
@@ -52,17 +52,17 @@ def batch_save(
 def changes_save(before: Before, changes: Changes, now: Instant) -> Plan[tuple[int, int]]:
     """Write the merged changes of a batch; return its (epoch, revision).
 
-    Without any change nothing is written and the current ones are returned.
-    Providers and consumers are guarded by the generation that was loaded. Rows are written in one
-    order, by key. A renamed class must be alone in its batch: every stored inventory and
-    allocation of the class is renamed, known to the facts or not.
+    Without changes it writes nothing and returns the current ones. Providers and consumers are
+    guarded by the generation that was loaded. Rows are written in the order of their keys. A
+    renamed class must be alone in its batch: every stored inventory and allocation of the class is
+    renamed, including those that are not in the facts.
     """
     if not changes:
         ((epoch, revision, _),) = (yield [Query("clock_load")])[0]
         return epoch, revision
     *_, raised, _ = yield [
         *ledger_save.writes(before, changes),
-        # As late as possible: from here to the commit everybody else who commits waits.
+        # As late as possible: from here to the commit all other commits wait.
         Query("clock_raise", (now,)),
         changelog.changes_insert(ledger_changes.change_rows(changes), now),
     ]

@@ -1,7 +1,7 @@
-"""The change rows: what each revision changed, as after-images that others can follow.
+"""The change log: what each revision changed, as after-images.
 
-A follower starts with `snapshot_read` and goes on with `changes_load`; `compaction.py` forgets the
-rows that no follower needs any more.
+A follower starts with `snapshot_read` and continues with `changes_load`;
+`changelog_compaction.py` deletes the rows that no follower needs any more.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -27,13 +27,13 @@ from moorage.store.ledger import changes as ledger_changes
 from moorage.store.ledger.rows import provider_from_row, tags_from_row
 
 KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS)
-"""The kinds of change rows; who knows a kind knows the type of its body."""
+"""The kinds of change rows; the kind determines the type of the body."""
 
 ROWS_MAX = 500
-"""Change rows that are read in one go: a few milliseconds of decoding."""
+"""Change rows that one query reads: a few milliseconds of decoding."""
 
 WHOLE = 1 << 40
-"""Stands for n: after the last change of a revision."""
+"""As n: after the last change of a revision."""
 
 
 class Batch(NamedTuple):
@@ -46,22 +46,22 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True)
 class Tail:
-    """What happened after some place, as of one moment."""
+    """The changes after some place, as of one moment."""
 
     epoch: int
     revision: int
-    """The newest revision; a later call is needed if `batches` does not reach it."""
+    """The newest revision; call again if `batches` does not reach it."""
     compacted: int
-    """Whoever stands at an older revision than this has missed changes and must load anew."""
+    """A follower at an older revision than this has missed changes and must reload everything."""
     batches: list[Batch]
     place: tuple[int, int] | None
-    """(revision, n) of the last row, if there may be more: the last batch may go on after it."""
+    """(revision, n) of the last row, if there may be more: the last batch may continue after it."""
     at: Instant | None = None
-    """When the revision was written after which this begins; None: it is not kept."""
+    """When the revision before these changes was written; None if its rows were deleted."""
 
 
 class Snapshot(NamedTuple):
-    """What the index holds beside providers, as of a revision."""
+    """The contents of the catalog besides providers, as of a revision."""
 
     epoch: int
     revision: int
@@ -72,7 +72,7 @@ class Snapshot(NamedTuple):
 
 
 def changes_insert(rows: Iterable[tuple[str, str, str | None]], now: Instant) -> Write:
-    """Return the statement that keeps (kind, key, body) of every change of the raised revision."""
+    """Return the statement that stores (kind, key, body) of each change as the new revision."""
     return Write("change_insert", [(n, now, *row) for n, row in enumerate(rows)])
 
 
@@ -83,10 +83,10 @@ def changes_load(
     rows_max: int = ROWS_MAX,
     kinds: Collection[str] = tuple(ledger_changes.KINDS),
 ) -> Plan[Tail]:
-    """Load what was changed after (revision, n), oldest first, at most `rows_max` rows of it.
+    """Load the changes after (revision, n), oldest first, at most `rows_max` rows.
 
-    Other kinds are left out: a batch of nothing else has no changes here. Raises Outdated: a newer
-    release has written changes that cannot be read here.
+    Only `kinds` are loaded; a batch that changed only other kinds appears without changes. Raises
+    Outdated: a newer release has written changes that this one cannot read.
     """
     (rows,) = yield [Query("changes_load", (after_revision, n, _others(tuple(kinds)), rows_max))]
     batches: list[Batch] = []
@@ -107,12 +107,12 @@ def changes_load(
 
 @cache
 def _others(kinds: tuple[str, ...]) -> str:
-    """Return the known kinds besides these: a kind that is not known is never left out."""
+    """Return the known kinds besides these: rows of unknown kinds are always loaded."""
     return key_set(set(KINDS).difference(kinds))
 
 
 def unknown(kind: str) -> Outdated:
-    """Return the error of whoever meets a kind of change row that this release does not know."""
+    """Return the error for a kind of change row that this release does not know."""
     return Outdated(
         f"a newer release has written changes of the kind {kind!r}, which this release does not "
         "know: upgrade this process"
@@ -126,15 +126,15 @@ def clock_load() -> Plan[tuple[int, int]]:
 
 
 def change_time_load(revision: int) -> Plan[Instant | None]:
-    """Return when a revision was written; None: it is not kept, or there is none."""
+    """Return when a revision was written; None if its rows were deleted or never existed."""
     (rows,) = yield [Query("change_time", (revision,))]
     return rows[0][0] if rows else None
 
 
 def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
-    """Hand over every provider, some at a time; return what else the index holds.
+    """Pass every provider to `take`, some at a time; return the rest of the catalog.
 
-    A provider may come before the root of its tree. Run it aside: it reads everything.
+    A provider may come before the root of its tree. Use `read_aside`: it reads everything.
     """
     tags: dict[ProviderId, Tags] = {}
 
@@ -162,9 +162,9 @@ def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
 
 
 def wipe() -> Plan[int]:
-    """Empty ledger and admission (tests only); tokens stay.
+    """Empty ledger and admission (tests only); access tokens stay.
 
-    Returns the new revision: followers load anew.
+    Returns the new revision; followers then reload everything.
     """
     tables = [
         *wipe_writes(),

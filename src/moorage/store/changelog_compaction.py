@@ -1,7 +1,7 @@
-"""Which change rows are forgotten, and how: some revisions at a time, each in a short transaction.
+"""Deletes old change rows: some revisions at a time, in short transactions.
 
-Rows are found by their keys alone. Nothing walks over the rows that are kept: how many there are is
-known by blocks of revisions, each of which is counted once.
+Rows are found by their keys alone. The kept rows are not scanned each time: they are counted by
+blocks of revisions, each block once.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ BLOCK_REVISIONS_MAX = 1_000
 """Revisions whose change rows are counted together."""
 
 REVISIONS_MAX = 25
-"""Revisions that one transaction forgets."""
+"""Revisions whose rows one transaction deletes."""
 
 
 class Keep:
-    """How many change rows stay, and what is known of their number; one per process.
+    """How many change rows to keep, and the counts known so far; one per process.
 
-    At least the newest `rows_min` stay, and all that are young. Of more than `rows_max` the oldest
-    go, young or not. Both are rounded to whole blocks.
+    The newest `rows_min` rows and all recent rows are kept. Beyond `rows_max` rows the oldest are
+    deleted, even recent ones. Both limits are rounded to whole blocks.
     """
 
     def __init__(self, rows_min: int, rows_max: int | None = None) -> None:
@@ -30,17 +30,17 @@ class Keep:
         self.block = max(1, min(BLOCK_REVISIONS_MAX, self.rows_min // 4))
         self._epoch = 0
         self._rows: dict[int, int] = {}
-        """Rows of whole blocks, by their last revision."""
+        """Numbers of rows of whole blocks, by their last revision."""
 
     def renew(self, epoch: int, compacted: int, revision: int) -> None:
-        """Forget what is known of blocks that are gone, or of another history."""
+        """Drop the counts of deleted blocks, and all counts if the epoch has changed."""
         if epoch != self._epoch:
             self._epoch, self._rows = epoch, {}
         for end in [end for end in self._rows if not compacted + self.block <= end <= revision]:
             del self._rows[end]
 
     def blocks(self, compacted: int, revision: int) -> Iterator[tuple[int, int]]:
-        """Yield (before its first revision, its last revision) of each block, newest first."""
+        """Yield (the revision before its first, its last revision) of each block, newest first."""
         end = revision
         while end > compacted:
             begin = max(compacted, (end - 1) // self.block * self.block)
@@ -48,7 +48,7 @@ class Keep:
             end = begin
 
     def rows(self, begin: int, end: int) -> Plan[int]:
-        """Return how many rows a block has: counted the first time only, if it is whole."""
+        """Return the number of rows of a block; a whole block is counted only the first time."""
         known = self._rows.get(end)
         if known is None:
             (((known,),),) = yield [Query("changes_count", (begin, end))]
@@ -58,7 +58,7 @@ class Keep:
 
 
 def compaction_mark_load(keep_since: Instant, keep: Keep) -> Plan[int]:
-    """Return the newest revision whose change rows go, or went already. Run it aside."""
+    """Return the newest revision whose change rows may go or are gone. Use `read_aside`."""
     (((epoch, revision, compacted),),) = yield [Query("clock_load")]
     keep.renew(epoch, compacted, revision)
     old = yield from _newest_before(keep_since, compacted, revision)
@@ -67,9 +67,9 @@ def compaction_mark_load(keep_since: Instant, keep: Keep) -> Plan[int]:
 
 
 def _newest_before(since: Instant, low: int, high: int) -> Plan[int]:
-    """Return the newest revision of those after `low` that is older; `low`: there is none.
+    """Return the newest revision after `low` that was written before `since`, or `low` if none.
 
-    Revisions and times rise together, so a few of them tell.
+    Times rise with revisions, so this is a binary search.
     """
     while low < high:
         middle = (low + high + 1) // 2
@@ -82,10 +82,10 @@ def _newest_before(since: Instant, low: int, high: int) -> Plan[int]:
 
 
 def _marks(keep: Keep, compacted: int, revision: int) -> Plan[tuple[int, int]]:
-    """Return the revision after which there are enough rows, and that after which are too many.
+    """Return the revisions up to which rows may go (`rows_min` remain) and must go (`rows_max`).
 
-    Where there are not so many it is `compacted`. As many revisions as a block has stay anyway:
-    others may not have read them yet.
+    Each is `compacted` if there are not that many rows. The newest revisions, as many as a block
+    has, are always kept: other processes may not have read them yet.
     """
     enough = compacted
     rows = 0
@@ -101,11 +101,11 @@ def _marks(keep: Keep, compacted: int, revision: int) -> Plan[tuple[int, int]]:
 
 
 def compact(mark: int, revisions_max: int = REVISIONS_MAX) -> Plan[int]:
-    """Forget change rows up to revision `mark`, the oldest `revisions_max` revisions of them.
+    """Delete change rows up to revision `mark`: of the oldest `revisions_max` revisions.
 
-    Returns the mark that has been reached; call again, in another transaction, until it is `mark`.
-    Whoever comes while another process is at it leaves it to that one. If the database was put back
-    to before the mark, nothing is forgotten: all that is kept would seem to have been missed.
+    Returns the revision reached: until it is `mark`, call it again in another transaction. Returns
+    `mark` without deleting anything if another process is compacting, or if the database was
+    restored to a state before `mark`: followers would seem to have missed all remaining rows.
     """
     ((mine,),), ((_, revision, compacted),) = yield [Query("compaction_lock"), Query("clock_load")]
     if not mine or mark > revision:

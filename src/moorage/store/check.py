@@ -1,6 +1,6 @@
-"""Is what is stored consistent? Derives every sum and every tree from the rows again.
+"""Checks the database for consistency: computes every sum and every tree from the rows again.
 
-Run it aside: it reads everything. Each difference is one line for people.
+Use `read_aside`: it reads everything. Each difference is one line of text for people.
 """
 
 from moorage.core.ids import ProviderId
@@ -13,9 +13,9 @@ from moorage.store.ledger.rows import provider_from_row
 def differences_load(
     standard_classes: frozenset[str], standard_traits: frozenset[str]
 ) -> Plan[list[str]]:
-    """Return every difference between what is stored and what should be; none: all is well."""
+    """Return every inconsistency of the database; empty if there is none."""
     found = yield from file_differences_load()
-    if not found:  # Nothing read from a damaged file says anything.
+    if not found:  # rows read from a damaged file prove nothing
         for plan in content_plans(standard_classes, standard_traits):
             found += yield from plan
     return found
@@ -24,10 +24,9 @@ def differences_load(
 def content_plans(
     standard_classes: frozenset[str], standard_traits: frozenset[str]
 ) -> list[Plan[list[str]]]:
-    """Return what looks for differences in a file that is whole, each plan in its own snapshot.
+    """Return the plans that check the contents of an undamaged file; run each in its own snapshot.
 
-    A long snapshot keeps the log of SQLite from being used again, and rows of PostgreSQL from being
-    cleaned up.
+    A long snapshot stops SQLite from reusing its log, and PostgreSQL from removing dead rows.
     """
     return [
         _sums(),
@@ -39,7 +38,7 @@ def content_plans(
 
 
 def file_differences_load() -> Plan[list[str]]:
-    """Return what is wrong with the file itself."""
+    """Return the damage of the file itself."""
     (pages,) = yield [Query("integrity_check")]
     return [f"file: {row[0]}" for row in pages if row[0] != "ok"]
 
@@ -67,7 +66,7 @@ def _sums() -> Plan[list[str]]:
 
 
 def tree_differences(providers: dict[ProviderId, Provider]) -> list[str]:
-    """Return what is wrong with generations, parents and roots of these providers, in order."""
+    """Return the errors in generations, parents and roots of these providers, in order."""
     found = []
     for uuid, provider in providers.items():
         if provider.generation < 0:
@@ -95,7 +94,7 @@ def _loops(providers: dict[ProviderId, Provider], start: Provider) -> bool:
 
 
 def _adrift() -> Plan[list[str]]:
-    """Find rows that refer to what does not exist."""
+    """Find rows that refer to rows that do not exist."""
     tags, allocations, missing, adrift, idle = yield [
         Query("tags_adrift"),
         Query("allocations_adrift"),
@@ -122,7 +121,7 @@ def _adrift() -> Plan[list[str]]:
 
 
 def _words(standard_classes: frozenset[str], standard_traits: frozenset[str]) -> Plan[list[str]]:
-    """Find resource classes and traits that are used but not known."""
+    """Find resource classes and traits that are used but do not exist."""
     classes, traits, used_classes, used_traits = yield [
         Query("resource_classes_snapshot"),
         Query("traits_snapshot"),

@@ -1,4 +1,4 @@
-"""Values as JSON text, as rows and parameters of statements hold them."""
+"""Encodes values as JSON text for rows and for parameters of statements."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ _encoder = json.Encoder(order="deterministic")
 
 
 def encode(value: object) -> str:
-    """Return a value as JSON text; equal values give equal texts."""
+    """Return a value as JSON text; equal values have equal texts."""
     return _encoder.encode(value).decode()
 
 
 def key_set(keys: Iterable[str]) -> str:
-    """Return a set of keys as the one parameter of a set statement."""
+    """Return a set of keys as the single parameter of a set statement."""
     return encode(sorted(keys))

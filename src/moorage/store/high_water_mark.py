@@ -1,8 +1,8 @@
-"""The high-water mark: the newest revision known to be committed, kept outside of the rows.
+"""The high-water mark: the newest revision known to be committed, stored outside of the database.
 
-A database that is behind its mark, or whose revision of that number was written at another time,
-has been put back to an earlier state. It may not go on under its epoch: the numbers that follow
-were given out before, as tokens and cursors that meant something else.
+If a database is behind its mark, or wrote the revision of that number at another time, an earlier
+state was restored. Then it must begin a new epoch: its next revisions were already issued, as
+tokens and cursors with another meaning.
 """
 
 import os
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from moorage.store.api import Plan, Query, Row, Statement
 
 RAISE = "clock_raise"
-"""The statement by which a transaction takes the next revision."""
+"""The statement that assigns the next revision to a transaction."""
 
 EPOCH_RAISE = "epoch_raise"
 """The statement that begins a new epoch."""
 
 WIDTH = 19
-"""Digits of a 64-bit number: every mark has the same length, so one write replaces another."""
+"""Digits of a 64-bit number: all marks have the same length, so one write replaces the last."""
 
 BYTES = 3 * (WIDTH + 1)
 
@@ -26,7 +26,7 @@ _MAX = (1 << 63) - 1
 
 
 class Mark(NamedTuple):
-    """A revision of an epoch. `at`: when it was written, in microseconds; 0: unknown."""
+    """A revision of an epoch. `at`: when it was written, in microseconds; 0 if unknown."""
 
     epoch: int = 0
     revision: int = 0
@@ -34,9 +34,9 @@ class Mark(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes) -> "Mark":
-        """Read what `written` returns, or an epoch alone. Raises ValueError.
+        """Read the output of `written`, or an epoch alone. Raises ValueError.
 
-        A file that was not synced may be as long as it was, but hold NULs: that is no mark.
+        After a crash, an unsynced file may contain NULs instead of its text: these are ignored.
         """
         numbers = [int(word) for word in text.replace(b"\0", b" ").split()]
         if len(numbers) > len(cls._fields) or not all(0 <= n <= _MAX for n in numbers):
@@ -44,15 +44,15 @@ class Mark(NamedTuple):
         return cls(*numbers)
 
     def written(self) -> bytes:
-        """Return `BYTES` bytes."""
+        """Return the mark as text of `BYTES` bytes."""
         return "".join(f"{number:{WIDTH}d} " for number in self).encode()
 
     def is_missed_by(self, clock: "Mark", at: int | None) -> bool:
-        """Does a database lack what the mark stands for?
+        """Return whether a database lacks the revision of this mark.
 
         Args:
-            clock: where the database is.
-            at: when the mark's revision was written there; None: its change rows are not kept.
+            clock: the epoch and revision of the database.
+            at: when the mark's revision was written there; None: its change rows were deleted.
         """
         if clock.epoch != self.epoch:
             return clock.epoch < self.epoch
@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """What a transaction has taken: the next revision or a new epoch; the formats of the rows."""
+    """The revision or epoch that a transaction has taken, and the formats of the rows."""
 
     mark: Mark
     minimum: int = 0
@@ -70,7 +70,7 @@ class Raised(NamedTuple):
 
 
 def raised(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) -> Raised | None:
-    """Return what these statements have taken; None: nothing."""
+    """Return the revision or epoch that these statements have taken; None if they took none."""
     for statement, rows in zip(statements, results, strict=True):
         if statement.block == RAISE:
             revision, epoch, at, minimum, newest = rows[0]
@@ -83,18 +83,17 @@ def raised(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) ->
 def epoch_raise(least: int = 0) -> Plan[tuple[int, int]]:
     """Begin a new epoch, higher than `least`; return (epoch, revision).
 
-    An epoch is the time in seconds at which it began, or one more than the last if that is higher:
-    a database that is put back twice to the same state gets two different epochs, although it
-    remembers neither.
+    An epoch is the Unix time at which it began, or one more than the last if that is higher. So a
+    database that is restored twice to the same state gets two different epochs.
     """
     (((epoch, revision),),) = yield [Query("epoch_raise", (least,))]
     return epoch, revision
 
 
 class MarkFile:
-    """A file that remembers a mark. It is not synced: it may lag behind, and never leads.
+    """A file that stores a mark. It is not synced: it may lag behind the database, never lead.
 
-    Raises OSError, as do its methods; `load` also raises ValueError: the file holds something else.
+    Raises OSError, as do its methods; `load` also raises ValueError: the file has other contents.
     """
 
     def __init__(self, path: str) -> None:
@@ -102,15 +101,15 @@ class MarkFile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def load(self) -> Mark:
-        """Return what is remembered; a new file remembers nothing."""
+        """Return the stored mark; `Mark()` if the file is new."""
         return Mark.parse(os.pread(self._file, 2 * BYTES, 0))
 
     def store(self, mark: Mark) -> None:
-        """Remember a mark."""
+        """Store a mark."""
         os.pwrite(self._file, mark.written(), 0)
 
     def fileno(self) -> int:
-        """Return the number of the open file."""
+        """Return the file descriptor."""
         return self._file
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The migrations of both engines: numbered files, forward only.
 
-A migration that was once released never changes; its checksum is kept in the database.
+A released migration never changes; its checksum is stored in the database.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Migration:
 
 
 def migrations(engine: str) -> list[Migration]:
-    """Return the migrations of an engine (`sqlite`, `postgres`) in their order."""
+    """Return the migrations of an engine (`sqlite`, `postgres`) in order."""
     found = []
     for file in files(__package__).joinpath("schema", engine, "migrations").iterdir():
         number, name = file.name.removesuffix(".sql").split("_", 1)
@@ -36,10 +36,15 @@ def migrations(engine: str) -> list[Migration]:
 def missing(
     known: list[Migration], applied: dict[int, tuple[str, str]], path: str
 ) -> list[Migration]:
-    """Return the known migrations that were not applied (number to name and checksum) at `path`.
+    """Return the known migrations that were not yet applied to the database at `path`.
+
+    Args:
+        known: the migrations of this release.
+        applied: (name, checksum) of the applied ones, by number.
+        path: of the database, for messages.
 
     Raises:
-        Unusable: the database is of a newer release, or altered.
+        Unusable: the database was written by a newer release, or a migration was altered.
     """
     for number, (name, checksum) in sorted(applied.items()):
         migration = next((one for one in known if one.number == number), None)

@@ -1,4 +1,4 @@
-"""Picks the engine by the database's address; the only place that knows there is more than one."""
+"""Selects the engine by the database's address; the only module that knows all engines."""
 
 import os
 
@@ -25,12 +25,12 @@ def open_engine(
     log_pages_max: int = LOG_PAGES_MAX,
     epoch_file: str | None = None,
 ) -> Engine:
-    """Open a database, made if it is not there; with `migrate` bring it up to date.
+    """Open a database; with `migrate`, create or update its schema (and create a SQLite file).
 
     `url`: `sqlite:///PATH` (relative), `sqlite:////PATH` (absolute) or `postgresql://...`, as
-    libpq knows it. `vfs`, `synchronous`, `checkpoint_pages` and `log_pages_max` are for tests of
-    durability on SQLite; FULL is what keeps acknowledged writes. `epoch_file`: remembers, for a
-    PostgreSQL, the newest revision that was seen; SQLite has PATH.lock.
+    in libpq. `vfs`, `synchronous`, `checkpoint_pages` and `log_pages_max` are for durability tests
+    on SQLite; only `synchronous` FULL keeps acknowledged writes. `epoch_file`: stores the newest
+    revision seen in a PostgreSQL database; SQLite uses PATH.lock.
 
     Raises:
         Locked: another process uses the database file.
@@ -58,9 +58,9 @@ def open_engine(
 
 
 def restore(url: str, backup: str) -> str | None:
-    """Replace a database that is not in use by a backup, see `sqlite_copy.restore`.
+    """Replace a database that is not in use by a backup, see `sqlite/copy.py`.
 
-    Raises Unusable for PostgreSQL, which has tools of its own.
+    Raises Unusable for PostgreSQL, which has its own tools.
     """
     if is_postgres(url):
         raise Unusable(
@@ -90,18 +90,18 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
 
 
 def copy(path: str, target: str) -> None:
-    """Write a complete copy of a SQLite file to a new file, also while another process serves it.
+    """Write a complete copy of a SQLite file to a new file, even if another process is using it.
 
     Raises Unusable: the file cannot be read; `target` exists or cannot be written. Unavailable:
-    the log grew too long meanwhile.
+    the log grew too long during the copy.
     """
     sqlite_copy.copy_beside(path, target)
 
 
 def sqlite_path(url: str) -> str:
-    """Return the absolute path of a SQLite address, without symbolic links: a file has one lock.
+    """Return the absolute path of a SQLite address, without symbolic links: one lock per file.
 
-    Raises Unusable: it is another address.
+    Raises Unusable: it is not a SQLite address.
     """
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
@@ -113,7 +113,7 @@ def sqlite_path(url: str) -> str:
 
 
 def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
-    """Make or check the file; return whether a newer release has written to it."""
+    """Create or check the file; return whether a newer release has written to it."""
     if not _has_content(path):
         _check_new(path, lock.mark(), migrate)
     file.create(path)
@@ -132,12 +132,12 @@ def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: s
 
 
 def _has_content(path: str) -> bool:
-    """Is there a database? SQLite makes one of an empty file, which a failed copy may leave."""
+    """Return whether there is a database; an empty file, left by a failed copy, is none."""
     return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _check_new(path: str, mark: Mark, migrate: bool) -> None:
-    if mark > Mark(1):  # an empty ledger of the first epoch is no loss
+    if mark > Mark(1):  # losing an empty ledger of the first epoch does no harm
         found = f"{path} is empty" if os.path.exists(path) else f"there is no database {path}"
         raise Unusable(
             f"{found}, but {path}.lock remembers a ledger at revision "

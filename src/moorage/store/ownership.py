@@ -1,7 +1,7 @@
-"""Files that are found rather than named: whether they may be believed.
+"""Decides whether to trust files that were found by search instead of named by the user.
 
-A file beside a database or in the current folder decides where tokens are sent. It is believed only
-if nobody but us and root can have written it. Source: `StrictModes` of OpenSSH.
+A file next to a database or in the current folder decides where tokens are sent. It is trusted only
+if no user except this one and root can have written it. Source: `StrictModes` of OpenSSH.
 """
 
 import grp
@@ -12,23 +12,23 @@ from typing import BinaryIO
 
 
 class UntrustedError(ValueError):
-    """Others can read or write a file that they must not. The message is one line."""
+    """Other users can read or write a file that they must not. The message is one line."""
 
 
 def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> bytes:
-    """Return the content of a file that was found.
+    """Return the content of a file that was found by search.
 
     Args:
         path: of the file.
         purpose: what it decides, for the message.
-        remedy: what to do if it is not believed, for the message.
-        owner: another user who may have written it; None: nobody but us and root.
+        remedy: what to do if it is not trusted, for the message.
+        owner: another user who may have written it; None: only this user and root.
 
     Raises:
-        UntrustedError: somebody else may have written it.
+        UntrustedError: another user may have written it.
         OSError: it cannot be read.
     """
-    os.stat(path)  # what is not there needs no trust
+    os.stat(path)  # a missing file raises OSError, not UntrustedError
     folder = os.path.dirname(os.path.abspath(path))
     objection = _objection(folder, os.stat(folder), owner)
     if objection is None:
@@ -43,13 +43,14 @@ def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> 
 
 
 def read_secret(path: str, owner: int | None = None) -> bytes:
-    """Return the content of a file with a secret, for its owner only; `owner`: who that must be.
+    """Return the content of a secret file that only its owner may access.
 
-    What is read is what was looked at, even if somebody replaces the file meanwhile.
+    Checks and reads the same open file, even if the path is replaced in between. `owner`: the user
+    id that must own it; None: any.
 
     Raises:
-        UntrustedError: others can read or write it, or it is no file.
-        OSError: it is not there, or not ours to read.
+        UntrustedError: others can read or write it, it has another owner, or it is not a file.
+        OSError: it does not exist, or this user may not read it.
     """
     with _opened(path) as stream:
         _check_secret(path, os.fstat(stream.fileno()), owner)
@@ -57,7 +58,7 @@ def read_secret(path: str, owner: int | None = None) -> bytes:
 
 
 def _opened(path: str) -> BinaryIO:
-    """Open a file to read; not to be held up by a pipe that has been put there."""
+    """Open a file for reading; does not block if it is a named pipe."""
     return open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
@@ -77,7 +78,7 @@ def _check_secret(path: str, status: os.stat_result, owner: int | None) -> None:
 
 
 def _objection(path: str, status: os.stat_result, owner: int | None) -> str | None:
-    """Say why a file or folder is not to be believed; None: it is."""
+    """Return why a file or folder is not trusted; None if it is."""
     if status.st_uid not in (0, os.geteuid(), owner):
         return f"{path} belongs to {_user(status.st_uid)}"
     if status.st_mode & stat.S_IWOTH:
@@ -95,7 +96,7 @@ def _user(uid: int) -> str:
 
 
 def _is_own(gid: int) -> bool:
-    """Is it the group that many systems make for each user, with nobody else in it?"""
+    """Return whether this is the user's private group, with no other members."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Windows: a bounded number of rows after a given one, for whoever goes through many."""
+"""Windows: a bounded number of rows after a given one, for reading many rows page by page."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from moorage.store.changelog import KINDS, unknown
 
 
 class ChangeRow(NamedTuple):
-    """One change as it was written; `body` is JSON, None: what the key names is gone."""
+    """One change as it was written; `body` is JSON, None if the object was deleted."""
 
     revision: int
     n: int
@@ -24,7 +24,7 @@ class ChangesWindow(NamedTuple):
     revision: int
     """The newest revision."""
     compacted: int
-    """Rows of this revision and older ones are gone."""
+    """Rows of this revision and older ones were deleted."""
     rows: list[ChangeRow]
 
 

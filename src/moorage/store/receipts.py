@@ -1,17 +1,16 @@
-"""Receipts of transactions, forgotten by age. PostgreSQL alone has them: `postgres_commit.py`."""
+"""Deletes old receipts of transactions. Only PostgreSQL has them, see `postgres/commit.py`."""
 
 from moorage.store.api import Plan, Query
 
 FIRST = "-infinity"
-"""Before every receipt."""
+"""Earlier than every receipt."""
 
 
 def receipts_forget(after: str, rows_max: int) -> Plan[tuple[int, str]]:
-    """Forget the oldest receipts, of those that nobody asks for any more, at most `rows_max`.
+    """Delete the oldest receipts that are no longer needed, at most `rows_max`.
 
-    Returns how many it was, and from when on to look the next time (`after`): what was forgotten
-    before is not passed again, even if an open snapshot keeps it. Whoever comes while another
-    process is at it leaves it to that one.
+    Returns their number, and the time to pass as `after` next time: so deleted rows that an open
+    snapshot keeps are not scanned again. Deletes nothing while another process is compacting.
     """
     ((mine,),), ((until,),) = yield [Query("compaction_lock"), Query("receipts_until")]
     if not mine:

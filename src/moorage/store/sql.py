@@ -1,4 +1,4 @@
-"""The statements of an engine, by the names of their blocks in `queries/<engine>/<room>.sql`."""
+"""Reads the statements of an engine by the names of their blocks in `queries/<engine>/`."""
 
 import re
 from functools import cache
@@ -14,7 +14,7 @@ def blocks(engine: str) -> dict[str, str]:
     """Return every statement of an engine (`sqlite`, `postgres`), by block name.
 
     Raises:
-        ValueError: two blocks have the same name, or a block is not one statement.
+        ValueError: two blocks have the same name, or a block is not exactly one statement.
     """
     found: dict[str, str] = {}
     for file in sorted(files(__package__).joinpath("queries", engine).iterdir(), key=str):
@@ -29,10 +29,10 @@ def blocks(engine: str) -> dict[str, str]:
 
 @cache
 def columns(block: str) -> tuple[str, ...]:
-    """Return the columns that an INSERT fills, in the order of its rows; all engines say the same.
+    """Return the columns of an INSERT, in the order of its rows; they are the same on all engines.
 
     Raises:
-        ValueError: the block is no INSERT that names them.
+        ValueError: the block is not an INSERT with named columns.
     """
     found = _COLUMNS.match(blocks("sqlite")[block])
     if found is None:

@@ -1,8 +1,8 @@
-"""Keeps what a newer release has stored and this one does not know, when it writes a row again.
+"""Preserves JSON members of newer releases that this one does not know when it rewrites a row.
 
 Used only once a newer release has written to the database (`clock.newest_version`): a plan that
-writes JSON then reads what is stored first, within its transaction, and every member that this
-release does not know goes into the new value. Columns that it does not know it never touches.
+writes JSON then first reads the stored values, within its transaction, and copies every unknown
+member to the new value. Columns that this release does not know are never changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class _Stored(NamedTuple):
-    """Where a statement writes JSON, and how what is stored is found."""
+    """Where a statement writes JSON, and the query that finds the stored value."""
 
     query: str
     """Returns keys and JSON, for a set of first keys."""
     keys: tuple[int, ...]
-    """Columns of the statement's rows."""
+    """Key columns in the statement's rows."""
     text: int
     type: inspect.Type
 
@@ -54,7 +54,7 @@ _READS: dict[str, Callable[[str], Query]] = {
 
 
 def kept(plan: Plan[T]) -> Plan[T]:
-    """Run a plan so that nothing is lost of the rows that it writes."""
+    """Run a plan, preserving the unknown members of the rows that it writes."""
     stored: dict[str, dict[tuple[str, ...], Any]] = {}
     found = advanced(plan, None)
     while not isinstance(found, Done):
@@ -93,7 +93,7 @@ def _completed(statement: Statement, stored: dict[str, dict[tuple[str, ...], Any
 
 
 def _change(row: Row, stored: dict[str, dict[tuple[str, ...], Any]]) -> Row:
-    """Complete a change row, as the row of which it tells was completed before."""
+    """Complete a change row in the same way as the row that it describes."""
     n, at, kind, key, body = row
     if body is None:
         return row
@@ -116,7 +116,7 @@ def _merged_text(described: inspect.Type, old: Any, text: str) -> str:
 
 
 def _merged(described: inspect.Type, old: Any, new: Any) -> Any:
-    """Put into a new value what an old one has and its type does not know."""
+    """Copy the members that the type does not know from an old value to a new one."""
     if isinstance(described, inspect.UnionType):
         for part in described.types:
             new = _merged(part, old, new)
@@ -139,7 +139,7 @@ def _merged(described: inspect.Type, old: Any, new: Any) -> Any:
 
 
 def _same(described: inspect.StructType, old: list[Any], one: Any) -> Any:
-    """Return the first of several values that is this one, as far as its type knows it."""
+    """Return the first old value whose known members equal `one`; `one` if there is none."""
     known = {field.encode_name for field in described.fields}
     for other in old:
         if isinstance(other, dict) and {k: v for k, v in other.items() if k in known} == one:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWanted:
-    """A wish for a new token.
+    """A request for a new token.
 
     `role` is reader, user, service, operator, admin or janitor. The `scope` of a janitor names its
     pools: `{"pool": ["a/b", "c/*"]}`, where `c/*` stands for all pools below `c`. The token expires
@@ -24,8 +24,8 @@ class TokenWanted:
 class RotationWanted:
     """How to replace a token: the old one stays valid for `grace` seconds.
 
-    The new one expires after `expires_in` seconds. Null: it is valid for as long as the old one was
-    when it was made.
+    The new one expires after `expires_in` seconds. Null: its lifetime is that of the old one when
+    it was created.
     """
 
     grace: float = 86_400.0
@@ -37,7 +37,7 @@ class Token:
     """A token without its secret. `project_id` null: it is bound to no project.
 
     `scope` is empty for the roles reader to admin. The token is not valid from `expires_at` on.
-    `rotated_at`: when a new one replaced it. `used_at`: when it was last used, to within an hour.
+    `rotated_at`: when a new token replaced it. `used_at`: when it was last used, to within an hour.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenMade(Token):
-    """A new token with its secret in `token`, which nobody can show again."""
+    """A new token with its secret in `token`, which cannot be shown again."""
 
     token: str
 
@@ -69,11 +69,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupWanted:
-    """A wish for a backup: `name` is that of a new file in the server's `backup_directory`.
+    """A request for a backup: `name` is a new file in the server's `backup_directory`.
 
-    With `copied_to` instead the server writes no copy: the caller copies the database to this
+    With `copied_to` instead, the server writes no copy: the caller copies the database to this
     absolute path itself, and the server only adds an audit row. If that copy fails, the caller
-    sends the same `copied_to` again, with the reason in `failed`, for an audit row of its own.
+    sends the same `copied_to` again, with the reason in `failed`, for a second audit row.
     """
 
     name: str | None = None
@@ -83,7 +83,7 @@ class BackupWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup. `path`: the file on the server's machine. `written`: the server has written it."""
+    """A backup. `path`: the file on the server's machine. `written`: the server wrote it."""
 
     path: str
     written: bool
@@ -91,14 +91,14 @@ class Backup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What a check found: one sentence per difference, none when all is well."""
+    """The result of a check: one sentence per difference, none if everything is consistent."""
 
     differences: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """The epoch that begins, and the revision after which it begins."""
+    """The new epoch, and the revision after which it begins."""
 
     epoch: int
     revision: int

@@ -22,19 +22,21 @@ class Pacing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWanted:
-    """What a pool shall be: all of it, what is left out has its default.
+    """The complete description of a pool; an omitted field has its default.
 
-    Without `limit` it is as many units as the pool has slots. `hold` ends each lease by itself so
-    long after its grant. A freed unit rests for `cooldown`, or for `lock_delay` if that is longer
-    and its holder did not give it back: it was revoked, or its TTL was over. Without `pacing` a
-    pool with a hold is paced at hold/limit with a burst of limit/10; `pacing` null: not paced.
-    `quota` is the most that one owner may hold. `expire` keep: a lease whose holder is not heard of
-    goes on to occupy. `on_retry` keep: who retries keeps its place. `proxy_ttl` ends a lease of the
-    lease proxy that was not given back by then; null: only the hold does.
+    Without `limit` the limit is the number of slots. `hold` is how long after its grant each lease
+    ends by itself. A freed unit is unavailable for `cooldown`, or for `lock_delay` if that is
+    longer and the holder did not return the unit: its lease was revoked, or its TTL expired.
+    Without `pacing` a pool with a hold is paced at hold/limit with a burst of limit/10; `pacing`
+    null: not paced. `quota` is the most units that one owner may have. `expire` keep: a lease that
+    is not renewed in time still occupies its units. `on_retry` keep: a retry keeps its place.
+    `proxy_ttl` ends a lease of the lease proxy that was not released until then; null: only the
+    hold ends it.
 
-    The rest binds all but operators. `askers` may ask, null: everybody; each is an owner,
-    `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are the
-    most that may be asked for; so many tickets of one owner may wait as `queue_max_per_owner`.
+    The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
+    owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
+    the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
+    wait.
     """
 
     limit: int | None = None
@@ -55,16 +57,16 @@ class PoolWanted:
     hold_max: float | None = None
     queue_max_per_owner: int | None = None
     generation: int | None = None
-    """Refuse if the pool's generation is another one; 0: if there is one. Null: whatever is."""
+    """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool as it is. `pacing` is what holds, chosen or not.
+    """A pool as it is. `pacing` is the one in force, whether set or derived.
 
-    `free` is what could be granted now if nobody were before; negative: it is over its limit.
-    `next_grant_at` is when pacing permits the next grant; null: now. `first` is the ticket that is
-    first in its line, whose `waiting` tells what keeps it from being granted; null: nobody waits.
+    `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
+    over its limit. `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
+    first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
 
     name: str
@@ -93,9 +95,9 @@ class Pool:
     free: int
     over: bool
     unheard: int
-    """Leases that go on to occupy though nobody has renewed them in time (`expire: keep`)."""
+    """Leases that were not renewed in time and still occupy units (`expire: keep`)."""
     slots: dict[str, int]
-    """How many slots are in which state; empty: it has none."""
+    """The number of slots in each state; empty: the pool has no slots."""
     next_grant_at: datetime | None
     first: "Lease | None"
     created_at: datetime
@@ -120,7 +122,7 @@ class NeedWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationsWanted:
-    """What a consumer shall hold in the ledger with the lease: amounts by provider and class."""
+    """The allocations of a consumer with the lease: amounts by provider and resource class."""
 
     consumer: str
     allocations: dict[str, dict[str, int]]
@@ -131,12 +133,12 @@ class AllocationsWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseWanted:
-    """A wish to occupy units of one or more pools, all at once or none.
+    """A request for units of one or more pools, all at once or none.
 
     `key` is chosen by the caller and makes the request safe to repeat: the same key and body give
-    the same lease for as long as it lives and 24 hours after. Higher `priority` goes first.
-    A ticket that is not asked for during `patience` is withdrawn. `force` (operators only) occupies
-    at once, over the limit if need be.
+    the same lease for as long as it lasts and for 24 hours after. Higher `priority` goes first. A
+    ticket that is not polled for `patience` is withdrawn. `force` (operators only) is granted at
+    once, over the limit if necessary.
     """
 
     needs: list[NeedWanted]
@@ -152,11 +154,11 @@ class LeaseWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Where a ticket stands. `position` 1 is the first of its line (of its longest, for gangs).
+    """The place of a ticket in its line. `position` 1 is first; with several pools: in the longest.
 
-    `eta_seconds` is a range, earliest and latest, from how long its holders have held and past
-    leases were held; null: there is nothing to tell from, or `overdue`: the units it waits for are
-    held for longer than usual. `code` says what binds, for programs; `reason` the same for people.
+    `eta_seconds` is a range, earliest and latest, estimated from the age of current leases and the
+    length of past ones; null: there is no basis for an estimate, or `overdue`: current leases last
+    longer than usual. `code` is why the ticket waits, for programs; `reason` the same for people.
     """
 
     position: int
@@ -171,9 +173,9 @@ class Lease:
     """A lease, or the ticket that waits to become one.
 
     `state` is waiting, granted or ended. `token` is the fencing token, shown to the owner and to
-    operators. `unheard`: its holder has not renewed it in time, and it goes on to occupy. A holder
-    must stop before `expires_at`; null: it need not renew. `cause` says why it has ended. `outcome`
-    is what became of what was started with it: ok, failed or throttled; null: nobody has told.
+    operators. `unheard`: it was not renewed in time and still occupies its units. A holder must
+    stop before `expires_at`; null: the lease need not be renewed. `cause` is why it ended.
+    `outcome` of what was started with it: ok, failed or throttled; null: not reported.
     """
 
     id: str
@@ -198,12 +200,12 @@ class Lease:
     unheard: bool
     token: str | None
     waiting: Waiting | None
-    """Of a ticket; null once it is granted or has ended."""
+    """Of a ticket; null after it was granted or has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePage:
-    """Leases and tickets in the order in which they were asked for, and the next page's cursor."""
+    """Leases and tickets, oldest request first, and the cursor of the next page."""
 
     leases: list[Lease]
     next: str | None
@@ -227,7 +229,7 @@ class LeaseAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseLooked(LeaseAsked):
-    """How long to wait, and for what: until a ticket is granted or ends, or until it has ended.
+    """How long to wait, and for what: until a ticket is granted or ends, or only until it ends.
 
     Waiting for the end does not extend the life of a ticket or lease.
     """
@@ -237,35 +239,35 @@ class LeaseLooked(LeaseAsked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderProof:
-    """The token that its holder was given; without it the owner's word is enough."""
+    """The fencing token of the lease; without it, being the owner is enough."""
 
     token: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldWanted(HolderProof):
-    """A new end of the hold, counted from now; null: no end of its own."""
+    """The new hold in seconds from now; null: no hold."""
 
     hold: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryWanted(HolderProof):
-    """Release and ask anew in one step. `key` is that of the new attempt."""
+    """Release and ask again in one step. `key` is the key of the new attempt."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeWanted:
-    """Why a lease is taken away, for whoever held it."""
+    """Why a lease is revoked, for its holder."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWanted(HolderProof):
-    """What became of what was started; the first that is told counts."""
+    """The outcome of what was started; the first report counts."""
 
     result: Result
     detail: str = ""
@@ -273,7 +275,7 @@ class OutcomeWanted(HolderProof):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyAsked:
-    """A pool and the token that somebody shows."""
+    """A pool and the fencing token to check."""
 
     pool: str = ""
     token: str = ""
@@ -281,7 +283,7 @@ class VerifyAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """Is the token that of a lease that holds units of the pool now?"""
+    """`current`: the token belongs to a lease that has units of the pool now."""
 
     current: bool
     lease: str | None
@@ -290,9 +292,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeLine:
-    """Outcomes of starts at one limit and with so many starts in the same minute.
+    """Outcomes of starts at one limit and one number of starts in the same minute.
 
-    `starts_per_minute` is known of leases that are remembered: for 24 hours after their end.
+    `starts_per_minute` is known until 24 hours after the end of a lease; null: no longer known.
     """
 
     limit: int
@@ -304,7 +306,7 @@ class OutcomeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
-    """What is known for choosing a pool's limit: outcomes, and how long it was waited and held.
+    """The evidence for choosing a pool's limit: outcomes, and how long leases waited and lasted.
 
     Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
     99th percentile of the leases that ended within the last 24 hours; null: there were none.

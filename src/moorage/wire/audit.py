@@ -1,4 +1,4 @@
-"""Who did what to Moorage itself."""
+"""Entries of the audit log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One administrative act: `who` did `action` to `target`, which was `before`, is `after`.
+    """One administrative act: `who` did `action` to `target`; its state `before` and `after`.
 
-    `token_id` is the token that was shown, null when it was none of Moorage's own. `role` is the
-    caller's; `server` and `local` stand for the server itself and for the command line.
+    `token_id` is the caller's token; null: it was not one of Moorage's own. `role` is the caller's;
+    `server` and `local` stand for the server itself and for the command line.
     """
 
     at: datetime

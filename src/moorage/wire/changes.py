@@ -1,6 +1,6 @@
-"""Every committed change, in order, for whoever follows the ledger and admission.
+"""Every committed change, in order, for clients that follow the ledger and admission.
 
-The values here are after-images, in the form that all of the native API has: times are RFC 3339 in
+The values here are after-images, in the form of the whole native API: times are RFC 3339 in
 UTC, durations are seconds. A generation counts within its provider or consumer.
 """
 
@@ -26,7 +26,7 @@ class ProviderValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryValue:
-    """What a provider offers of a resource class and what is used, by PROVIDER/CLASS."""
+    """What a provider offers of a resource class and how much is used, by PROVIDER/CLASS."""
 
     total: int
     reserved: int
@@ -50,7 +50,7 @@ class TagsValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerValue:
-    """A consumer and all it holds, amounts by provider and resource class, by its UUID."""
+    """A consumer and its allocations by provider and resource class, by its UUID."""
 
     uuid: str
     generation: int
@@ -64,7 +64,7 @@ class ConsumerValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameValue:
-    """A custom resource class or trait that exists, by its name."""
+    """An existing custom resource class or trait, by its name."""
 
     name: str
     created_at: datetime
@@ -73,7 +73,7 @@ class NameValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacingValue:
-    """The least time between two granted units, after `burst` of them; seconds."""
+    """The least time between two granted units after a burst, in seconds."""
 
     interval: float
     burst: int
@@ -82,7 +82,7 @@ class PacingValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpecValue:
-    """What an operator says of a pool; durations are seconds."""
+    """The settings of a pool; durations are in seconds."""
 
     limit: int | None
     ttl: float
@@ -119,7 +119,7 @@ class PoolValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotValue:
-    """A named unit of a pool, by POOL/SLOT; pools' names contain slashes, slots' do not."""
+    """A named unit of a pool, by POOL/SLOT; a pool's name may have slashes, a slot's has none."""
 
     pool: str
     name: str
@@ -146,7 +146,7 @@ class NeedValue:
 class LeaseValue:
     """A ticket or lease, by its id, without its token.
 
-    Its times are the service's: the wall clock's without its jumps. Renewals are not told.
+    Its times are service time: the wall clock without its jumps. Renewals are not changes.
     """
 
     id: str
@@ -172,7 +172,7 @@ class LeaseValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeValue:
-    """What became of a start, by the id of its lease: with the pool's limit and units in use."""
+    """The outcome of a start, by the id of its lease, with the pool's limit and occupied units."""
 
     lease: str
     pool: str
@@ -196,16 +196,16 @@ VALUES: dict[str, type[Any]] = {
     "lease": LeaseValue,
     "outcome": OutcomeValue,
 }
-"""The kinds of changes in the order within a revision, and what their values are.
+"""The kinds of changes in their order within a revision, and the types of their values.
 
-`renamed_class` has the new name for its value: every inventory and allocation of the class named by
-its key is of the new one from then on.
+The value of `renamed_class` is the new name: every inventory and allocation of the class named by
+the key belongs to the new class from then on.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The n-th change of a revision: what `key` names is now `value`; null: it is gone."""
+    """The n-th change of a revision: `key` now has this `value`; null: it was deleted."""
 
     revision: int
     n: int
@@ -216,7 +216,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes in order, and the cursor to go on from: none is missing between two answers."""
+    """Changes in order, and the cursor to continue from, so that none is missed."""
 
     changes: list[Change]
     next: str
@@ -226,9 +226,9 @@ class Changes:
 class ChangesAsked:
     """What to follow.
 
-    `after` is a cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only what happens from now
-    on. `kinds` are separated by commas, all by default. `wait` is in seconds, at most 60; `limit`
-    changes are looked at, at most 1000.
+    `after` is a cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on are
+    returned. `kinds` are separated by commas; all by default. `wait` is in seconds, at most 60. At
+    most `limit` changes are examined, up to 1000.
     """
 
     after: str | None = None

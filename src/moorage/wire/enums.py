@@ -3,19 +3,19 @@
 from typing import Literal
 
 State = Literal["waiting", "granted", "ended"]
-"""A ticket waits; it becomes a lease by being granted; either ends."""
+"""A waiting ticket becomes a lease when it is granted; both can end."""
 
 Cause = Literal["released", "hold_over", "ttl_over", "revoked", "withdrawn", "unheard", "retried"]
-"""Why a lease has ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
+"""Why a lease ended, or a ticket without a grant (withdrawn, unheard, revoked)."""
 
 Result = Literal["ok", "failed", "throttled"]
-"""What became of a start."""
+"""The outcome of a start."""
 
 OnRetry = Literal["keep", "requeue"]
 Until = Literal["granted", "ended"]
-"""What to wait for: that a ticket is granted, or ends; or that a ticket or lease has ended."""
+"""What to wait for: a ticket is granted or ends; or a ticket or lease ends."""
 
 Expire = Literal["free", "keep"]
 
 LadderRole = Literal["reader", "user", "service", "operator", "admin"]
-"""The roles that rise in this order: each may do all that those before it may."""
+"""The roles in rising order: each may do all that the roles before it may."""

@@ -1,4 +1,4 @@
-"""Asking where something fits, claiming it, and describing many providers at once."""
+"""Questions where something fits, claims, and bulk changes of providers."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,11 +6,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAsked:
-    """What is asked of one provider or, in the group without suffix, of one tree.
+    """What one provider or, in the group without a suffix, one tree must offer.
 
-    `resources` are amounts by resource class. Of `required` and `member_of` every entry must hold;
-    an entry that is a list holds when one of its names does. None of `forbidden` and
-    `not_member_of` may. `in_tree` is a provider of the tree that must serve it.
+    `resources` are amounts by resource class. Every entry of `required` and `member_of` must be
+    met; an entry that is a list is met by any one of its names. No entry of `forbidden` and
+    `not_member_of` may be met. `in_tree` is a provider of the only tree that may serve it.
     """
 
     suffix: str = ""
@@ -24,12 +24,12 @@ class GroupAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Where could all of these groups be served together?
+    """Groups that must be served together.
 
-    The words are those of Placement's allocation candidates. `group_policy` isolate gives every
-    suffixed group a provider of its own. Each entry of `same_subtree` names suffixes that must be
-    served below a provider that serves one of them. `root_required` and `root_forbidden` are about
-    the traits of the root of the tree.
+    The terms are those of Placement's allocation candidates. `group_policy` isolate requires a
+    separate provider for every suffixed group. Each entry of `same_subtree` names suffixes that
+    must be served below a provider that serves one of them. `root_required` and `root_forbidden`
+    are traits of the root of the tree.
     """
 
     groups: list[GroupAsked]
@@ -41,10 +41,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimWanted(Question):
-    """A wish to hold what is asked for, wherever it fits, for a consumer that does not exist yet.
+    """A request for allocations, wherever they fit, for a consumer that does not exist yet.
 
-    Without `consumer` the server makes its UUID. `choose` says which trees are tried first: by
-    chance, those that are fullest (pack), or those that are emptiest (spread).
+    Without `consumer` the server generates its UUID. `choose` says which trees are tried first: in
+    random order, the fullest (pack), or the emptiest (spread).
     """
 
     project_id: str
@@ -56,7 +56,7 @@ class ClaimWanted(Question):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a consumer was given, by provider and class, and which providers serve which group."""
+    """The allocations of a consumer by provider and class, and the providers of each group."""
 
     consumer: str
     generation: int
@@ -75,7 +75,7 @@ class ExplainAsked:
 class ExplainedStep:
     """A condition, and how many meet it and all conditions before it.
 
-    Callers that are bound to a project are not told how large the fleet is: `left` null is some.
+    For a caller that is bound to a project, `left` is null instead of a number above 0.
     """
 
     condition: str
@@ -84,10 +84,10 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedPart:
-    """What one provider must serve: a group with a suffix, or one class of the one without.
+    """What one provider must serve: a suffixed group, or one class of the unsuffixed group.
 
-    `steps` count providers. `nearest` says what those are lacking that meet most of it; null: some
-    meet all of it, or the caller is bound to a project.
+    `steps` count providers. `nearest` says what the closest providers lack; null: some providers
+    lack nothing, or the caller is bound to a project.
     """
 
     suffix: str
@@ -98,11 +98,11 @@ class ExplainedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Why nothing is found, if nothing is.
+    """Why nothing is found, if nothing is found.
 
-    `trees` counts the trees that may serve all parts. `without` names conditions such that
-    something would be found without any single one of them. `exhausted` false: the search was given
-    up. `nearest` says what to change, for people; null: something is found.
+    `trees` counts the trees that may serve all parts. `without` names conditions; if any one of
+    them were dropped, something would be found. `exhausted` false: the search stopped early.
+    `nearest` says what to change, for people; null: something is found.
     """
 
     found: bool
@@ -115,7 +115,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryWanted:
-    """What a provider shall offer of one resource class."""
+    """The wanted inventory of one resource class."""
 
     total: int
     reserved: int = 0
@@ -127,10 +127,10 @@ class InventoryWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderWanted:
-    """What one provider shall be. What is null stays as it is; a new one needs a name.
+    """The wanted state of one provider. A null field stays unchanged; a new provider needs a name.
 
-    `parent` stays as it is when it is empty; null makes the provider the root of a tree.
-    `inventories`, `traits` and `aggregates` are all of them, or null.
+    An empty `parent` stays unchanged; null makes the provider the root of a tree. `inventories`,
+    `traits` and `aggregates` replace all existing ones, unless they are null.
     """
 
     uuid: str
@@ -143,9 +143,9 @@ class ProviderWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvidersWanted:
-    """Providers, at most 5,000, in any order; each tree is changed whole or not at all.
+    """At most 5,000 providers, in any order; each tree is changed completely or not at all.
 
-    `create_vocabulary` makes custom resource classes and traits that nobody has made.
+    `create_vocabulary` creates missing custom resource classes and traits.
     """
 
     providers: list[ProviderWanted]
@@ -154,9 +154,9 @@ class ProvidersWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderOutcome:
-    """What became of one provider: created, updated, unchanged, or refused with code and message.
+    """The outcome for one provider: created, updated, unchanged, or refused with code and message.
 
-    `generation` is the provider's afterwards; null: there is no such provider, or it is not known.
+    `generation` is its generation afterwards; null: the provider does not exist, or it is unknown.
     """
 
     uuid: str

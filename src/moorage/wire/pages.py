@@ -1,11 +1,11 @@
-"""Lists that are told page by page."""
+"""Lists that are returned page by page."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAsked:
-    """Which page: `cursor` is the `next` of the page before, `limit` the most entries, to 1000."""
+    """Which page: `cursor` is `next` of the page before; `limit` is at most 1000 entries."""
 
     cursor: str | None = None
     limit: int = 100

@@ -1,11 +1,11 @@
-"""How a refusal is told. Source: RFC 9457, "Problem Details for HTTP APIs"."""
+"""The body of a refusal. Source: RFC 9457, "Problem Details for HTTP APIs"."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A refusal. `code` is stable and for programs, `detail` says what is wrong, for people."""
+    """A refusal. `code` is stable, for programs; `detail` says what is wrong, for people."""
 
     type: str = "about:blank"
     title: str
@@ -16,4 +16,4 @@ class Problem:
     oldest: str | None = None
     """Only with the code `changes_gone`: the oldest cursor that can still be resumed from."""
     explain: str | None = None
-    """Only with the code `no_capacity`: the address that tells why nothing is found."""
+    """Only with the code `no_capacity`: the address that explains why nothing is found."""

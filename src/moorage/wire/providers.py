@@ -1,4 +1,4 @@
-"""Providers as they are: what each offers, has and uses."""
+"""Providers with their inventories, usages, traits and aggregates."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ class InventoryShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderShown:
-    """A provider with all that is known of it; inventories are by resource class."""
+    """A provider with everything known about it; inventories are by resource class."""
 
     uuid: str
     name: str
@@ -37,8 +37,8 @@ class ProviderShown:
 class ProviderPage:
     """A page of providers by UUID; `next` null: the last page.
 
-    Whoever wants to go on with the changes keeps `as_of` of the first page and gives it to
-    `/v1/watch` as `after`: changes that the pages already show come once more, and say the same.
+    To follow later changes, pass `as_of` of the first page to `/v1/watch` as `after`. Changes that
+    the pages already include are then repeated, with the same values.
     """
 
     providers: list[ProviderShown]

@@ -28,7 +28,7 @@ def test_one_owner_fills_what_is_free_and_its_part_of_the_line(world: World) -> 
         world.facts.apply(made)
     with Refused(Code.OWNER_QUEUE_FULL) as refused:
         leases.ask(world.facts, world.moment, wish("a5", {"p": 1}))
-    assert "me waits for pool p with" in refused.message
+    assert "'me' has 5 tickets in the line of pool 'p'" in refused.message
     made, _ = leases.ask(world.facts, world.moment, wish("b", {"p": 1}, owner="other"))
     world.facts.apply(made)
     world.sweep()

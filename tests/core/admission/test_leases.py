@@ -92,7 +92,7 @@ def test_what_could_never_be_granted_is_refused(world: World) -> None:
     world.slots("s", "a", "b")
     with Refused(Code.UNITS_ABOVE_LIMIT) as refused:
         world.ask("a", {"p": 3})
-    assert refused.message == "3 units are wanted of pool p, which has 2 in all"
+    assert refused.message == "The request needs 3 units of pool 'p', but the pool has only 2."
     for needs in ({"q": 3}, {"s": 3}):
         with Refused(Code.UNITS_ABOVE_LIMIT):
             world.ask("a", needs)
@@ -183,7 +183,7 @@ def test_what_has_ended_says_why(world: World) -> None:
     world.release("a", cause="revoked", detail="drained by ops")
     with Refused(Code.LEASE_ENDED) as refused:
         world.renew("a")
-    assert refused.message == "lease a has ended: revoked (drained by ops)"
+    assert refused.message == "Lease 'a' has ended: revoked (drained by ops)."
     with Refused(Code.LEASE_ENDED):
         world.hold("a", None)
     with Refused(Code.LEASE_ENDED):

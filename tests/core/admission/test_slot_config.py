@@ -369,7 +369,7 @@ def test_held_elsewhere() -> None:
     config = [static("t0", "b"), static("t1", "a")]
     facts, problems = synced(Case(facts, config, [], {}))
     assert shown(facts) == [kept("a", "t0", "leased", "o"), made("b", "t0")]
-    assert problems == ("a is still held in t0; it moves to t1 after",)
+    assert problems == ("a is still held in t0; it moves to t1 later",)
 
 
 def test_empty_pools_go() -> None:

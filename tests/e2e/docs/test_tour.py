@@ -242,7 +242,7 @@ LEASE_1 = "01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"
 LEASE_2 = "01a1fbc7-b337-797d-b4c0-99c133bcdd26"
 SHOWN = [
     "demo  2/2  full   3s to 5s",
-    f"lease {LEASE_1} of demo, held for 5s",
+    f"got lease {LEASE_1} of demo; it ends after 5s",
     f"{LEASE_1}  2026-11-21T01:45:30+00:00",
     f"{LEASE_2}  place 1; about 9s to go; token 1.17.0",
 ]
@@ -275,7 +275,7 @@ def test_what_may_vary() -> None:
         ("2/2", "1/2"),
         ("2/2", "3/2"),
         ("full", "open"),
-        ("held for 5s", "held for 6s"),
+        ("ends after 5s", "ends after 6s"),
         ("place 1", "place 2"),
         ("3s to 5s", "3s to 8s"),
         ("about 9s to go", "about 4s to go"),

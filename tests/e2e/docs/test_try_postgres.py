@@ -62,7 +62,7 @@ def test_other_terminals_find_the_ledger(place: Path, tmp_path: Path) -> None:
         assert terminal.returncode == 0, terminal.stderr
         assert terminal.stderr.endswith("0 differences\n")
         made, started, _, admin = terminal.stdout.splitlines()
-        assert (made, started) == ("made demo: limit 2, not paced", "started")
+        assert (made, started) == ("created demo: limit 2, not paced", "started")
         assert "\tadmin\t" in admin
         assert list((tmp_path / "empty").iterdir()) == []
 

@@ -34,7 +34,7 @@ def test_a_command_with_a_lease(port: Harbour) -> None:
     (lease,) = port.ended(pool)
     assert done.returncode == 7
     assert done.stdout == f"{lease.id} {lease.token} {pool}\n"
-    assert done.stderr == f"moorage: lease {lease.id} of {pool} (2 units)\n"
+    assert done.stderr == f"moorage: got lease {lease.id} of {pool} (2 units)\n"
     assert (lease.cause, lease.labels) == ("released", {"job": "x"})
     assert lease.needs[0].units == 2
 
@@ -142,9 +142,9 @@ def test_a_hold_ends_the_lease_not_the_command(port: Harbour) -> None:
         line(process)
         assert port.finished("run", "--pool", pool, "--", "echo", "next").stdout == "next\n"
         assert process.stderr is not None
-        assert "held for 1s" in process.stderr.readline()
+        assert "it ends after 1s" in process.stderr.readline()
         assert process.stderr.readline() == (
-            "moorage: the hold is over: the lease has ended, the command goes on\n"
+            "moorage: the hold is over: the lease has ended, the command continues\n"
         )
         said, told = process.communicate("\n", SECONDS)
         assert (said, told, process.returncode) == ("done\n", "", 0)
@@ -187,7 +187,7 @@ def test_what_is_limited_leniently_goes_on(port: Harbour, words: tuple[str, ...]
         port.admission.revoke(port.leases(pool)[0].id)
         assert process.stderr is not None
         process.stderr.readline()
-        assert "goes on without it" in process.stderr.readline()
+        assert "continues without it" in process.stderr.readline()
         said, _ = process.communicate("\n", SECONDS)
         assert (said, process.returncode) == ("done\n", 0)
 
@@ -309,7 +309,7 @@ def test_a_key_is_used_once(port: Harbour) -> None:
     assert port.finished(*words).returncode == 0
     again = port.finished(*words)
     assert again.returncode == 121
-    assert "needs a new key" in again.stderr
+    assert "use a new key" in again.stderr
 
 
 def test_a_second_start_by_a_key_file_gets_the_same_lease(port: Harbour, tmp_path: Path) -> None:

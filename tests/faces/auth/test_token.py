@@ -122,8 +122,8 @@ def test_wrong_wishes_are_refused(
 @pytest.mark.parametrize(
     ("name", "project", "said"),
     [
-        ("a\x1bb", "p", "a token's name must not contain U+001B"),
-        ("bob", "p\n1", "a token's project must not contain U+000A"),
+        ("a\x1bb", "p", "A token's name must not contain U+001B."),
+        ("bob", "p\n1", "A token's project must not contain U+000A."),
     ],
 )
 def test_the_refusal_of_a_name_says_which_character_it_is(
@@ -225,7 +225,7 @@ def test_a_token_ends_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture
         for _ in range(3):
             assert await access.find(secret) is None
         lines = [one.getMessage() for one in caplog.records if one.name == "moorage.auth"]
-        assert lines == [f"token {token.id} (bob) is shown, and refused: it has expired"]
+        assert lines == [f"refused the token {token.id} (bob): it has expired"]
         assert secret not in caplog.text
         for wrong in (0, -1):
             with pytest.raises(Error) as refused:
@@ -248,7 +248,7 @@ def test_a_revoked_token_that_is_shown_is_logged(
             assert await service.access.find(secret) is None
             assert await service.access.find("moorage_nobody") is None
         lines = [one.getMessage() for one in caplog.records if one.name == "moorage.auth"]
-        assert lines == [f"token {token.id} (bob) is shown, and refused: it was revoked"] * 2
+        assert lines == [f"refused the token {token.id} (bob): it was revoked"] * 2
 
     on_clock(tmp_path, act)
 

@@ -132,11 +132,11 @@ def test_passwords(tmp_path: Path) -> None:
 
         file.write_text("no pair\n")
         os.kill(there.server.pid, signal.SIGHUP)
-        there.server.wait_for("HUP: the passwords are still the old ones")
+        there.server.wait_for("HUP: cannot reload the passwords")
         assert with_password(there, path, "ci:s3cr:et").status == 200
         file.write_text("ci:new\n")
         os.kill(there.server.pid, signal.SIGHUP)
-        there.server.wait_for("HUP: the password file was read again")
+        there.server.wait_for("HUP: the password file was reloaded")
         assert with_password(there, path, "ci:s3cr:et") == WRONG
         assert with_password(there, path, "ci:new").status == 200
         assert not [line for line in there.server.said if "s3cr" in line or "ci:new" in line]

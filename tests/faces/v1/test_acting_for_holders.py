@@ -139,7 +139,7 @@ def test_a_janitor_of_other_pools_is_refused(native: Native, pool: str) -> None:
         act(native, made["id"], "renew", token=sweeper),
     ):
         assert refused(told) == (403, "forbidden")
-        assert f"pool {pool} is not in the scope" in told.body["detail"]
+        assert f"pool '{pool}' is not in the scope" in told.body["detail"]
     assert refused(native.ask("GET", "/v1/leases", token=sweeper)) == (400, "invalid")
     third = make(native)
     gang = ask(native, other, third, token=holder).body

@@ -99,8 +99,8 @@ def test_what_does_not_fit_is_refused_with_an_explanation(rack: Native) -> None:
     explained = rack.ask("GET", told.body["explain"])
     assert explained.status == 200, explained
     assert not explained.body["found"]
-    assert explained.body["nearest"].startswith("VCPU: the freest of 1 nearest providers has ")
-    assert explained.body["nearest"].endswith(" of 4000.")
+    assert explained.body["nearest"].startswith("VCPU: the nearest provider has ")
+    assert explained.body["nearest"].endswith(" of the required 4000.")
     steps = explained.body["parts"][0]["steps"]
     assert [step["left"] for step in steps] == [3, 2, 2, 0, 0]
     assert steps[1]["condition"] == "offers VCPU"
@@ -134,7 +134,7 @@ def test_callers_of_a_project_are_not_told_how_large_the_fleet_is(rack: Native) 
             assert told["nearest"] is None
         else:
             empty = next(one["condition"] for one in known if one["left"] == 0)
-            assert told["nearest"] == f"Nothing is left by the condition: {empty}"
+            assert told["nearest"] == f"Nothing meets the condition: {empty}"
 
 
 def test_a_question_too_long_for_an_address(rack: Native) -> None:

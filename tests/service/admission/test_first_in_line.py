@@ -32,7 +32,7 @@ def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
         assert first.lease.id == wide.lease.id
         assert first.standing is not None
         assert (first.standing.position, first.standing.code) == (1, "limit")
-        assert "2 are needed, 1 free" in first.standing.reason
+        assert "2 needed, 1 free" in first.standing.reason
 
     played(tmp_path, scene)
 

@@ -1,4 +1,4 @@
-"""`moorage apply`: let pools be as a file says."""
+"""`moorage apply`: creates and changes pools as described in a file."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.pool_files import Difference, differences, read
 from moorage.cli.support.pool_text import changed_of
@@ -22,10 +22,12 @@ from moorage.core.service_time import Moment
 from moorage.wire.admission import Pool, PoolWanted
 
 ORIGIN = Instant(0)
-"""A time for rules that do not look at it."""
+"""A placeholder for rules that do not use the time."""
 
 
-@click.command()
+@click.command(
+    epilog=example("moorage apply -f pools.toml --dry-run", "moorage apply -f pools.toml --yes")
+)
 @administering
 @click.option(
     "-f",
@@ -34,16 +36,17 @@ ORIGIN = Instant(0)
     type=click.Path(),
     required=True,
     metavar="FILE",
-    help="Pools in TOML, or .yaml.",
+    help="File with pools: TOML, or YAML if its name ends in .yaml or .yml.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before anything is changed.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be changed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be changed.")
 @json_option
 def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Tell how pools differ from what FILE says, and let them be so; others are left alone.
+    """Compare pools with FILE and apply the differences.
 
-    To repeat it is harmless. If one pool cannot be so, nothing is changed. A pool that somebody
-    else changes meanwhile is refused, with 4.
+    Pools that are not in FILE are left alone, and repeating the command is harmless. If one pool in
+    FILE is not valid, nothing is changed. The exit code is 4 if a pool was changed by someone else
+    at the same time.
     """
     asks = not (yes or dry_run)
     alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
@@ -60,22 +63,24 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
             say(_count(found))
         applied = bool(due) and not dry_run
         if applied and asks and alone:
-            raise Failure(USAGE, "name --yes or --dry-run: there is nobody to ask")
-        if applied and asks and not click.confirm("Do so?"):
+            raise Failure(
+                USAGE, "cannot ask for confirmation without a terminal: use --yes or --dry-run"
+            )
+        if applied and asks and not click.confirm("Apply these changes?"):
             raise Failure(FAILED, "nothing was changed")
         for one in due if applied else ():
             with _named(one.name):
                 admission.pool_put(one.name, one.wanted)
             if not as_json:
-                done = "made" if one.action == "create" else "changed"
+                done = "created" if one.action == "create" else "changed"
                 say(f"{done} {one.name}")
     if as_json:
         show_json({"applied": applied, "pools": [_told(one) for one in found]})
 
 
 def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
-    """Decide all of a file as the server would, and keep nothing of it. Raises Failure: 2."""
-    from moorage.service.native.pools import spec_of  # only now: it loads the whole service
+    """Check a whole file by the server's rules, without applying it. Raises Failure: 2."""
+    from moorage.service.native.pools import spec_of  # deferred: it loads the whole service
 
     for name, one in wanted.items():
         facts = Facts()
@@ -89,7 +94,7 @@ def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool
 
 @contextmanager
 def _named(pool: str) -> Iterator[None]:
-    """Say of which pool something was refused; those before it are as they shall be."""
+    """Add the pool's name to a refusal; the pools before it have been applied."""
     try:
         yield
     except RefusedError as refusal:
@@ -100,7 +105,7 @@ def _named(pool: str) -> Iterator[None]:
 def _count(found: list[Difference]) -> str:
     actions = [one.action for one in found]
     new, changed = actions.count("create"), actions.count("change")
-    return f"{new} to make, {changed} to change, {actions.count('keep')} as they shall be"
+    return f"{new} to create, {changed} to change, {actions.count('keep')} unchanged"
 
 
 def _told(one: Difference) -> dict[str, Any]:

@@ -1,18 +1,20 @@
-"""`moorage audit`: who did what to Moorage itself."""
+"""`moorage audit`: prints the audit trail of administrative actions."""
 
 import click
 
 from moorage.cli.support.command import administering, administration
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import show_json, show_table
 
 
-@click.command()
+@click.command(epilog=example("moorage audit --limit 20"))
 @administering
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, help="How many; 50 by default.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, help="Number of entries; 50 by default."
+)
 @json_option
 def audit(limit: int, as_json: bool) -> None:
-    """Print who did what to Moorage itself, newest first."""
+    """Print the audit log, newest first: who did what to Moorage itself."""
     entries = administration().audit(limit)
     if as_json:
         show_json(entries)

@@ -1,27 +1,33 @@
-"""`moorage config`: what the settings are and where they come from."""
+"""`moorage config`: prints the settings and their sources."""
 
 from typing import Any
 
 import click
 
 from moorage import config
-from moorage.cli.support.options import config_option, json_option, load, settings_options
+from moorage.cli.support.options import (
+    config_option,
+    example,
+    json_option,
+    load,
+    settings_options,
+)
 from moorage.cli.support.output import show_json, show_table
 from moorage.store.addresses import HIDDEN, password_hidden
 
 
 @click.group("config")
 def group() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
-@group.command()
+@group.command(epilog=example("moorage config show --origin"))
 @config_option
 @settings_options(*(name for name in config.FIELDS if name not in config.SECRET_SETTINGS))
-@click.option("--origin", is_flag=True, help="Say where each value comes from.")
+@click.option("--origin", is_flag=True, help="Also print where each value comes from.")
 @json_option
 def show(config_file: str | None, origin: bool, as_json: bool, **options: Any) -> None:
-    """Print every setting in force; secrets are hidden."""
+    """Print every setting in force; passwords are hidden."""
     loaded = load(options, config_file)
     values = {name: _shown(name, getattr(loaded.settings, name)) for name in config.FIELDS}
     if as_json:

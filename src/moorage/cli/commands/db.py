@@ -1,4 +1,4 @@
-"""`moorage db`: looking after the database."""
+"""`moorage db`: database maintenance."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import os
 import click
 
 from moorage.cli.support.command import administering, administration, database_url
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.core.counting import counted
 
@@ -16,11 +16,11 @@ def group() -> None:
     """Migrate, check, back up and restore the database."""
 
 
-@group.command()
+@group.command(epilog=example("moorage db migrate --database sqlite:////var/lib/moorage/m.sqlite"))
 @administering
 @json_option
 def migrate(as_json: bool) -> None:
-    """Bring the schema of a database that is not in use up to this release; made if missing."""
+    """Upgrade the schema of a database that is not in use; create the database if it is missing."""
     from moorage.store.api import StoreError
     from moorage.store.open import open_engine
 
@@ -36,11 +36,11 @@ def migrate(as_json: bool) -> None:
         say(f"{path} has the schema of this release")
 
 
-@group.command()
+@group.command(epilog=example("moorage db check"))
 @administering
 @json_option
 def check(as_json: bool) -> None:
-    """Derive every sum, generation and tree anew and report what differs; 1 if anything does."""
+    """Recompute every sum, generation and tree, and print every difference; exit code 1 if any."""
     differences = administration().check()
     if as_json:
         show_json({"differences": differences})
@@ -52,15 +52,15 @@ def check(as_json: bool) -> None:
         click.get_current_context().exit(FAILED)
 
 
-@group.command()
+@group.command(epilog=example("moorage db backup /backup/moorage-monday.sqlite"))
 @administering
 @click.argument("target", type=click.Path(), metavar="FILE")
 @json_option
 def backup(target: str, as_json: bool) -> None:
-    """Write a complete copy of the database to the new FILE, also while a server runs.
+    """Write a complete copy of the database to the new FILE, also while a server is running.
 
-    With the --url of a server elsewhere, FILE is a name, and that server writes it into its
-    backup_directory.
+    With the --url of another database's server, FILE is a name, and that server writes the copy
+    into its backup_directory.
     """
     path = administration().backup(target)
     if as_json:
@@ -69,13 +69,13 @@ def backup(target: str, as_json: bool) -> None:
         say(f"wrote {path}")
 
 
-@group.command()
+@group.command(epilog=example("moorage db restore /backup/moorage-monday.sqlite"))
 @administering
 @click.argument("source", type=click.Path(), metavar="FILE")
 @json_option
 def restore(source: str, as_json: bool) -> None:
-    """Put the backup FILE in the place of a database that is not in use; the old one is kept."""
-    from moorage.cli.support.backend import InDatabase  # only now: it loads the whole service
+    """Replace a database that is not in use with the backup FILE; the old one is kept."""
+    from moorage.cli.support.backend import InDatabase  # deferred: it loads the whole service
     from moorage.store.api import StoreError
     from moorage.store.open import restore as restore_database
     from moorage.store.open import sqlite_path
@@ -89,7 +89,7 @@ def restore(source: str, as_json: bool) -> None:
     if as_json:
         show_json({"database": path, "kept": kept})
     else:
-        say(f"restored {path}" + (f"; the old one is kept as {kept}" if kept else ""))
+        say(f"restored {path}" + (f"; the old database is kept as {kept}" if kept else ""))
 
 
 @group.group("epoch")
@@ -97,11 +97,11 @@ def epoch_group() -> None:
     """Begin a new epoch after a restore."""
 
 
-@epoch_group.command("raise")
+@epoch_group.command("raise", epilog=example("moorage db epoch raise"))
 @administering
 @json_option
 def epoch_raise(as_json: bool) -> None:
-    """Begin a new epoch; needed after every restore that `moorage db restore` did not make."""
+    """Begin a new epoch; run it after every restore that `moorage db restore` did not make."""
     raised = administration().epoch_raise()
     if as_json:
         show_json(raised)

@@ -1,4 +1,4 @@
-"""`moorage explain`: why nothing is found."""
+"""`moorage explain`: explains why a query finds nothing."""
 
 import json
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import IO, Any
 import click
 
 from moorage.cli.support.command import administering, server
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.client.decoding import UndecodableError, decode
 from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
@@ -16,16 +16,25 @@ _question_option = click.option(
     "--question",
     type=click.File(),
     metavar="FILE",
-    help="The whole question as JSON, as for /v1/explain; - is standard input.",
+    help="File with the whole question as JSON, as for /v1/explain; - is standard input.",
 )
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "moorage explain VCPU=4 MEMORY_MB=8192 --required HW_CPU_X86_AVX2",
+        "moorage explain --question - < question.json",
+    )
+)
 @administering
 @click.argument("resources", nargs=-1, metavar="CLASS=AMOUNT...")
-@click.option("--required", multiple=True, metavar="TRAIT", help="A trait that must be there.")
-@click.option("--forbidden", multiple=True, metavar="TRAIT", help="A trait that must not be.")
-@click.option("--member-of", multiple=True, metavar="UUID", help="An aggregate to be in.")
+@click.option("--required", multiple=True, metavar="TRAIT", help="Required trait; may be repeated.")
+@click.option(
+    "--forbidden", multiple=True, metavar="TRAIT", help="Forbidden trait; may be repeated."
+)
+@click.option(
+    "--member-of", multiple=True, metavar="UUID", help="Required aggregate; may be repeated."
+)
 @_question_option
 @json_option
 def explain(
@@ -36,15 +45,16 @@ def explain(
     question: IO[str] | None,
     as_json: bool,
 ) -> None:
-    """Tell what each condition leaves of the fleet, and what comes nearest; 1 if nothing is found.
+    """Explain how many providers meet each condition, and what comes closest.
 
-    Asks for the amounts in one tree, or for what the FILE says.
+    Asks for the amounts in one tree, or the question in FILE. The exit code is 1 if nothing is
+    found.
     """
-    from moorage.cli.support.backend import refusals_told  # only now: it loads the whole service
+    from moorage.cli.support.backend import refusals_told  # deferred: it loads the whole service
     from moorage.client.ledger import Ledger
 
     if (question is None) == (not resources):
-        raise Failure(USAGE, "name either CLASS=AMOUNT or --question FILE")
+        raise Failure(USAGE, "pass either CLASS=AMOUNT or --question FILE")
     if question is not None:
         asked = _read(question)
     else:
@@ -77,7 +87,7 @@ def _read(question: IO[str]) -> Question:
         value: Any = json.load(question)
         return decode(Question, value)
     except (UndecodableError, ValueError) as error:
-        raise Failure(USAGE, f"the question cannot be read: {error}") from None
+        raise Failure(USAGE, f"cannot read the question: {error}") from None
 
 
 def _show(told: Explained) -> None:
@@ -88,7 +98,7 @@ def _show(told: Explained) -> None:
         say("trees")
         _show_steps(told.trees)
     for condition in told.without:
-        say(f"something is found without {condition}")
+        say(f"dropping '{condition}' would give a match")
     say("found" if told.found else told.nearest or "nothing is found")
 
 

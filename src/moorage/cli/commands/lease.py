@@ -1,4 +1,4 @@
-"""`moorage lease`: who holds what, who waits, and taking it away."""
+"""`moorage lease`: prints leases and tickets, and revokes them."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from moorage.cli.commands.run import attach
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import duration_text
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.pool_text import plain_text
 from moorage.client.admission import Admission
@@ -24,36 +24,38 @@ COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remar
 
 @click.group("lease")
 def group() -> None:
-    """Look at leases and tickets; take them away."""
+    """List, show and revoke leases and tickets; keep leases in files."""
 
 
 attach(group)
 
 
-@group.command("list")
+@group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
 @administering
-@click.option("--pool", help="Only those that need units of it.", shell_complete=completion.pools)
-@click.option("--state", type=click.Choice(STATES), help="By default granted, then waiting ones.")
+@click.option(
+    "--pool", help="Only those that need units of this pool.", shell_complete=completion.pools
+)
+@click.option("--state", type=click.Choice(STATES), help="By default granted and waiting ones.")
 @click.option("--owner", help="Only those of this owner.")
 @json_option
 def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:
-    """Print leases and tickets; those that have ended are kept for 24 hours."""
+    """Print leases and tickets; ended ones are kept for 24 hours."""
     with at_server() as admission:
         leases = list(_found(admission, pool, state, owner))
         if pool is not None and not leases:
-            admission.pool(pool)  # refuses a name that is none
+            admission.pool(pool)  # raises if there is no such pool
     if as_json:
         show_json(msgspec.to_builtins(leases))
     else:
         show_table(COLUMNS, [_row(lease) for lease in leases], whole=["needs"])
 
 
-@group.command()
+@group.command(epilog=example("moorage lease show 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
 @click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
 @json_option
 def show(lease_id: str, as_json: bool) -> None:
-    """Print all there is to know of the lease or ticket ID."""
+    """Print all properties of the lease or ticket ID."""
     with at_server() as admission:
         lease = admission.lease(lease_id)
     if as_json:
@@ -67,13 +69,17 @@ def show(lease_id: str, as_json: bool) -> None:
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
 
-@group.command()
+@group.command(
+    epilog=example(
+        'moorage lease revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --reason "rack 7 is down"'
+    )
+)
 @administering
 @click.argument("lease_id", metavar="ID", shell_complete=completion.leases)
-@click.option("--reason", default="", help="Told to whoever held it.")
+@click.option("--reason", default="", help="Reason, shown to the holder.")
 @json_option
 def revoke(lease_id: str, reason: str, as_json: bool) -> None:
-    """Take the lease or ticket ID away; its holder learns of it at once, or when it next renews."""
+    """Revoke the lease or ticket ID; its holder learns about it at the next renewal or sooner."""
     with at_server() as admission:
         lease = admission.revoke(lease_id, reason)
     if as_json:
@@ -83,12 +89,12 @@ def revoke(lease_id: str, reason: str, as_json: bool) -> None:
 
 
 def needs_text(lease: Lease) -> str:
-    """Return the needs of a lease, POOL=UNITS each."""
+    """Return the needs of a lease as `POOL=UNITS ...`."""
     return " ".join(f"{need.pool}={need.units}" for need in lease.needs)
 
 
 def eta_text(waiting: Waiting) -> str:
-    """Return when a ticket may be granted, as far as that is known; empty: it is not."""
+    """Return when a ticket may be granted; empty if unknown."""
     if waiting.overdue:
         return OVERDUE
     return "" if waiting.eta_seconds is None else eta_spoken(*waiting.eta_seconds)

@@ -1,4 +1,4 @@
-"""`moorage pool`: how many may run at once, and at which pace they start."""
+"""`moorage pool`: limits how many jobs run at once, and at which pace they start."""
 
 import functools
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from moorage.cli.support.durations import (
     duration_text,
     pacing_text,
 )
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_text import (
     DURATIONS,
@@ -54,56 +54,74 @@ def _askers(context: click.Context, parameter: click.Parameter, texts: tuple[str
 
 
 _OPTIONS = (
-    click.option("--limit", type=_AMOUNT, help="Units that may be held at once."),
-    click.option("--hold", type=NoneOr(_DURATION), help="Each lease ends so long after its grant."),
-    click.option("--ttl", type=_DURATION, help="A lease that is not renewed lasts so long."),
-    click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be asked for."),
-    click.option("--cooldown", type=_DURATION, help="A freed unit rests so long."),
+    click.option("--limit", type=_AMOUNT, help="Units that may be occupied at once."),
+    click.option(
+        "--hold",
+        type=NoneOr(_DURATION),
+        help="Each lease ends this long after its grant; none: never.",
+    ),
+    click.option("--ttl", type=_DURATION, help="How long a lease lasts without a renewal."),
+    click.option("--ttl-max", type=_DURATION, help="Longest TTL that may be requested."),
+    click.option("--cooldown", type=_DURATION, help="How long a freed unit stays unavailable."),
     click.option(
         "--lock-delay",
         type=_DURATION,
-        help="How long a unit rests if its holder did not return it.",
+        help="How long a unit stays unavailable if its holder did not return it.",
     ),
     click.option(
-        "--pacing", type=PacingType(), help="INTERVAL[xBURST][+JITTER] between grants; auto; none."
+        "--pacing",
+        type=PacingType(),
+        help="Least time between grants: INTERVAL[xBURST][+JITTER], auto or none.",
     ),
-    click.option("--quota", type=NoneOr(_AMOUNT), help="Units that one owner may hold."),
+    click.option(
+        "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
+    ),
     click.option("--queue-max", type=_AMOUNT, help="Tickets that may wait."),
     click.option(
         "--label", "labels", multiple=True, callback=_label, help="NAME=VALUE; may be repeated."
     ),
     click.option(
-        "--expire", type=click.Choice(["free", "keep"]), help="What an unheard lease does."
+        "--expire",
+        type=click.Choice(["free", "keep"]),
+        help="What happens to the units of a lease that is not renewed in time.",
     ),
     click.option(
         "--asker",
         "askers",
         multiple=True,
         callback=_askers,
-        help="An owner, PROJECT/* or role:ROLE that may ask; may be repeated; none: everybody.",
+        help="Owner, PROJECT/* or role:ROLE that may ask; may be repeated; none: anyone.",
     ),
     click.option(
-        "--priority-max", type=NoneOr(click.INT), help="Highest priority that may be asked for."
+        "--priority-max",
+        type=NoneOr(click.INT),
+        help="Highest priority that may be requested; none: no limit.",
     ),
-    click.option("--hold-max", type=NoneOr(_DURATION), help="Longest hold that may be asked for."),
     click.option(
-        "--queue-max-per-owner", type=NoneOr(_AMOUNT), help="Tickets of one owner that may wait."
+        "--hold-max",
+        type=NoneOr(_DURATION),
+        help="Longest hold that may be requested; none: no limit.",
+    ),
+    click.option(
+        "--queue-max-per-owner",
+        type=NoneOr(_AMOUNT),
+        help="Tickets of one owner that may wait; none: no limit.",
     ),
     click.option(
         "--on-retry",
         type=click.Choice(["keep", "requeue"]),
-        help="Whether who retries keeps its place.",
+        help="Whether a retry keeps its place or goes to the end of the line.",
     ),
     click.option(
         "--proxy-ttl",
         type=NoneOr(_DURATION),
-        help="How long after its names were returned a lease of the lease proxy ends.",
+        help="How long after returning its names a lease of the lease proxy ends; none: never.",
     ),
 )
 
 
 def spec_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option per property of a pool; it gets those given as `given`."""
+    """Add one option per property of a pool to a command; those used are passed as `given`."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> None:
@@ -123,45 +141,45 @@ def spec_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group("pool")
 def group() -> None:
-    """Make pools, look at them, change and pause them."""
+    """Create, show, change and pause pools."""
 
 
-@group.command()
+@group.command(epilog=example("moorage pool create install/azure --limit 50 --hold 20m"))
 @administering
 @click.argument("name")
 @spec_options
 @json_option
 def create(name: str, given: dict[str, Any], as_json: bool) -> None:
-    """Make the pool NAME and print its limit and its pacing; 4 if there is one already.
+    """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
 
-    Pools with named slots are made by Boskos' configuration file.
+    Pools with named slots come from Boskos' configuration file.
     """
     if "limit" not in given:
-        raise Failure(USAGE, "a pool needs a limit: name how many units, for example --limit 50")
+        raise Failure(USAGE, "a pool needs a limit: set one, for example --limit 50")
     with at_server() as admission:
         made = admission.pool_put(name, PoolWanted(**given, generation=0))
-    _show_one(made, as_json, f"made {made.name}: {summary(made, given)}")
+    _show_one(made, as_json, f"created {made.name}: {summary(made, given)}")
 
 
-@group.command()
+@group.command(epilog=example("moorage pool change install/azure --limit 30 --quota 5"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @spec_options
 @json_option
 def change(name: str, given: dict[str, Any], as_json: bool) -> None:
-    """Change what the options say of the pool NAME; all else stays as it is.
+    """Change properties of the pool NAME; all others stay as they are.
 
-    A pacing that follows from limit and hold goes on to follow from them; so a pool without a
-    pacing gets one with its first hold, unless --pacing says otherwise.
+    A pacing that follows from limit and hold keeps following them. So a pool without a pacing gets
+    one with its first hold, unless --pacing sets another one.
     """
     if not given:
-        raise Failure(USAGE, "name what to change, for example --limit 30")
+        raise Failure(USAGE, "nothing to change: pass an option, for example --limit 30")
     with at_server() as admission:
         changed = admission.pool_put(name, changed_of(admission.pool(name), given))
     _show_one(changed, as_json, f"changed {changed.name}: {summary(changed, given)}")
 
 
-@group.command("list")
+@group.command("list", epilog=example("moorage pool list"))
 @administering
 @json_option
 def list_(as_json: bool) -> None:
@@ -187,12 +205,12 @@ def list_(as_json: bool) -> None:
     show_table(COLUMNS, rows)
 
 
-@group.command()
+@group.command(epilog=example("moorage pool show install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Print all there is to know of the pool NAME."""
+    """Print all properties of the pool NAME."""
     with at_server() as admission:
         pool = admission.pool(name)
     if as_json:
@@ -208,12 +226,12 @@ def show(name: str, as_json: bool) -> None:
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
 
-@group.command()
+@group.command(epilog=example("moorage pool report install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @json_option
 def report(name: str, as_json: bool) -> None:
-    """Print how long the last day's leases of NAME waited and held, and how their starts went."""
+    """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server() as admission:
         told = admission.pool_report(name)
     if as_json:
@@ -222,34 +240,34 @@ def report(name: str, as_json: bool) -> None:
         _show_report(told)
 
 
-@group.command()
+@group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @json_option
 def pause(name: str, as_json: bool) -> None:
-    """Grant nothing more of the pool NAME; leases go on."""
+    """Stop granting from the pool NAME; its leases continue."""
     with at_server() as admission:
         pool = admission.pool_pause(name)
     _show_one(pool, as_json, f"paused {name}")
 
 
-@group.command()
+@group.command(epilog=example("moorage pool resume install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @json_option
 def resume(name: str, as_json: bool) -> None:
-    """Grant of the pool NAME again."""
+    """Resume granting from the pool NAME."""
     with at_server() as admission:
         pool = admission.pool_resume(name)
     _show_one(pool, as_json, f"resumed {name}")
 
 
-@group.command()
+@group.command(epilog=example("moorage pool delete install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @json_option
 def delete(name: str, as_json: bool) -> None:
-    """Remove the pool NAME, which nobody holds units of or waits for."""
+    """Delete the pool NAME, which must have no leases and no tickets."""
     with at_server() as admission:
         admission.pool_delete(name)
     if as_json:

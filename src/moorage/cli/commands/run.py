@@ -1,7 +1,7 @@
-"""`moorage run`, handles, `client.sh` and `trap`: hands over to what carries commands anywhere.
+"""`moorage run`, handles, `client.sh` and `trap`: calls `client/run`, which is also a single file.
 
-The options are those of the table in `client/run/options.py`. Here a server need not be named if
-there is the database of the settings.
+The options come from the table in `client/run/options.py`. Unlike there, no server need be named if
+the database of the settings exists.
 """
 
 import os
@@ -13,21 +13,22 @@ from typing import Any
 import click
 
 from moorage.cli.support import completion
+from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
 from moorage.client.run.main import carry_out
-from moorage.client.run.options import COMMANDS, Option
+from moorage.client.run.options import COMMANDS, EXAMPLES, Option
 from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.run import FAILED
 
 _OFFERED = {"POOL[=UNITS]": completion.pools, "ID": completion.leases}
-"""What the shell offers, by what stands for the value."""
+"""Shell completions, by the metavar of the value."""
 
 US = (sys.executable, "-m", "moorage")
-"""How the code that `moorage trap` prints calls us."""
+"""The command line by which the code that `moorage trap` prints calls Moorage."""
 
 
 class _Command(click.Command):
-    """A command of the table; of `run` wrong usage is one of its own failures."""
+    """A command of the table; wrong usage of `run` has the exit code of its other failures."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See click."""
@@ -66,12 +67,13 @@ def command(name: str) -> click.Command:
         params=parameters,
         callback=carry,
         help=meaning,
+        epilog=example(*EXAMPLES[name]),
         context_settings={"allow_interspersed_args": name != "run"},
     )
 
 
 def attach(leases: click.Group) -> None:
-    """Give `moorage lease` the commands of the table that are below it."""
+    """Add the subcommands of the table to `moorage lease`."""
     for name in COMMANDS:
         if name.startswith("lease "):
             leases.add_command(command(name))
@@ -79,7 +81,7 @@ def attach(leases: click.Group) -> None:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """Turn wrong settings into the end of the command."""
+    """Turn invalid settings into a Failure."""
     from moorage.store.api import StoreError
 
     try:
@@ -111,7 +113,7 @@ def _parameter(option: Option) -> click.Parameter:
 
 
 def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the same as `_server`; why there is none, if the command is to run all the same."""
+    """As `_server`, but return the error if the command must run without a server, too."""
     from moorage.store.api import StoreError
 
     try:
@@ -123,8 +125,8 @@ def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the way to the server of our own database; nothing if there is no database."""
-    from moorage.cli.support.local_server import (  # only now: most commands that run
+    """Return access to the server of the settings' database; empty if there is no database."""
+    from moorage.cli.support.local_server import (  # deferred: most commands that run
         Beside,
         database_is_there,
     )

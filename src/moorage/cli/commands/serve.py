@@ -1,28 +1,32 @@
-"""`moorage serve`."""
+"""`moorage serve`: runs the server."""
 
 from typing import Any
 
 import click
 
 from moorage import config
-from moorage.cli.support.options import config_option, load, settings_options
+from moorage.cli.support.options import config_option, example, load, settings_options
 from moorage.cli.support.output import USAGE, Failure
 from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)
-"""A secret on the command line could be read by every user of the machine."""
+"""All settings but secrets: every user of the machine could read them on the command line."""
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "moorage serve --listen 127.0.0.1:8778 --database sqlite:////var/lib/moorage/m.sqlite"
+    )
+)
 @config_option
 @settings_options(*_OPTIONS)
 def serve(config_file: str | None, **options: Any) -> None:
-    """Serve the ledger until a signal ends it.
+    """Serve the ledger until a signal stops it.
 
-    Every option is also a setting of moorage.toml and an environment variable MOORAGE_NAME.
+    Every option is also a setting in moorage.toml and an environment variable MOORAGE_NAME.
     """
     settings = load(options, config_file).settings
-    from moorage.serve.lifecycle import StartError, run  # only now: it loads everything
+    from moorage.serve.lifecycle import StartError, run  # deferred: it loads everything
 
     try:
         code = run(settings)

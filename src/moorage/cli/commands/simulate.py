@@ -1,4 +1,4 @@
-"""`moorage simulate`: what a limit and a pacing come to, before anybody has to live with them."""
+"""`moorage simulate`: shows the effect of a limit and a pacing before they are applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
 from moorage.cli.support.jobs import crowd, history, trace
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json, show_table
 from moorage.cli.support.pool_files import read
 from moorage.cli.support.pool_text import changed_of, paced
@@ -36,21 +36,21 @@ COLUMNS = [
 ]
 ACTUAL = "as it was"
 JOBS_MAX = 1_000_000
-"""About a gigabyte of memory, and minutes."""
+"""This many jobs take about a gigabyte of memory, and minutes."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One limit and one pacing, and what became of the jobs."""
+    """One limit and one pacing, with the simulated jobs."""
 
     limit: int | None
-    """None: none, or as it was."""
+    """None: no limit, or the replayed history."""
     pacing: str
     stays: Sequence[Stay]
 
     @property
     def label(self) -> str:
-        """How it is named in a chart."""
+        """Its name in a chart."""
         if self.pacing == ACTUAL:
             return ACTUAL
         return f"limit {NONE if self.limit is None else self.limit}, pacing {self.pacing}"
@@ -64,7 +64,7 @@ class ListOf(click.ParamType[Any]):
         self._read_one = read_one
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a list of what each of them is."""
+        """Return the list of parsed values."""
         try:
             return [self._read_one(text.strip()) for text in value.split(",")]
         except ValueError as error:
@@ -75,39 +75,62 @@ def _limit(text: str) -> int | None:
     if text == NONE:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{text!r} is no limit (for example 50, or none)")
+        raise ValueError(f"{text!r} is not a limit (for example 50, or none)")
     return int(text)
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "moorage simulate --jobs 100 --hold 20m --limit 10,50,none --pacing auto,none",
+        "moorage simulate --replay install/azure --limit 30,50 --svg azure.svg",
+    )
+)
 @administering
-@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="So many jobs, at once.")
-@click.option("--spread", type=DurationType(), default=0.0, help="They come within so long.")
-@click.option("--trace", "trace_file", type=click.Path(), metavar="CSV", help="Jobs from a file.")
+@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of jobs to simulate.")
+@click.option(
+    "--spread",
+    type=DurationType(),
+    default=0.0,
+    help="The jobs arrive at random within this time; by default all at once.",
+)
+@click.option("--trace", "trace_file", type=click.Path(), metavar="CSV", help="File with the jobs.")
 @click.option(
     "--replay",
     metavar="POOL",
     shell_complete=completion.pools,
-    help="Jobs that this pool has had, asked of the server.",
+    help="Replay the jobs that this pool of the server had in the last 24 hours.",
 )
 @click.option(
     "--pool",
     "pool_file",
     type=click.Path(),
     metavar="FILE",
-    help="What the pool is like, as for apply.",
+    help="File that describes the pool, as for `moorage apply`.",
 )
-@click.option("--name", help="Which pool of that file; needed if there are several.")
-@click.option("--hold", type=DurationType(), help="Each lease ends so long after its grant.")
-@click.option("--limit", "limits", type=ListOf("limits", _limit), help="Limits, by commas; none.")
+@click.option("--name", help="Name of the pool in that file; required if it has several.")
+@click.option("--hold", type=DurationType(), help="Each lease ends this long after its grant.")
+@click.option(
+    "--limit",
+    "limits",
+    type=ListOf("limits", _limit),
+    help="Comma-separated limits to try; 'none' means no limit.",
+)
 @click.option(
     "--pacing",
     "pacings",
     type=ListOf("pacings", pacing_parse),
-    help="Pacings, by commas: INTERVAL[xBURST][+JITTER], auto, none.",
+    help="Comma-separated pacings to try: INTERVAL[xBURST][+JITTER], auto or none.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Other dice: jitter and spread.")
-@click.option("--svg", "chart_file", type=click.Path(), metavar="FILE", help="Also draw it there.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, help="Seed of the random jitter and spread."
+)
+@click.option(
+    "--svg",
+    "chart_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also draw a chart into this file.",
+)
 @json_option
 def simulate(
     jobs: int | None,
@@ -119,13 +142,13 @@ def simulate(
     as_json: bool,
     **pool_options: Any,
 ) -> None:
-    """Rehearse limits and pacings: the very decisions of the server, in no time.
+    """Simulate limits and pacings with the decisions of the server, without waiting.
 
-    Each limit is tried with each pacing, on the same jobs. They come from --jobs, --trace or
-    --replay, one of them.
+    Each limit is tried with each pacing on the same jobs. The jobs come from exactly one of --jobs,
+    --trace and --replay.
     """
     if sum(source is not None for source in (jobs, trace_file, replay)) != 1:
-        raise Failure(USAGE, "name one of --jobs, --trace and --replay")
+        raise Failure(USAGE, "pass exactly one of --jobs, --trace and --replay")
     scenes = []
     if replay is not None:
         name, wanted, comers, stays = _replayed(replay)
@@ -149,14 +172,14 @@ def simulate(
 
 
 def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted]:
-    """Return the pool that the options are about. Raises Failure: 2."""
+    """Return the pool that the options describe. Raises Failure: 2."""
     if pool_file is None:
         return name or "rehearsal", PoolWanted()
     pools = read(pool_file)
     if name is None and len(pools) != 1:
-        raise Failure(USAGE, f"{pool_file} has {len(pools)} pools: say which by --name")
+        raise Failure(USAGE, f"{pool_file} has {len(pools)} pools: choose one with --name")
     if name is not None and name not in pools:
-        raise Failure(USAGE, f"{pool_file} has no pool {name}")
+        raise Failure(USAGE, f"{pool_file} has no pool '{name}'")
     chosen = name or next(iter(pools))
     return chosen, pools[chosen]
 
@@ -170,8 +193,8 @@ def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[Stay]]:
 
 
 def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
-    """Rehearse one limit and one pacing. Raises Failure: 2."""
-    from moorage.service.native.pools import spec_of  # only now: it loads the whole service
+    """Simulate one limit and one pacing. Raises Failure: 2."""
+    from moorage.service.native.pools import spec_of  # deferred: it loads the whole service
 
     unlimited = sum(job.units for job in jobs)
     limit = unlimited if wanted.limit is None else wanted.limit
@@ -225,4 +248,4 @@ def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text)
     except OSError as error:
-        raise Failure(FAILED, f"{path} cannot be written: {error}") from None
+        raise Failure(FAILED, f"cannot write {path}: {error.strerror}") from None

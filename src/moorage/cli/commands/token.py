@@ -1,4 +1,4 @@
-"""`moorage token`: who may call."""
+"""`moorage token`: manages the tokens of callers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 from moorage.cli.support.command import administering, administration
 from moorage.cli.support.durations import DurationType
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.wire.admin import RotationWanted, TokenWanted
 
@@ -21,30 +21,39 @@ def _scope(context: click.Context, parameter: click.Parameter, texts: tuple[str,
     for text in texts:
         field, equals, name = text.partition("=")
         if not (field and equals and name):
-            raise click.BadParameter(f"{text!r} is not FIELD=NAME", context, parameter)
+            raise click.BadParameter(
+                f"{text!r} is not FIELD=NAME (for example pool=install/azure)", context, parameter
+            )
         scope.setdefault(field, []).append(name)
     return scope
 
 
 @click.group("token")
 def group() -> None:
-    """Make, list, rotate and revoke the tokens that callers show."""
+    """Create, list, rotate and revoke access tokens."""
 
 
-@group.command()
+@group.command(
+    epilog=example(
+        "moorage token create --name ci --role user --project shop --expires-in 90d",
+        "moorage token create --name reaper --role janitor --for 'pool=install/*'",
+    )
+)
 @administering
-@click.option("--name", required=True, help="Who will hold it; shown in lists.")
-@click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
-@click.option("--project", help="The project it is bound to: a user's must be, a reader's may be.")
+@click.option("--name", required=True, help="Name of the token's holder; shown in lists.")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What the token permits.")
+@click.option("--project", help="Project of the token: required for user, optional for reader.")
 @click.option(
     "--for",
     "scope",
     multiple=True,
     callback=_scope,
     metavar="pool=NAME",
-    help="A pool that a janitor may use, or PREFIX/* for all pools below; may be repeated.",
+    help="Pool that a janitor may use, or PREFIX/* for all pools below; may be repeated.",
 )
-@click.option("--expires-in", type=_DURATION, help="How long it is valid; by default for ever.")
+@click.option(
+    "--expires-in", type=_DURATION, help="How long the token is valid; by default forever."
+)
 @json_option
 def create(
     name: str,
@@ -54,33 +63,37 @@ def create(
     expires_in: float | None,
     as_json: bool,
 ) -> None:
-    """Make a token and print its secret; nobody can show it again."""
+    """Create a token and print its secret, which cannot be shown again."""
     wanted = TokenWanted(
         name=name, role=role, project_id=project, scope=scope, expires_in=expires_in
     )
     _show_secret(administration().token_create(wanted), as_json)
 
 
-@group.command()
+@group.command(
+    epilog=example("moorage token rotate 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605 --grace 1h")
+)
 @administering
 @click.argument("token_id", metavar="ID")
 @click.option(
     "--grace",
     type=_DURATION,
     default="24h",
-    help="How long the old one stays valid; 24h by default.",
+    help="How long the old token stays valid; 24h by default.",
 )
 @click.option(
-    "--expires-in", type=_DURATION, help="How long the new one is valid; by default like the old."
+    "--expires-in",
+    type=_DURATION,
+    help="How long the new token is valid; by default as long as the old one was.",
 )
 @json_option
 def rotate(token_id: str, grace: float, expires_in: float | None, as_json: bool) -> None:
-    """Replace the token ID by a new one and print the new secret."""
+    """Replace the token ID with a new one and print the new secret."""
     wanted = RotationWanted(grace=grace, expires_in=expires_in)
     _show_secret(administration().token_rotate(token_id, wanted), as_json)
 
 
-@group.command("list")
+@group.command("list", epilog=example("moorage token list"))
 @administering
 @json_option
 def list_(as_json: bool) -> None:
@@ -105,12 +118,12 @@ def list_(as_json: bool) -> None:
     show_table(["id", "name", "role", "for", "created", "used", "expires", "state"], rows)
 
 
-@group.command()
+@group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
 @click.argument("token_id", metavar="ID")
 @json_option
 def revoke(token_id: str, as_json: bool) -> None:
-    """Make the token ID worthless, at once."""
+    """Revoke the token ID at once."""
     administration().token_revoke(token_id)
     if as_json:
         show_json({"id": token_id, "revoked": True})
@@ -126,7 +139,7 @@ def _show_secret(made: dict[str, Any], as_json: bool) -> None:
 
 
 def _bound(token: dict[str, Any]) -> str:
-    """Say what a token is bound to: a project, or the names in its scope."""
+    """Return what a token is bound to: a project, or the names in its scope."""
     names = [f"{field}={name}" for field, names in token["scope"].items() for name in names]
     if token["project_id"]:
         names.append(f"project={token['project_id']}")
@@ -137,7 +150,7 @@ def _state(token: dict[str, Any]) -> str:
     if token["revoked_at"]:
         return "revoked"
     ends = token["expires_at"]
-    now = datetime.now(UTC)  # noqa: TID251 - for people, who look at a clock, too
+    now = datetime.now(UTC)  # noqa: TID251 - for display only, next to wall-clock times
     if ends and datetime.fromisoformat(ends) <= now:
         return "expired"
     return "rotated" if token["rotated_at"] else "valid"

@@ -1,4 +1,4 @@
-"""`moorage top`: who is first in which line, and why it waits; live on a terminal."""
+"""`moorage top`: shows the first ticket of each line and why it waits; live on a terminal."""
 
 import os
 import select
@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.cli.commands.lease import eta_text
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import drawn, printable, show_json, show_table
 from moorage.cli.support.pool_text import state_of, units_of
 from moorage.client.admission import Admission
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 COLUMNS = ("pool", "in use", "waiting", "state", "first", "eta", "why")
 
 END_KEYS = (b"q", b"Q", b"")
-"""What ends it; no byte at all: the terminal is gone."""
+"""Keys that quit; no byte: the terminal is closed."""
 
 
-@click.command()
+@click.command(epilog=example("moorage top --every 5"))
 @administering
-@click.option("--once", is_flag=True, help="Print it once and end.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 60),
     default=2.0,
     metavar="SECONDS",
-    help="How often to look; 2 by default.",
+    help="Seconds between two updates; 2 by default.",
 )
 @json_option
 def top(once: bool, every: float, as_json: bool) -> None:
-    """Show all pools, who is first in line and why it waits; q ends it."""
+    """Show all pools, the first ticket of each line and why it waits; press q to quit."""
     with at_server() as admission:
         if as_json:
             show_json(msgspec.to_builtins([*admission.pools()]))
@@ -67,7 +67,7 @@ def rows(pools: Iterable[Pool]) -> list[list[str]]:
 
 
 def _first(ticket: Lease | None) -> list[str]:
-    """Return who is first, when it may be granted, and why it waits."""
+    """Return a ticket's owner and key, when it may be granted, and why it waits."""
     if ticket is None or ticket.waiting is None:
         return ["-", "-", "-"]
     waiting = ticket.waiting
@@ -75,7 +75,7 @@ def _first(ticket: Lease | None) -> list[str]:
 
 
 def _live(admission: Admission, every: float) -> None:
-    from rich.live import Live  # only now: it takes longer to load than most commands run
+    from rich.live import Live  # deferred: it takes longer to load than most commands run
 
     lines, remark = rows(admission.pools()), None
     with _keys(), Live(auto_refresh=False, screen=True) as live:
@@ -86,7 +86,7 @@ def _live(admission: Admission, every: float) -> None:
                     return
                 try:
                     lines, remark = rows(admission.pools()), None
-                except UnreachableError as error:  # it may come back: show what was seen last
+                except UnreachableError as error:  # it may come back: keep showing the last state
                     remark = str(error)
         except KeyboardInterrupt:
             return
@@ -101,7 +101,7 @@ def _screen(lines: list[list[str]], remark: str | None, width: int) -> "Group":
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Let single keys be read as they are pressed."""
+    """Make single keys readable without Enter."""
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)

@@ -1,4 +1,4 @@
-"""`moorage watch`: every change of the ledger and of admission, as it happens."""
+"""`moorage watch`: prints changes of the ledger and of admission as they are committed."""
 
 import json
 from typing import Any
@@ -7,22 +7,31 @@ import click
 import msgspec
 
 from moorage.cli.support.command import administering, server
-from moorage.cli.support.options import json_option
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, Failure, printable_json, say
 from moorage.wire.changes import VALUES, Change
 
 
-@click.command()
+@click.command(epilog=example("moorage watch --kind pool --kind lease"))
 @administering
-@click.option("--after", metavar="CURSOR", help="Begin after it; by default with what comes now.")
 @click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice([*VALUES]), help="Only these changes."
+    "--after", metavar="CURSOR", help="Begin after this cursor; by default with the next change."
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many changes.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([*VALUES]),
+    help="Only changes of this kind.",
+)
+@click.option("--count", type=click.IntRange(1), help="Exit after this many changes.")
 @json_option
 def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json: bool) -> None:
-    """Print every change of the ledger, one per line, until interrupted; survives restarts."""
-    from moorage.cli.support.backend import refusals_told  # only now: it loads the whole service
+    """Print every change of the ledger, one per line, until interrupted.
+
+    Reconnects when the server restarts.
+    """
+    from moorage.cli.support.backend import refusals_told  # deferred: it loads the whole service
     from moorage.client.watch import ChangesGoneError, Watch
 
     following = Watch(server(), after, kinds)

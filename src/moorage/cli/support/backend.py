@@ -1,4 +1,4 @@
-"""Carries out what an administrator asks: at the server that owns the database, or in the database.
+"""Administration: by the server that owns the database, or directly in the database.
 
 Both ways take and return the same plain values, those of the native API.
 """
@@ -36,13 +36,13 @@ from moorage.wire.admin import RotationWanted, TokenWanted
 T = TypeVar("T")
 
 EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
-"""By the status of a refusal; any other is a failure."""
+"""Exit codes by the status of a refusal; any other status means FAILED."""
 
 
 class AtServer:
-    """Asks a running server.
+    """Sends requests to a running server.
 
-    `database` is the file that it has open, if that is on this machine and the one of the settings.
+    `database` is its database file, if that is on this machine and the one of the settings.
     """
 
     def __init__(self, transport: Transport, database: str | None = None) -> None:
@@ -50,18 +50,18 @@ class AtServer:
         self._database = database
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         told: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
         return told
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         path = f"/v1/tokens/{quote(token_id, safe='')}/rotate"
         told: dict[str, Any] = self._ask("POST", path, asdict(wanted))
         return told
 
     def token_list(self) -> list[dict[str, Any]]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         tokens: list[dict[str, Any]] = []
         page: dict[str, Any] = {"next": ""}
         while page["next"] is not None:
@@ -71,19 +71,19 @@ class AtServer:
         return tokens
 
     def token_revoke(self, token_id: str) -> None:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         self._ask("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
 
     def audit(self, limit: int) -> list[dict[str, Any]]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         entries: list[dict[str, Any]] = self._ask("GET", f"/v1/audit?limit={limit}")["entries"]
         return entries
 
     def backup(self, target: str) -> str:
-        """See `administering.Administration`.
+        """See `command.Administration`.
 
-        A database on this machine is copied here, with the rights of whoever asks: its server
-        writes only into its `backup_directory`. It writes down that a copy is made, or failed.
+        A database on this machine is copied by this process, with the caller's permissions, because
+        its server writes only into `backup_directory`. The server records the copy, or its failure.
         """
         if self._database is None:
             told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
@@ -94,18 +94,18 @@ class AtServer:
         try:
             copy(self._database, path)
         except (StoreError, OSError) as error:
-            with suppress(Failure):  # why there is no copy is what must be told
+            with suppress(Failure):  # the error of the copy is the one to report
                 self._ask("POST", "/v1/database/backup", {**noted, "failed": str(error)})
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
         return path
 
     def check(self) -> list[str]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         found: list[str] = self._ask("POST", "/v1/database/check", {})["differences"]
         return found
 
     def epoch_raise(self) -> dict[str, int]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         raised: dict[str, int] = self._ask("POST", "/v1/database/epoch", {})
         return raised
 
@@ -116,7 +116,7 @@ class AtServer:
 
 @contextmanager
 def refusals_told() -> Iterator[None]:
-    """Turn what a server says, or that there is none, into the end of the command."""
+    """Turn a refusal, or an unreachable server, into a Failure."""
     try:
         yield
     except UnreachableError as error:
@@ -126,60 +126,60 @@ def refusals_told() -> Iterator[None]:
     except RefusedError as refusal:
         hint = ""
         if refusal.status == 401:
-            hint = "; name a token with --token or MOORAGE_TOKEN"
+            hint = "; set one with --token or MOORAGE_TOKEN"
         exit_code = EXIT_CODES.get(refusal.status, FAILED)
         raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
 
 
 class InDatabase:
-    """Opens the database itself, as no server has it; a file that is not there is never made."""
+    """Opens the database itself, if no server uses it; a missing file is never created."""
 
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         made = self._run(lambda service: make(service.access, wanted, local()))
         told: dict[str, Any] = msgspec.to_builtins(made)
         return told
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
         told: dict[str, Any] = msgspec.to_builtins(made)
         return told
 
     def token_list(self) -> list[dict[str, Any]]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         tokens = self._run(lambda service: service.access.list())
         return [msgspec.to_builtins(shown(token)) for token in tokens]
 
     def token_revoke(self, token_id: str) -> None:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         self._run(lambda service: service.access.revoke(token_id, by=local()))
 
     def audit(self, limit: int) -> list[dict[str, Any]]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         rows, _ = self._run(lambda service: service.audit.page(None, limit))
         return [msgspec.to_builtins(entry_shown(row)) for row in rows]
 
     def backup(self, target: str) -> str:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         path = os.path.abspath(target)
         self._run(lambda service: service.upkeep.backup(path, by=local()))
         return path
 
     def check(self) -> list[str]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         return self._run(lambda service: service.upkeep.check())
 
     def epoch_raise(self) -> dict[str, int]:
-        """See `administering.Administration`."""
+        """See `command.Administration`."""
         epoch, revision = self._run(lambda service: service.upkeep.epoch_raise(by=local()))
         return {"epoch": epoch, "revision": revision}
 
     def restored(self, source: str, kept: str | None) -> None:
-        """Write down that the database was restored from the backup `source`."""
+        """Record in the audit trail that the database was restored from the backup `source`."""
         after = {"kept": kept}
         self._run(
             lambda service: service.audit.record(local(), "database.restore", source, after=after)
@@ -198,12 +198,12 @@ class InDatabase:
             raise Failure(FAILED if isinstance(error, Fatal) else USAGE, str(error)) from None
 
     def _check_there(self) -> None:
-        """Raise Failure, 2, if there is no file: an empty ledger would answer in its place."""
+        """Raise Failure, 2, if there is no file: otherwise an empty ledger would be created."""
         path = Files(self._database_url).database
         if path is not None and not path.exists():
             raise Failure(
                 USAGE,
-                f"there is no database at {path}; name it with --database, or go to its folder",
+                f"there is no database at {path}; use --database, or change to its folder",
             )
 
     async def _with_service(self, act: Callable[[Service], Awaitable[T]]) -> T:
@@ -215,13 +215,13 @@ class InDatabase:
 
 
 def find(settings: Settings, url: str | None, token: str | None) -> AtServer | InDatabase:
-    """Choose the way: the server named, else the one that announced itself, else the database.
+    """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
-        settings: which tell the database.
-        url: of a server, when one is named.
-        token: to call it with; by default the administrator's token beside the database. That
-            is sent to no server but this database's own.
+        settings: with the address of the database.
+        url: of a server, if one is named.
+        token: for the server; by default the administrator's token next to the database, which is
+            sent only to this database's own server.
     """
     try:
         files = Files(settings.database)
@@ -235,23 +235,23 @@ def find(settings: Settings, url: str | None, token: str | None) -> AtServer | I
 
 
 def _named(files: Files, url: str, token: str | None) -> AtServer:
-    """Return the way to the server that is named."""
+    """Return access to the named server."""
     try:
         announced = files.announced(told=token is not None)
     except UntrustedError:
         announced = None
     here = announced is not None and announced.url == url
-    # The servers of a PostgreSQL are not announced, so nothing tells whether this is one of them.
+    # Servers on PostgreSQL are not announced, so it is unknown whether this is one of them.
     secret = token or (token_beside(files) if here else None)
     return AtServer(Transport(url, secret), str(files.database) if here else None)
 
 
 def _announced(files: Files, token: str | None) -> AtServer | None:
-    """Return the way to the server that has announced itself, if it answers."""
+    """Return access to the announced server; None if there is none or it does not answer."""
     announced = files.announced(told=token is not None)
     if announced is None:
         if token is None:
-            token_beside(files)  # what is no token is told, wherever the command is carried out
+            token_beside(files)  # raises for an invalid token, also without a server
         return None
     beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else token_beside(files)
     transport = Transport(announced.url, token or beside, certificate=announced.certificate)
@@ -259,7 +259,7 @@ def _announced(files: Files, token: str | None) -> AtServer | None:
 
 
 def local() -> Actor:
-    """Return who is at the command line, for the audit rows: whoever owns the file may do all."""
+    """Return the local user, for audit rows: access to the database file permits everything."""
     try:
         who = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -268,5 +268,5 @@ def local() -> Actor:
 
 
 def _give_up(error: Exception) -> None:
-    """End at once: nothing may be reported done that may be lost."""
+    """Exit at once: work that may be lost must not be reported as done."""
     os._exit(FAILED)

@@ -1,4 +1,4 @@
-"""What commands for administrators share: which server or database they mean, and as whom."""
+"""Code that administrative commands share: the target server or database, and the token."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Administration(Protocol):
-    """What an administrator may ask."""
+    """The operations of administrative commands."""
 
     def token_create(self, wanted: "TokenWanted") -> dict[str, Any]:
-        """Make a token; its secret is under `token`."""
+        """Create a token; its secret is under `token`."""
         ...
 
     def token_list(self) -> list[dict[str, Any]]:
@@ -29,11 +29,11 @@ class Administration(Protocol):
         ...
 
     def token_revoke(self, token_id: str) -> None:
-        """Make a token worthless."""
+        """Revoke a token."""
         ...
 
     def token_rotate(self, token_id: str, wanted: "RotationWanted") -> dict[str, Any]:
-        """Make a token in the place of another one; its secret is under `token`."""
+        """Replace a token by a new one, whose secret is under `token`."""
         ...
 
     def audit(self, limit: int) -> list[dict[str, Any]]:
@@ -45,21 +45,21 @@ class Administration(Protocol):
         ...
 
     def check(self) -> list[str]:
-        """Return every difference between what is stored and what it should be."""
+        """Return every difference between stored derived data and its recomputed value."""
         ...
 
     def epoch_raise(self) -> dict[str, int]:
-        """Begin a new epoch; return it, and the revision after which it begins."""
+        """Start a new epoch; return it and the revision after which it begins."""
         ...
 
 
 def administering(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that `administration` and `database_url` look at."""
+    """Add the options that `administration` and `database_url` use to a command."""
 
     @config_option
     @settings_options("database")
-    @click.option("--url", envvar="MOORAGE_URL", help="The server to ask, http://HOST:PORT.")
-    @click.option("--token", envvar="MOORAGE_TOKEN", help="The token to ask it with.")
+    @click.option("--url", envvar="MOORAGE_URL", help="Address of the server, http://HOST:PORT.")
+    @click.option("--token", envvar="MOORAGE_TOKEN", help="Token to send to the server.")
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -78,27 +78,31 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def administration() -> Administration:
-    """Return the way to carry out the running command; see `administration.find`."""
-    from moorage.cli.support.backend import find  # only now: it loads the whole service
+    """Return access to the running command's target; see `backend.find`."""
+    from moorage.cli.support.backend import find  # deferred: it loads the whole service
 
     return find(*click.get_current_context().obj)
 
 
 def server() -> "Transport":
-    """Return the way to the server that the running command means. Raises Failure: 5."""
+    """Return access to the running command's server. Raises Failure: 5, there is none."""
     from moorage.cli.support.backend import AtServer
 
     found = administration()
     if not isinstance(found, AtServer):
-        raise Failure(UNREACHABLE, "no server is running on this database; name one with --url")
+        raise Failure(
+            UNREACHABLE,
+            "no server found: none is running on this database, and MOORAGE_URL is not set;"
+            " use --url",
+        )
     return found.transport
 
 
 @contextmanager
 def at_server() -> "Iterator[Admission]":
-    """Hand out the pools and leases of the server that the running command means.
+    """Yield access to the pools and leases of the running command's server.
 
-    Raises Failure: 5 without a server, and what it refuses.
+    Raises Failure: 5 without a server; the server's refusals become Failures, too.
     """
     from moorage.cli.support.backend import refusals_told
     from moorage.client.admission import Admission
@@ -108,5 +112,5 @@ def at_server() -> "Iterator[Admission]":
 
 
 def database_url() -> str:
-    """Return the address of the database that the running command means. Raises Failure: 2."""
+    """Return the address of the running command's database. Raises Failure: 2."""
     return address_of(click.get_current_context().obj[0])

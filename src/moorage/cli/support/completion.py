@@ -1,6 +1,6 @@
-"""What the shell offers for the word that is being typed: files, commands, pools and leases.
+"""Shell completion: files, commands, pools and leases.
 
-The user waits meanwhile, so whatever fails or takes long offers nothing, and says nothing.
+The user waits meanwhile, so failures and slow answers silently offer no completions.
 """
 
 import os
@@ -21,20 +21,20 @@ SECONDS_MAX = 2.0
 """The longest wait for a server."""
 
 NAMES_MAX = 1_000
-"""Pools or leases that are looked through."""
+"""Pools, or leases of one state, that are fetched."""
 
 _FILE = "file"
 """The type of an item that lets the shell itself complete a file name."""
 
 
 def pools(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the pools of the server that the command line means."""
+    """Offer the pools of the command line's server."""
     names = _asked(ctx, lambda server: [pool.name for pool in islice(server.pools(), NAMES_MAX)])
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def leases(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the leases and tickets of that server that have not ended, each with its owner."""
+    """Offer that server's leases and tickets that have not ended, each with its owner."""
     found = _asked(
         ctx,
         lambda server: [
@@ -68,7 +68,7 @@ def _programs() -> Iterator[str]:
 
 
 def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]:
-    """Return what a server answers; nothing if it cannot be asked, or takes too long."""
+    """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
     from moorage.cli.support.backend import AtServer, find, refusals_told
     from moorage.cli.support.options import load
     from moorage.client.admission import Admission
@@ -93,7 +93,7 @@ def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]
 
 
 def _given(ctx: click.Context, name: str, variable: str) -> str | None:
-    """Return what an option says, or else its variable."""
+    """Return the value of an option, or else of its variable."""
     return ctx.params.get(name) or os.environ.get(variable) or None
 
 

@@ -1,4 +1,4 @@
-"""The tokens that commands ask with: those that they are told, and the one beside a database."""
+"""The tokens of commands: given explicitly, or found next to the database."""
 
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from moorage.serve.files import Files
 
 NOAUTH2_TOKEN = "admin"
-"""Whom a server with `noauth2` takes for an administrator."""
+"""A token that a server with `noauth2` accepts as an administrator's."""
 
 
 def token_told(text: str | None, source: ParameterSource | None) -> str | None:
-    """Return the token of `--token` or MOORAGE_TOKEN; None: none is told. Raises Failure: 2."""
+    """Return the token of `--token` or MOORAGE_TOKEN, or None. Raises Failure: 2, it is invalid."""
     named = "MOORAGE_TOKEN" if source is ParameterSource.ENVIRONMENT else "--token"
     return _sendable(text, named) if text else None
 
 
 def token_beside(files: "Files") -> str | None:
-    """Return the administrator's token beside the database; None: none. Raises Failure: 2."""
+    """Return the administrator's token next to the database, or None. Raises Failure: 2."""
     try:
         text = files.token_read()
     except ValueError as error:
@@ -29,7 +29,7 @@ def token_beside(files: "Files") -> str | None:
 
 
 def _sendable(text: str, source: str) -> str:
-    from moorage.client.transport import token_of  # only now: it loads all that speaks HTTP
+    from moorage.client.transport import token_of  # deferred: it loads the HTTP client
 
     try:
         return token_of(text, source)

@@ -1,4 +1,4 @@
-"""Durations and pacings as people write and read them: `90s`, `20m`; `24s`, `24sx5`, `24sx5+3s`."""
+"""Durations and pacings as readable text: `90s`, `20m`; `24s`, `24sx5`, `24sx5+3s`."""
 
 import re
 from typing import Any
@@ -14,15 +14,15 @@ AUTO = "auto"
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 MICROSECONDS = 1_000_000
-"""In a second; nothing is told more exactly."""
+"""Per second; the precision of printed durations."""
 
 _PACING = re.compile(r"(?P<interval>[^x+ ]+)( ?x(?P<burst>\d{1,9}))?( ?\+(?P<jitter>[^x+ ]+))?")
 
 
 def duration_text(seconds: float | None) -> str:
-    """Return a duration exactly, as `seconds_of` reads it: `400ms` is `0.4s`, 400 s `6m40s`.
+    """Format a duration exactly, so that `seconds_of` can parse it: 0.4 is `0.4s`, 400 is `6m40s`.
 
-    None: -. Rounded durations are `spoken`'s.
+    None is `-`. For rounded durations see `spoken`.
     """
     if seconds is None:
         return "-"
@@ -39,12 +39,14 @@ def duration_text(seconds: float | None) -> str:
 
 
 def pacing_parse(text: str) -> Pacing | str | None:
-    """Read INTERVAL[xBURST][+JITTER], `auto` or `none`. Raises ValueError."""
+    """Parse INTERVAL[xBURST][+JITTER], `auto` or `none`. Raises ValueError."""
     if text in (NONE, AUTO):
         return None if text == NONE else text
     found = _PACING.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no pacing (for example 24s, 24sx5, 24sx5+3s, auto or none)")
+        raise ValueError(
+            f"{text!r} is not a pacing (for example 24s, 24sx5, 24sx5+3s, auto or none)"
+        )
     return Pacing(
         interval=seconds_of(found["interval"]),
         burst=int(found["burst"] or 1),
@@ -53,7 +55,7 @@ def pacing_parse(text: str) -> Pacing | str | None:
 
 
 def pacing_text(pacing: Pacing | None) -> str:
-    """Return what `pacing_parse` reads."""
+    """Format a pacing so that `pacing_parse` can parse it."""
     if pacing is None:
         return NONE
     burst = f"x{pacing.burst}" if pacing.burst != 1 else ""
@@ -69,7 +71,7 @@ class DurationType(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return it in seconds."""
+        """Return the duration in seconds."""
         if isinstance(value, float):
             return value
         try:
@@ -86,7 +88,7 @@ class NoneOr(click.ParamType[Any]):
         self.name = inner.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return what the other type makes of it."""
+        """Return `NONE` or the value of the other type."""
         return value if value == NONE else self._inner.convert(value, param, ctx)
 
 

@@ -1,4 +1,4 @@
-"""All environment variables that Moorage knows: any other with its prefix is misspelt."""
+"""All environment variables that Moorage knows; others with its prefix are reported as misspelt."""
 
 import re
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from moorage.client.run.variables import GIVEN, LEASE_PREFIX, READ, unknown
 from moorage.config import FIELDS, PREFIX
 
 ALSO = {
-    "MOORAGE_CONFIG": "the settings file; by default moorage.toml, if it is there",
+    "MOORAGE_CONFIG": "the settings file; by default moorage.toml, if it exists",
     **READ,
     **{LEASE_PREFIX + name: meaning for name, meaning in GIVEN.items()},
-    "MOORAGE_POSTGRES_BIN": "PostgreSQL's programs, for tests and `make run-postgres`",
-    "MOORAGE_SOAK": "1: the tests take longer, with new seeds; set by `make soak`",
+    "MOORAGE_POSTGRES_BIN": "folder of PostgreSQL's programs, for tests and `make run-postgres`",
+    "MOORAGE_SOAK": "1: run the tests for longer, with new seeds; set by `make soak`",
     "MOORAGE_SOAK_SECONDS": "how long the simulator runs under `make soak`",
     "MOORAGE_SEED": "the seed of randomised tests, to repeat a run",
     "MOORAGE_TEST_PYTHON": "the Python that tests run the single file with",
 }
-"""Variables besides those of the settings, and what they mean."""
+"""Variables besides those of the settings, with their meaning."""
 
 KNOWN = frozenset(ALSO) | {PREFIX + name.upper() for name in FIELDS}
 
@@ -28,7 +28,7 @@ SERVICE_LINK = re.compile(
 
 
 def misspelt(environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that has our prefix but is unknown, sorted by name."""
+    """Return a line for each unknown variable with Moorage's prefix, sorted by name."""
     known = [name.removeprefix(PREFIX) for name in sorted(KNOWN)]
     return [
         unknown(name, [PREFIX + it for it in get_close_matches(name[len(PREFIX) :], known, 1)])

@@ -1,4 +1,4 @@
-"""Who comes to a rehearsal: a crowd of jobs, those of a trace, or those of a pool's history."""
+"""The jobs of a simulation: generated, read from a trace, or taken from a pool's history."""
 
 import csv
 from collections.abc import Iterable
@@ -16,18 +16,19 @@ COLUMNS = "arrive_seconds,hold_or_duration_seconds[,units[,owner[,priority]]]"
 
 
 def crowd(count: int, spread: float, seed: int) -> list[Job]:
-    """Return jobs that come at once, or, at random, within `spread` seconds; each takes a hold."""
+    """Return jobs that arrive at random within `spread` seconds; each lasts for its hold."""
     dice = Random(seed)
     return [Job(round(dice.uniform(0, spread) * SECOND)) for _ in range(count)]
 
 
 def trace(path: str) -> list[Job]:
-    """Return the jobs of a CSV file; a first line of words is skipped. Raises Failure: 2."""
+    """Return the jobs of a CSV file; a header line is skipped. Raises Failure: 2."""
     try:
         with Path(path).open(newline="") as file:
             lines = list(csv.reader(file))
     except (OSError, ValueError) as error:
-        raise Failure(USAGE, f"{path} cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise Failure(USAGE, f"cannot read {path}: {reason}") from None
     jobs = []
     for number, line in enumerate(lines, 1):
         if not line or (number == 1 and not _is_number(line[0])):
@@ -37,19 +38,21 @@ def trace(path: str) -> list[Job]:
         except ValueError as error:
             raise Failure(USAGE, f"{path}:{number}: {error}; a line is {COLUMNS}") from None
     if not jobs:
-        raise Failure(USAGE, f"{path}: there is no job in it; a line is {COLUMNS}")
+        raise Failure(USAGE, f"{path} has no jobs; a line is {COLUMNS}")
     return jobs
 
 
 def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[Stay]]:
-    """Return the jobs that a pool has had, and what became of each; in the order of asking.
+    """Return the past jobs of a pool and their actual times, in the order of their requests.
 
-    Tickets that were never granted are left out: nobody knows how long they would have held.
-    Raises Failure: 1, if there are none at all.
+    Tickets that were never granted are left out, because their duration is unknown.
+    Raises Failure: 1, there are no jobs.
     """
     held = [lease for lease in leases if lease.granted_at is not None]
     if not held:
-        raise Failure(FAILED, f"no lease of {pool} has ended yet, so there is nothing to replay")
+        raise Failure(
+            FAILED, f"no lease of pool '{pool}' has ended yet, so there is nothing to replay"
+        )
     first = min(lease.asked_at for lease in held)
     jobs, stays = [], []
     for lease in held:
@@ -87,5 +90,5 @@ def _job(line: list[str]) -> Job:
         priority=int(priority or 0),
     )
     if job.arrives < 0 or job.units < 1 or (job.duration is not None and job.duration <= 0):
-        raise ValueError("times and units are above 0")
+        raise ValueError("times and units must be above 0")
     return job

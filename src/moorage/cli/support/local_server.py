@@ -1,7 +1,7 @@
-"""The way to the server of our own database, whichever it is at the moment.
+"""Access to the server of a local database, whichever process that currently is.
 
-While no process serves, nothing starts: a database without a server is a server that does not
-answer, and the first that comes up is asked.
+No server is started. A database without a server is treated like a server that does not answer;
+requests go to the next one that starts.
 """
 
 from typing import Any
@@ -12,23 +12,21 @@ from moorage.serve.files import Announcement, Files
 
 
 class Beside:
-    """Requests to the server of a database, each to the one that is announced beside it then."""
+    """Sends each request to the server that is announced next to the database at that moment."""
 
     def __init__(self, files: Files, token: str | None) -> None:
-        """Remember where to look; `token` is asked with, by default the one beside the database.
+        """Create access; `token` is by default the one next to the database.
 
         Raises:
-            Failure: the token beside the database is none.
-            UntrustedError: the announcement beside it is not to be believed.
+            Failure: the token next to the database is invalid.
+            UntrustedError: somebody else may have written the announcement next to it.
         """
         self._files = files
         self._token = token
         self._known: tuple[Announcement, Transport] | None = None
         if token is None:
-            token_beside(files)  # what is no token is told now, not in a waiting line
-        files.announced(
-            told=token is not None
-        )  # as is an announcement that somebody else may have written
+            token_beside(files)  # raises for an invalid token now instead of while waiting
+        files.announced(told=token is not None)  # likewise for an untrusted announcement
 
     def request(
         self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
@@ -49,13 +47,13 @@ class Beside:
             try:
                 transport = Transport(found.url, token, certificate=found.certificate)
             except (OSError, ValueError) as error:
-                raise UnreachableError(f"no way to {found.url}: {error}") from None
+                raise UnreachableError(f"cannot connect to {found.url}: {error}") from None
             self._known = (found, transport)
         return self._known[1]
 
 
 def database_is_there(files: Files) -> bool:
-    """Is there a database, or was there one? One on a PostgreSQL is there once it is named."""
+    """Return whether there is or was a database; on PostgreSQL, if it is configured."""
     if files.database is None or files.server is None:
         return True
     return any(path.exists() for path in (files.database, files.token, files.server))
@@ -63,5 +61,5 @@ def database_is_there(files: Files) -> bool:
 
 def _missing(files: Files) -> str:
     if files.database is None:
-        return "the database is on a PostgreSQL: name one of its servers (MOORAGE_URL, --url)"
-    return f"no server is running on {files.database} (MOORAGE_URL, --url: another server)"
+        return "the database is on PostgreSQL: set MOORAGE_URL or --url to one of its servers"
+    return f"no server is running on {files.database}; set MOORAGE_URL or --url to use another one"

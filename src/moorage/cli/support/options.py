@@ -1,4 +1,4 @@
-"""Options that commands share; those of settings are made from the settings themselves."""
+"""Options that commands share; those for settings are generated from the settings."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -17,13 +17,19 @@ config_option = click.option(
     envvar="MOORAGE_CONFIG",
     type=click.Path(),
     metavar="FILE",
-    help="Settings file; by default moorage.toml, if it is there.",
+    help="Settings file; by default moorage.toml, if it exists.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def example(*lines: str) -> str:
+    """Return the epilog of a command's help that shows these command lines as they are."""
+    title = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
+
+
 def settings_options(*names: str) -> Callable[[C], C]:
-    """Give a command one option per setting."""
+    """Add one option per setting to a command."""
 
     def decorate(command: C) -> C:
         for name in reversed(names):
@@ -52,7 +58,7 @@ def _default(name: str) -> str:
 
 
 def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
-    """Join all sources of settings; a wrong one ends the command with 2."""
+    """Merge all sources of settings. Raises Failure: 2, a setting is invalid."""
     try:
         return config.load(options, file=config_file)
     except ConfigError as error:
@@ -60,7 +66,7 @@ def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
 
 
 def address_of(settings: config.Settings) -> str:
-    """Return the database's address, with its password; what is wrong ends the command with 2."""
+    """Return the database's address with its password. Raises Failure: 2, a setting is invalid."""
     try:
         return config.database_address(settings)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What the commands print: data to standard output, errors to standard error, for people or JSON.
+"""Output of commands: data to standard output, errors to standard error, as text or JSON.
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not granted, 4 conflict, 5 server
 unreachable.
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 BETWEEN = "  "
-"""What stands between the columns of a drawn table."""
+"""Separator between the columns of a drawn table."""
 
 FOLDED = 10
-"""Cells of the least width to which a column is folded."""
+"""The minimum width of a folded column, in character cells."""
 
 
 class Failure(click.ClickException):
-    """Ends the command: one line on standard error, and an exit code.
+    """Ends the command with one line on standard error and an exit code.
 
-    `code` is that of the server's refusal, if there is one; for programs, and stable.
+    `code` is the stable code of the server's refusal, if there is one.
     """
 
     def __init__(self, exit_code: int, message: str, code: str | None = None) -> None:
@@ -56,13 +56,13 @@ class Failure(click.ClickException):
 
 
 def error_json(error: click.ClickException) -> str:
-    """Return the end of a command as one line of JSON; see `client.run.failures`."""
+    """Return a failure as one line of JSON; see `client.run.failures`."""
     code = error.code if isinstance(error, Failure) else None
     return failure_json(error.exit_code, error.format_message(), code)
 
 
 def say(*cells: str, err: bool = False) -> None:
-    """Print one line, to standard error if asked for; several cells have tabs between them."""
+    """Print one line of tab-separated cells; `err`: to standard error."""
     click.echo("\t".join(map(printable, cells)), err=err)
 
 
@@ -74,12 +74,12 @@ def show_json(value: Any) -> None:
 def show_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[str] = ()
 ) -> None:
-    """Print a table: drawn for a terminal, see `drawn`, tab-separated for everything else."""
+    """Print a table: drawn on a terminal, see `drawn`; otherwise tab-separated."""
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             say(*row)
         return
-    from rich.console import Console  # only now: it takes longer to load than most commands run
+    from rich.console import Console  # deferred: it takes longer to load than most commands run
 
     console = Console()
     console.print(drawn(columns, rows, console.width, whole))
@@ -91,11 +91,11 @@ def drawn(
     width: int,
     whole: Collection[str] = (),
 ) -> "Table":
-    """Return a table for a terminal of this width; nothing in it is ever cut off.
+    """Return a table for a terminal of this width; no text is cut off.
 
-    The first column names the row: its words and those of the columns `whole` are not broken, so
-    that they can be copied. All others are folded. If that needs more room than there is, each row
-    is a block with a line per column.
+    Words of the first column, and of the columns `whole`, are not broken, so that they can be
+    copied. All other columns are folded. If the terminal is too narrow, each row becomes a block
+    with one line per column.
     """
     from rich.table import Table
     from rich.text import Text
@@ -110,7 +110,7 @@ def drawn(
         for name, one, size in zip(columns, unbroken, least, strict=True):
             table.add_column(name, overflow="fold", width=size if one else None)
         for row in rows:
-            table.add_row(*map(Text, row))  # as text: square brackets are no markup
+            table.add_row(*map(Text, row))  # as Text: square brackets must not be read as markup
         return table
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -123,7 +123,7 @@ def drawn(
 
 
 def _least(cells: Sequence[str], unbroken: bool) -> int:
-    """Return how wide a column must be."""
+    """Return the minimum width of a column."""
     from rich.cells import cell_len
 
     if unbroken:

@@ -1,13 +1,14 @@
-"""Files that say which pools there shall be, in TOML or YAML, and what they would change.
+"""Files of pools in TOML or YAML, and their differences to the existing pools.
 
-A file has one table, `pools`, with the names of pools and of each what is wanted of it, in the
-words of `wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
+A file has one table, `pools`, from names of pools to their properties, which are those of
+`wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
 """
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,17 +25,17 @@ YAML_ENDINGS = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a file wants of one pool, and how that differs from what there is."""
+    """The description of one pool in a file, and its differences to the existing pool."""
 
     name: str
     action: Literal["create", "change", "keep"]
     wanted: PoolWanted
-    """With the generation that was seen."""
+    """The description, with the generation of the existing pool; 0 if there is none."""
     changes: dict[str, tuple[Any, Any]]
-    """What is and what shall be, by property; of a new pool: what is not as by default."""
+    """Old and new values by property; for a new pool the old ones are the defaults."""
 
     def lines(self) -> list[str]:
-        """Say it for people."""
+        """Return the lines to print."""
         if self.action == "keep":
             return [f"= {self.name}"]
         sign = "+" if self.action == "create" else "~"
@@ -50,15 +51,15 @@ class Difference:
 
 
 def read(path: str) -> dict[str, PoolWanted]:
-    """Return the pools that a file wants. Raises Failure: 2."""
+    """Return the pools that a file describes. Raises Failure: 2."""
     try:
         text = Path(path).read_text()
         told: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
     except (OSError, ValueError) as error:
-        raise Failure(USAGE, f"{path} cannot be read: {error}") from None
+        raise Failure(USAGE, f"cannot read {path}: {_reason(error)}") from None
     pools = told.get("pools") if isinstance(told, dict) else None
     if not isinstance(pools, dict) or told.keys() != {"pools"}:
-        raise Failure(USAGE, f"{path}: there must be one table, pools, and nothing else")
+        raise Failure(USAGE, f"{path}: there must be one table, 'pools', and nothing else")
     wanted = {}
     for name, properties in pools.items():
         try:
@@ -68,9 +69,14 @@ def read(path: str) -> dict[str, PoolWanted]:
     return wanted
 
 
+def _reason(error: Exception) -> str:
+    """Return what is wrong, without the number of an OSError."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def yaml_read(text: str) -> Any:
-    """Return what a text in YAML says. Raises ValueError, also for names that stand twice."""
-    import yaml  # only now: most files are TOML
+    """Parse YAML. Raises ValueError, also for a repeated key."""
+    import yaml  # deferred: most files are TOML
 
     loader = yaml.SafeLoader(text)
     try:
@@ -86,33 +92,38 @@ def yaml_read(text: str) -> Any:
 
 
 def _check_names(root: Any) -> None:
-    """Raise ValueError for a name that stands twice in a mapping; YAML lets the last one win."""
+    """Raise ValueError for a repeated key in a mapping; in PyYAML the last one wins."""
     rest, seen = [root], set()
     while rest:
         node = rest.pop()
         if id(node) in seen or node.id == "scalar":
             continue
-        seen.add(id(node))  # anchors may be meant in many places, and lead back to themselves
+        seen.add(id(node))  # aliases may repeat a node, or form a cycle
         if node.id == "sequence":
             rest += node.value
             continue
         names = [name.value for name, _ in node.value]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise ValueError(f"{twice[0]} stands twice")
+            raise ValueError(f"'{twice[0]}' is defined twice")
         rest += [one for _, one in node.value]
 
 
 def _wanted(properties: Any) -> PoolWanted:
-    """Return what is wanted of a pool. Raises ValueError."""
+    """Return the description of a pool. Raises ValueError."""
     if not isinstance(properties, dict):
-        raise ValueError("its properties are a table")
+        raise ValueError("the properties of a pool must be a table")
     unknown = properties.keys() - {*PROPERTIES}
     if unknown:
-        raise ValueError(f"there is no {min(map(str, unknown))}; there is {', '.join(PROPERTIES)}")
+        raise ValueError(_unknown(min(map(str, unknown)), PROPERTIES))
     return msgspec.convert(
         {name: _value(name, value) for name, value in properties.items()}, PoolWanted
     )
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = "".join(f" (did you mean '{one}'?)" for one in get_close_matches(name, known, 1))
+    return f"unknown property '{name}'{near}; known: {', '.join(known)}"
 
 
 def _value(name: str, value: Any) -> Any:
@@ -128,21 +139,22 @@ def _pacing(value: Any) -> Any:
         parsed = pacing_parse(value)
         return msgspec.to_builtins(parsed)
     if isinstance(value, dict):
-        unknown = value.keys() - {field.name for field in fields(Pacing)}
+        known = [field.name for field in fields(Pacing)]
+        unknown = value.keys() - {*known}
         if unknown:
-            raise ValueError(f"a pacing has no {min(map(str, unknown))}")
+            raise ValueError(_unknown(min(map(str, unknown)), known))
         return {name: one if name == "burst" else _seconds(one) for name, one in value.items()}
     return value
 
 
 def _seconds(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no duration: say so many seconds, or a text such as 20m")
+        raise ValueError(f"{value} is not a duration: use seconds, or a text such as '20m'")
     return seconds_of(value) if isinstance(value, str) else value
 
 
 def differences(wanted: Mapping[str, PoolWanted], there: Iterable[Pool]) -> list[Difference]:
-    """Compare what is wanted with what there is; pools that are not wanted are left alone."""
+    """Compare descriptions with the existing pools; other existing pools are ignored."""
     pools = {pool.name: pool for pool in there}
     return [_difference(name, one, pools.get(name)) for name, one in wanted.items()]
 

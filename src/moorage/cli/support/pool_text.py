@@ -1,4 +1,4 @@
-"""Properties of pools as the command line takes and prints them."""
+"""Properties of pools as text, for options and output."""
 
 from collections.abc import Collection
 from dataclasses import fields
@@ -16,7 +16,7 @@ ALWAYS_SAID = ("limit", "hold", "pacing")
 
 
 def wanted_of(pool: Pool) -> dict[str, Any]:
-    """Return what was wanted of a pool that is as it is; its pacing may have followed from it."""
+    """Return the properties of a pool as in a request; a derived pacing becomes `auto`."""
     names = {field.name for field in fields(PoolWanted)}
     wanted = {name: getattr(pool, name) for name in names}
     if _follows(pool):
@@ -25,14 +25,14 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
 
 
 def _follows(pool: Pool) -> bool:
-    """Does its pacing follow from limit and hold? None follows from no hold; else it was said."""
+    """Return whether its pacing is that derived from limit and hold (None without a hold)."""
     if pool.pacing is None:
         return pool.hold is None
     return pool.pacing == paced(AUTO, units_of(pool), pool.hold)
 
 
 def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:
-    """Return the pacing that a wanted one becomes."""
+    """Return the effective pacing: `auto` is derived from limit and hold."""
     if not isinstance(pacing, str):
         return pacing
     default = pacing_default(limit, None if hold is None else round(hold * SECOND))
@@ -42,13 +42,13 @@ def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) ->
 
 
 def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
-    """Return what is wanted of a pool that is to be changed, if nobody else changes it first."""
+    """Return the request that changes a pool; a concurrent change makes it fail."""
     return PoolWanted(**{**wanted_of(pool), **given})
 
 
 def summary(pool: Pool, given: Collection[str] = ()) -> str:
-    """Say a pool's limit, hold and pacing in one line, and what else was given."""
-    limit = "as many units as it has slots" if pool.limit is None else f"limit {pool.limit}"
+    """Return one line with a pool's limit, hold and pacing, and the other given properties."""
+    limit = "as many units as slots" if pool.limit is None else f"limit {pool.limit}"
     parts = [limit]
     if pool.hold is not None:
         parts.append(f"hold {duration_text(pool.hold)}")
@@ -64,7 +64,7 @@ def summary(pool: Pool, given: Collection[str] = ()) -> str:
 
 
 def property_text(name: str, value: Any) -> str:
-    """Return a property of a pool as its option takes it."""
+    """Return a property of a pool in the form that its option accepts."""
     if name == "pacing":
         return pacing_text(value)
     if value is None:
@@ -73,12 +73,12 @@ def property_text(name: str, value: Any) -> str:
 
 
 def units_of(pool: Pool) -> int:
-    """Return the units of a pool: its limit, or how many slots it has."""
+    """Return the units of a pool: its limit, or its number of slots."""
     return sum(pool.slots.values()) if pool.limit is None else pool.limit
 
 
 def state_of(pool: Pool) -> str:
-    """Say in a word how a pool is, and how many hold units of it without a sign of life."""
+    """Return a pool's state in a word, and the number of leases that were not renewed in time."""
     word = "over" if pool.over else "full" if pool.free <= 0 else "open"
     if pool.free <= 0 and pool.limit is None and pool.occupied < units_of(pool):
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
@@ -89,7 +89,7 @@ def state_of(pool: Pool) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return a value for a table."""
+    """Format a value for a table."""
     if value is None or value in ({}, [], ""):
         return "-"
     if isinstance(value, bool):

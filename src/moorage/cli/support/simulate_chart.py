@@ -1,4 +1,4 @@
-"""What rehearsals come to, drawn: who waits, what runs and what starts, over the same time."""
+"""Charts of simulations: waiting jobs, running units and starts over the same time."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Points = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Series:
-    """One rehearsal and its name."""
+    """One simulation and its name."""
 
     label: str
     stays: Sequence[Stay]
@@ -77,7 +77,7 @@ def _panel(top: float, name: str, lines: Sequence[Points], end: int) -> list[str
 
 
 def _steps(line: Points) -> list[tuple[int, int]]:
-    """Return the corners of a line that stays as it is until it changes."""
+    """Return the corners of a step line."""
     corners = line[:1]
     for (_, before), (at, count) in pairwise([(0, 0), *line]):
         corners += [(at, before), (at, count)]
@@ -89,6 +89,6 @@ def _closed(minutes: Points) -> Points:
 
 
 def _round_step(least: float) -> float:
-    """Return 1, 2 or 5 times a power of ten, not below."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least `least`."""
     power: float = 10.0 ** math.floor(math.log10(max(least, 0.1)))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)

@@ -1,4 +1,4 @@
-"""The few pieces that charts are drawn of, as SVG written by hand."""
+"""The elements of charts, as SVG text."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -10,7 +10,7 @@ RULE = "#cbd5e1"
 
 
 def colour_of(number: int) -> str:
-    """Return the colour of the n-th series; there are eight."""
+    """Return the colour of the n-th series; the eight colours repeat."""
     return COLOURS[number % len(COLOURS)]
 
 
@@ -24,7 +24,7 @@ def text(
     weight: str = "normal",
     colour: str = INK,
 ) -> str:
-    """Write words."""
+    """Return a text element."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" {FONT} font-size="{size}" font-weight="{weight}" '
         f'text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
@@ -32,7 +32,7 @@ def text(
 
 
 def dot(x: float, y: float, series: int, tip: str) -> str:
-    """Draw a dot that says something when pointed at."""
+    """Return a dot with a tooltip."""
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour_of(series)}" '
         f'fill-opacity="0.85"><title>{escape(tip)}</title></circle>'
@@ -40,7 +40,7 @@ def dot(x: float, y: float, series: int, tip: str) -> str:
 
 
 def rule(x: float, y: float, to_x: float, to_y: float, colour: str = RULE) -> str:
-    """Draw a thin line."""
+    """Return a thin line."""
     return (
         f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" '
         f'stroke="{colour}" stroke-width="1"/>'
@@ -48,13 +48,13 @@ def rule(x: float, y: float, to_x: float, to_y: float, colour: str = RULE) -> st
 
 
 def path(points: Sequence[tuple[float, float]], series: int) -> str:
-    """Draw a line through points."""
+    """Return a line through points."""
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline points="{drawn}" fill="none" stroke="{colour_of(series)}" stroke-width="2"/>'
 
 
 def drawing(width: int, height: int, title: str, parts: Iterable[str]) -> str:
-    """Return a whole document."""
+    """Return a complete SVG document."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',

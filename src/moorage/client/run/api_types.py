@@ -1,6 +1,6 @@
-"""What is asked for and what is answered, as far as carrying a command needs it.
+"""The requests and answers that `moorage run` needs.
 
-The words are those of `moorage.wire.admission`, which needs a newer Python; a test compares them.
+The names are those of `moorage.wire.admission`, which needs a newer Python; a test compares them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 PATIENCE_SECONDS = 30.0
-"""How long a server keeps a place in line where no patience is named."""
+"""How long a server keeps a place in line if the request sets no patience."""
 
 
 class StrangeAnswerError(Exception):
-    """What was answered is not what the native API says."""
+    """The answer does not conform to the native API."""
 
 
 class Wish(NamedTuple):
-    """What to ask for; see `wire.admission.LeaseWanted`. Durations are in seconds."""
+    """A request for a lease; see `wire.admission.LeaseWanted`. Durations are in seconds."""
 
     needs: tuple[tuple[str, int], ...]
     """Pools and units."""
@@ -26,15 +26,15 @@ class Wish(NamedTuple):
     priority: int = 0
     labels: tuple[tuple[str, str], ...] = ()
     patience: float = PATIENCE_SECONDS
-    """How long the server keeps a place in line without hearing from us."""
+    """How long the server keeps a place in line without a poll."""
     usual_ttl: float | None = None
-    """The TTL where none is named, or the longest of the pools if that is shorter.
+    """The TTL if `ttl` is None; `Leases.ask` shortens it to the longest that the pools permit.
 
-    What a key was used for does not change with the pool: `Leases.ask` finds it again.
+    A key stays bound to the TTL of its first request: `Leases.ask` tries both TTLs.
     """
 
     def body(self, key: str) -> dict[str, Any]:
-        """Return the request for one attempt, named by its idempotency key."""
+        """Return the request body of one attempt, identified by its idempotency key."""
         return {
             "needs": [{"pool": pool, "units": units} for pool, units in self.needs],
             "key": key,
@@ -47,14 +47,14 @@ class Wish(NamedTuple):
 
     @property
     def pools(self) -> str:
-        """The pools for people."""
+        """The pools, as text for people."""
         return ", ".join(
             pool if units == 1 else f"{pool} ({units} units)" for pool, units in self.needs
         )
 
 
 class Waiting(NamedTuple):
-    """Where a ticket stands; see `wire.admission.Waiting`."""
+    """The standing of a ticket in its line; see `wire.admission.Waiting`."""
 
     position: int
     eta_seconds: tuple[float, float] | None
@@ -63,7 +63,7 @@ class Waiting(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A lease or ticket; see `wire.admission.Lease`. Times are as they are told."""
+    """A lease or ticket; see `wire.admission.Lease`. Times are text, as in the answer."""
 
     id: str
     state: str
@@ -81,23 +81,23 @@ class Lease(NamedTuple):
 
     @property
     def slot_names(self) -> list[str]:
-        """All slots it holds, in the order of its pools."""
+        """All its slots, in the order of its pools."""
         return [name for pool in self.pools for name in self.slots.get(pool, [])]
 
     @property
     def ends_at(self) -> str | None:
-        """When it ends by itself, whichever comes first: its TTL, renewed no more, or its hold."""
+        """When it ends without a renewal: at the end of its TTL or its hold, whichever is first."""
         told = [at for at in (self.expires_at, self.hold_until) if at is not None]
         return min(told, key=_instant, default=None)
 
     @property
     def end(self) -> str:
-        """Why it has ended, for people."""
+        """Why it has ended, as text for people."""
         return f"{self.cause}: {self.detail}" if self.detail else str(self.cause)
 
 
 def lease_of(told: Any) -> Lease:
-    """Return what a decoded JSON value tells of a lease. Raises StrangeAnswerError."""
+    """Convert a decoded JSON value to a lease. Raises StrangeAnswerError."""
     try:
         waiting = told["waiting"]
         return Lease(
@@ -116,11 +116,11 @@ def lease_of(told: Any) -> Lease:
             waiting=None if waiting is None else _waiting(waiting),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StrangeAnswerError(f"the answer is no lease: {error!r}") from error
+        raise StrangeAnswerError(f"the response is not a lease: {error!r}") from error
 
 
 def _instant(at: str) -> datetime:
-    """Read a time as it is told; older Pythons know no Z."""
+    """Parse a time of an answer; `fromisoformat` of older Pythons does not accept Z."""
     return datetime.fromisoformat(at.replace("Z", "+00:00"))
 
 

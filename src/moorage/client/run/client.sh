@@ -1,17 +1,17 @@
 # Functions that acquire and release leases at a lease proxy. Needs bash and python3.
 #
 #   lease__acquire --type=T [--count=N] [--scope=step|test] [--jitter=10s|15m]
-#       Prints the name of a file with the names of the leases (the handle). With the scope test,
-#       which is the default, they are also added to $SHARED_DIR/leases.
+#       Prints the path of a file with the names of the leases (the handle). With the scope test,
+#       the default, the names are also added to $SHARED_DIR/leases.
 #   lease__release --handle=F | --names=A,B | --scope=test [--delay=20m]
-#       A second release by the same handle does nothing. Names that are released by a handle or by
-#       themselves are taken out of $SHARED_DIR/leases.
+#       A second release with the same handle does nothing. Names that are released by --handle or
+#       --names are removed from $SHARED_DIR/leases.
 #   lease__cat --handle=F [--format=plain|csv]
 #   lease__install_lease_eligible
-#       Is $CLUSTER_PROFILE_SET_NAME one whose installations are limited?
+#       Succeeds if installations of $CLUSTER_PROFILE_SET_NAME are limited.
 #
-# Exit codes: 0 done, 1 failed, 2 there is no such type. Messages go to standard error. Without
-# $LEASE_PROXY_SERVER_URL nothing is done, and that is a success. It may name a user and a
+# Exit codes: 0 done, 1 failed, 2 unknown type. Messages go to standard error. Without
+# $LEASE_PROXY_SERVER_URL the functions do nothing and succeed. The URL may contain a user and a
 # password, as for curl: http://USER:PASSWORD@HOST:PORT, with %40 for @ in a password and so on.
 
 function _lease__python() {

@@ -1,4 +1,4 @@
-"""The clock of commands: it never jumps."""
+"""A clock that never jumps."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import time
 
 
 def elapsed() -> float:
-    """Return a time that never jumps and goes on while the machine is suspended, if it can."""
-    # macOS has no CLOCK_BOOTTIME: there it is CLOCK_MONOTONIC that goes on, not time.monotonic().
+    """Return a time in seconds that never jumps and, if possible, includes time in suspension."""
+    # macOS has no CLOCK_BOOTTIME: there CLOCK_MONOTONIC includes it, unlike time.monotonic().
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,4 +1,4 @@
-"""Durations as people write them: `90`, `20m`, `1h30m`; and as they read them."""
+"""Parses durations such as `90`, `20m`, `1h30m`, and formats durations for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def seconds_of(text: str) -> float:
     except ValueError:
         pass
     if not text or PART.sub("", text):
-        raise ValueError(f"{text!r} is no duration (for example 90s, 20m or 1h30m)")
+        raise ValueError(f"{text!r} is not a duration (for example 90s, 20m or 1h30m)")
     return sum(float(number) * SECONDS[unit] for number, unit in PART.findall(text))
 
 
@@ -26,16 +26,16 @@ def _not_negative(seconds: float) -> float:
 
 
 OVERDUE = "longer than usual"
-"""Of an estimate that has passed."""
+"""Shown for an estimate that has passed."""
 
 SOON = "any moment now"
 
 OVERDUE_SECONDS = 5.0
-"""How long an estimate must have passed before that is said of it."""
+"""How long an estimate must have passed before `OVERDUE` is shown."""
 
 
 def eta_spoken(earliest: float, latest: float) -> str:
-    """Return a range of seconds for people: `9s`, `3s to 5s`, `up to 5s`; `SOON`, `OVERDUE`."""
+    """Format a range of seconds for people: `9s`, `3s to 5s`, `up to 5s`; `SOON`, `OVERDUE`."""
     if latest < -OVERDUE_SECONDS:
         return OVERDUE
     if round(latest) <= 0:
@@ -47,7 +47,7 @@ def eta_spoken(earliest: float, latest: float) -> str:
 
 
 def spoken(seconds: float) -> str:
-    """Return a duration for people, in at most two units: `3s`, `1m20s`, `2h05m`."""
+    """Format a duration for people, in at most two units: `3s`, `1m20s`, `2h05m`."""
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole}s"

@@ -1,4 +1,4 @@
-"""How a command that was asked for JSON says why it has failed."""
+"""Exit codes, and errors as JSON for commands with `--json`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ CODES = {
     CONFLICT: "conflict",
     UNREACHABLE: "unreachable",
 }
-"""What exit codes mean, for programs."""
+"""The meaning of exit codes, for programs."""
 
 
 def failure_json(exit_code: int, message: str, code: str | None = None) -> str:
-    """Return the object that standard error gets, in one line.
+    """Return the error as a JSON object on one line, for standard error.
 
     Args:
         exit_code: of the command.
         message: for people.
-        code: stable, for programs: that of a server's refusal; by default what the exit code means.
+        code: for programs, stable: that of the server's refusal; by default that of the exit code.
     """
     told = code or CODES.get(exit_code, CODES[FAILED])
     return json.dumps({"error": {"code": told, "message": message, "exit_code": exit_code}})

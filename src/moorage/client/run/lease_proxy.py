@@ -1,8 +1,8 @@
-"""What the bash functions of `moorage client.sh` do; their text carries this file as a whole.
+"""Implements the bash functions of `moorage client.sh`, whose text contains this whole file.
 
-It speaks to a lease proxy (`/lease/acquire`, `/lease/release`), with the options and exit codes of
-the functions that CI scripts have sourced so far: 0 done, 1 failed, 2 the type is unknown. Only
-what is asked for is on standard output. Needs nothing but Python 3.9.
+It calls a lease proxy (`/lease/acquire`, `/lease/release`), with the options and exit codes of the
+functions that CI scripts have sourced so far: 0 done, 1 failed, 2 the type is unknown. Standard
+output contains only the result. Needs only Python 3.9.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ URL = os.environ.get("LEASE_PROXY_SERVER_URL", "").rstrip("/")
 TRIES = 6
 PAUSE_SECONDS = 10.0
 CALLER: list[int] = []
-"""The shell that has called us."""
+"""The process id of the calling shell."""
 
 BUSY = (429, 502, 503, 504)
-"""What a later try may mend; a 500 says that the proxy has tried for long enough itself."""
+"""Statuses after which a retry may succeed; before a 500, the proxy has retried enough itself."""
 
 ACQUIRE_SECONDS = 3 * 3600.0
 """The longest wait for an answer: the proxy answers after two hours at the latest."""
@@ -38,13 +38,13 @@ ACQUIRE_SECONDS = 3 * 3600.0
 RELEASE_SECONDS = 60.0
 
 FAILING = re.compile(r"Failed to release lease (\S+): ")
-"""How a proxy says which name has failed; then it tells those before it, see `_released`."""
+"""Matches the name that failed; the answer also lists the names released before it."""
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class FailedError(Exception):
-    """The function fails; `code` is its exit code."""
+    """The function failed; `code` is its exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class FailedError(Exception):
 
 
 class NotReleasedError(FailedError):
-    """Not all of some names are released, as far as is known; `done` are."""
+    """Some names are not known to be released; `done` are the released ones."""
 
     def __init__(self, message: str, done: list[str]) -> None:
         super().__init__(message)
@@ -60,9 +60,9 @@ class NotReleasedError(FailedError):
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out one function; return its exit code.
+    """Execute one function; return its exit code.
 
-    The arguments are the shell that calls (its process), the function, and the words of that.
+    The arguments are the process id of the calling shell, the function, and its arguments.
     """
     shell, function, *rest = arguments
     CALLER.append(int(shell))
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    """Return options by name; what is none is ignored, as ever."""
+    """Return options by name; other arguments are ignored, as in the original functions."""
     found: dict[str, str] = {}
     short = {"-t": "--type", "-c": "--count", "-n": "--names"}
     rest = iter(words)
@@ -91,7 +91,7 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 def acquire(options: dict[str, str]) -> None:
-    """Acquire leases of a type; print the file that names them."""
+    """Acquire leases of a type; print the path of the file with their names (the handle)."""
     kind, count = options.get("type", ""), options.get("count", "1")
     scope, jitter = options.get("scope", "test"), options.get("jitter", "0s")
     if not kind:
@@ -126,7 +126,7 @@ def acquire(options: dict[str, str]) -> None:
 
 
 def release(options: dict[str, str]) -> None:
-    """Release leases by name, by handle, or all that this test has acquired."""
+    """Release leases by name, by handle, or all leases of this test."""
     ways = [name for name in ("names", "scope") if options.get(name)]
     ways += ["handle"] if "handle" in options else []
     if len(ways) > 1:
@@ -184,7 +184,7 @@ def _shared() -> str:
 
 
 def _kept(kind: str, names: list[str], shared: str | None) -> str:
-    """Write the names down; return the handle."""
+    """Store the names in files; return the handle."""
     if shared is not None:
         with open(shared, "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -197,7 +197,7 @@ def _kept(kind: str, names: list[str], shared: str | None) -> str:
 
 
 def _release_handle(handle: str) -> None:
-    """Release what is in a handle and remove it; whoever comes second finds nothing to do."""
+    """Release the leases in a handle and remove it; a second call does nothing."""
     if not handle:
         return
     with open(f"{handle}.lock", "a", encoding="utf-8") as lock:
@@ -206,7 +206,7 @@ def _release_handle(handle: str) -> None:
 
 
 def _release_file(path: str, handle: bool) -> None:
-    """Release what is in a file, and let it be empty; a handle goes."""
+    """Release the leases in a file; then empty the file, or remove it if it is a handle."""
     if not os.path.isfile(path):
         return
     with open(path, "r+", encoding="utf-8") as file:
@@ -229,10 +229,10 @@ def _release_file(path: str, handle: bool) -> None:
 
 
 def _forgotten(names: list[str]) -> None:
-    """Take names that are released out of what this test has acquired.
+    """Remove released names from the list of this test's leases.
 
-    The next who is granted such a slot has it under the same name: a release of the whole test
-    would take it away. One line of each goes, as another step may have just acquired it anew.
+    The next lease of such a slot has the same name, and a release of the whole test would release
+    that lease. Removes only one line per name: another step may just have acquired it again.
     """
     folder = os.environ.get("SHARED_DIR", "")
     path = os.path.join(folder, "leases")
@@ -242,12 +242,12 @@ def _forgotten(names: list[str]) -> None:
         with open(path, "r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             _rewritten(file, file.read().split(), names)
-    except OSError as error:  # they are released all the same
+    except OSError as error:  # the names are released anyway
         _say(f"{path}: {error}")
 
 
 def _rewritten(file: TextIO, names: list[str], gone: list[str]) -> None:
-    """Let a file have these names, but one of each that is gone."""
+    """Write these names to a file, except one line for each name in `gone`."""
     left = [*names]
     for name in gone:
         if name in left:
@@ -258,17 +258,17 @@ def _rewritten(file: TextIO, names: list[str], gone: list[str]) -> None:
 
 
 def _say(text: str) -> None:
-    """Print lines on standard error; `printing.py`, whose rule this is, is not at hand here."""
+    """Print lines on standard error, escaped as in `printing.py`, which is not available here."""
     for line in text.splitlines():
         shown = (one if one.isprintable() else ascii(one)[1:-1] for one in line)
         sys.stderr.write(f"{''.join(shown)}\n")
 
 
 def _released(names: list[str]) -> None:
-    """Release by name; one that fails hinders no other.
+    """Release by name; after a failure of one name, continue with the others.
 
-    What an answer says is released is not sent again: somebody else may have that slot by now.
-    Raises NotReleasedError.
+    Names that an answer reports as released are not sent again: another holder may have that slot
+    by then. Raises NotReleasedError.
     """
     left = [*names]
     done: list[str] = []
@@ -303,17 +303,17 @@ def _released(names: list[str]) -> None:
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: another server is not to get the password, nor a GET instead."""
+    """Follows no redirect: it would send the password to another server, and change POST to GET."""
 
     def redirect_request(self, *_: object) -> None:
-        """See urllib; None: the redirect itself is the answer."""
+        """Return None, so that urllib returns the redirect itself as the answer."""
 
 
 OPENER = urllib.request.build_opener(_Stays)
 
 
 def _proxy() -> tuple[str, dict[str, str]]:
-    """Return the proxy's URL, and what a user and a password in it become, as curl has them."""
+    """Return the URL without user and password, and the header for these, as curl sends it."""
     scheme, _, rest = URL.partition("://")
     place, slash, path = rest.partition("/")
     pair, at, host = place.rpartition("@")
@@ -330,9 +330,9 @@ def _post(
     seconds_max: float,
     heed: Callable[[str], None] | None = None,
 ) -> tuple[int, str]:
-    """Return status and body of the answer; what is lost or busy is tried again.
+    """Return status and body of the answer; retry if there is no answer or the proxy is busy.
 
-    Each try has a body of its own, made after `heed` was told of the refusal before.
+    `heed` is called with each refusal; the body is built again for each try.
     """
     url, headers = _proxy()
     if body is not None:
@@ -359,7 +359,7 @@ def _post(
 
 
 def _pause(seconds: float) -> None:
-    """Wait; if the shell that called us goes away meanwhile, so do we, with nothing done."""
+    """Wait. Raises FailedError: the calling shell has ended."""
     left = seconds
     while left > 0:
         if os.getppid() not in CALLER and os.getpid() not in CALLER:

@@ -1,4 +1,4 @@
-"""A lock beside a file of ours, so that one process at a time changes or uses it."""
+"""Locks for files: only one process at a time changes or uses a file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import contextmanager, suppress
 
 
 def lock_path(path: str) -> str:
-    """Return the name of the lock of a file."""
+    """Return the path of a file's lock."""
     return f"{path}.lock"
 
 
 @contextmanager
 def locked(path: str, wait: bool = True) -> Iterator[None]:
-    """Keep every other process from what stands in such a block for the same file.
+    """Hold the lock of a file: other processes cannot enter such a block for the same file.
 
-    Whoever has the lock may remove it (`lock_path`). Raises OSError: there can be no lock there;
-    BlockingIOError: another process has it, and we are not to `wait`.
+    The owner of the lock may delete its file (`lock_path`). Raises OSError: the lock cannot be
+    created; BlockingIOError: another process has it, and `wait` is False.
     """
     descriptor = _lock(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
@@ -28,7 +28,7 @@ def locked(path: str, wait: bool = True) -> Iterator[None]:
 
 
 def _lock(path: str, how: int) -> int:
-    """Return the locked file: that of the name, not one that was removed meanwhile."""
+    """Lock the file that has the name now, not one that was deleted in between; return it."""
     while True:
         descriptor = os.open(lock_path(path), os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -1,4 +1,4 @@
-"""The command line of the single file; `moorage` itself is made from the same table."""
+"""The command line of the single file; the `moorage` command is built from the same table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from moorage import __version__
 from moorage.client.run.handles.commands import handle_command
-from moorage.client.run.options import COMMANDS, Option
+from moorage.client.run.options import COMMANDS, EXAMPLES, Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Notices
 from moorage.client.run.run import FAILED, run
@@ -23,7 +23,7 @@ PROGRAM = "moorage"
 
 
 def main(arguments: Sequence[str], us: Sequence[str]) -> int:
-    """Carry out a command line; return the exit code.
+    """Execute a command line; return the exit code.
 
     Args:
         arguments: without the program's name.
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str], us: Sequence[str]) -> int:
 def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
-    """Carry out one of `options.COMMANDS`; return the exit code."""
+    """Execute one of `options.COMMANDS`; return the exit code."""
     notices = Notices()
     try:
         if name == "run":
@@ -57,7 +57,7 @@ def carry_out(
             sys.stdout.write(client_text())
         elif name == "trap":
             if not words["handle"]:
-                raise UsageError("which leases? Name their file with --handle")
+                raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
         else:
             return handle_command(name, words, notices)
@@ -73,7 +73,7 @@ def carry_out(
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part our words from the command after `--`."""
+    """Split off the command after `--`."""
     words = [*arguments]
     if "--" not in words:
         return words, []
@@ -82,17 +82,29 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong, and leaves it to others to end the process."""
+    """A parser that raises an exception instead of ending the process."""
 
     def error(self, message: str) -> Any:
         """Raise UsageError."""
         raise UsageError(message)
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Keeps the lines of examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("Example") else super()._fill_text(text, width, indent)
+
+
+def _examples(lines: Sequence[str]) -> str:
+    title = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join([title, *(f"  {line}" for line in lines)])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
-        description="Moorage: may it start now? Leases for commands, in one file.",
+        description="Run commands with leases of a Moorage server.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"moorage {__version__}")
@@ -101,13 +113,18 @@ def _parser() -> argparse.ArgumentParser:
         group, _, last = name.rpartition(" ")
         if group not in groups:
             one = groups[""].add_parser(
-                group, help="Leases kept in files; what became of one.", allow_abbrev=False
+                group, help="Keep leases in files; report outcomes.", allow_abbrev=False
             )
             groups[group] = one.add_subparsers(
                 metavar="COMMAND", required=True, parser_class=_Parser
             )
         command = groups[group].add_parser(
-            last, help=meaning, description=meaning, allow_abbrev=False
+            last,
+            help=meaning,
+            description=meaning,
+            epilog=_examples(EXAMPLES[name]),
+            formatter_class=_Formatter,
+            allow_abbrev=False,
         )
         command.set_defaults(name=name)
         for option in options:

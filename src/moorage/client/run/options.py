@@ -1,4 +1,4 @@
-"""The table of all options: the single file and the command `moorage` are both made from it."""
+"""The table of all options: the single file and the `moorage` command are both built from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Option(NamedTuple):
     """One option: without metavar and choices it is a switch; `many`: it may be repeated.
 
-    One whose name does not begin with dashes is an argument: it must be there, in its place.
+    If its name does not begin with dashes, it is a required positional argument.
     """
 
     name: str
@@ -20,151 +20,190 @@ class Option(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The name under which its value is handed on."""
+        """The name of its value in the parsed arguments."""
         return self.name.lstrip("-").replace("-", "_").lower()
 
     @property
     def positional(self) -> bool:
-        """Is it an argument?"""
+        """Whether it is a positional argument."""
         return not self.name.startswith("-")
 
     @property
     def names(self) -> list[str]:
-        """All spellings."""
+        """All its names."""
         return [self.name] if self.short is None else [self.short, self.name]
 
 
 POOL = Option(
-    "--pool", "Ask for units of this pool, 1 by default.", "POOL[=UNITS]", many=True, short="-p"
+    "--pool", "Acquire units of this pool, 1 by default.", "POOL[=UNITS]", many=True, short="-p"
 )
 WISH = (
     POOL,
-    Option("--hold", "The server ends the lease so long after its grant.", "TIME"),
+    Option("--hold", "The server ends the lease this long after its grant.", "TIME"),
     Option(
         "--ttl",
-        "How long the lease lasts without a renewal; by default 10m, of a lease in a file an hour,"
-        " but no longer than its pools permit.",
+        "How long the lease lasts without a renewal; by default 10m, or 1h for a lease in a file,"
+        " but at most as long as its pools permit.",
         "TIME",
     ),
-    Option("--priority", "Higher goes first; 0 by default.", "NUMBER"),
-    Option("--label", "A label of the lease, for people.", "NAME=VALUE", many=True),
+    Option(
+        "--priority", "Priority of the request; a higher one goes first; 0 by default.", "NUMBER"
+    ),
+    Option("--label", "Label of the lease, shown with it.", "NAME=VALUE", many=True),
     Option(
         "--patience",
-        "How long the server keeps our place in line without hearing from us; by default 30s more"
-        " than --unreachable-after.",
+        "How long the server keeps the place in line of a silent client; by default 30s more than"
+        " --unreachable-after.",
         "TIME",
     ),
 )
 PATIENCE = (
-    Option("--wait", "The longest wait for the lease; 2h by default.", "TIME"),
-    Option("--unreachable-after", "Give up on a silent server after this; 1m by default.", "TIME"),
-    Option("--jitter", "Wait up to this long, at random, before asking; 0 by default.", "TIME"),
+    Option("--wait", "Longest wait for the lease; 2h by default.", "TIME"),
+    Option(
+        "--unreachable-after",
+        "How long to retry while the server does not answer; 1m by default.",
+        "TIME",
+    ),
+    Option("--jitter", "Longest random delay before the first request; 0 by default.", "TIME"),
 )
 SERVER = (
-    Option("--url", "The server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
-    Option("--token", "The token to ask with; also MOORAGE_TOKEN.", "TOKEN"),
-    Option("--token-file", "A file with that token.", "FILE"),
-    Option("--require", "Fail if no server is named; also MOORAGE_REQUIRE=1."),
-    Option("--certificate", "Believe exactly this certificate (PEM) of the server.", "FILE"),
+    Option("--url", "Address of the server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
+    Option("--token", "Token to send to the server; also MOORAGE_TOKEN.", "TOKEN"),
+    Option("--token-file", "File with the token.", "FILE"),
+    Option("--require", "Fail if no server is set; also MOORAGE_REQUIRE=1."),
+    Option("--certificate", "Trust only this server certificate (PEM).", "FILE"),
 )
 RELEASE_TIMEOUT = Option(
-    "--release-timeout", "The longest try to give the lease back; 5s by default.", "TIME"
+    "--release-timeout", "How long to try to release the lease; 5s by default.", "TIME"
 )
-HANDLE = Option("--handle", "The file that keeps the lease.", "FILE")
+HANDLE = Option("--handle", "File that keeps the lease.", "FILE")
 JSON = Option("--json", "Print JSON.")
 
 RUN = (
     *WISH,
     *PATIENCE,
-    Option("--key", "The idempotency key of this attempt; by default a random one.", "KEY"),
-    Option("--key-file", "Keep the key there: a second start gets the same lease.", "FILE"),
+    Option("--key", "Idempotency key of this attempt; random by default.", "KEY"),
+    Option(
+        "--key-file", "Keep a random key in this file: a second start gets the same lease.", "FILE"
+    ),
     Option(
         "--best-effort",
-        "Run the command without a lease if the server cannot be reached, or does not grant"
-        " one in time.",
+        "Run the command without a lease if the server cannot be reached or does not grant one in"
+        " time.",
     ),
     Option(
         "--best-effort-always",
-        "The same whatever the reason: also if the pool, the token or the settings are wrong.",
+        "The same for any reason, including a wrong pool, token or setting.",
     ),
     Option(
         "--on-lost",
-        "If the lease is lost; term by default, warn with --best-effort or --hold.",
+        "What to do if the lease is lost: print a warning, or send SIGTERM or SIGKILL to the"
+        " command; term by default, warn with --best-effort or --hold.",
         choices=("warn", "term", "kill"),
     ),
     Option(
         "--kill-after",
-        "KILL what is left of a command that does not heed --on-lost term; 30s by default.",
+        "How long after the SIGTERM of --on-lost to send SIGKILL; 30s by default.",
         "TIME",
     ),
     Option(
         "--on-unreachable",
-        "If the server does not answer before the lease may have ended: continue and keep trying"
-        " (by default), or treat the lease as lost, a margin before that.",
+        "What to do if the server does not answer before the lease may have ended: continue and"
+        " keep trying (wait, the default), or treat the lease as lost shortly before that.",
         choices=("wait", "lost"),
     ),
     Option(
         "--nested",
-        "If an outer run holds units of the same pool: refuse (by default), share its lease, or"
-        " wait for more.",
+        "What to do if an outer run has a lease of the same pool: refuse (the default), share its"
+        " lease, or wait for more units.",
         choices=("refuse", "share", "wait"),
     ),
     RELEASE_TIMEOUT,
-    Option("--outcome", "Report ok or failed, by the exit code, as evidence for the limit."),
+    Option(
+        "--outcome", "Report ok or failed, by the exit code, as evidence for choosing the limit."
+    ),
     *SERVER,
 )
 ACQUIRE = (
     HANDLE,
     *WISH,
     *PATIENCE,
-    Option("--another", "One more lease in the same file, even if it has one like this."),
+    Option("--another", "Acquire one more lease in the same file, even if it has an equal one."),
     RELEASE_TIMEOUT,
     JSON,
     *SERVER,
 )
 RENEW = (
     HANDLE,
-    Option("--loop", "Go on renewing until a signal comes or the file has gone."),
+    Option("--loop", "Keep renewing until a signal arrives or the file is removed."),
     JSON,
     *SERVER,
 )
 RETRY = (HANDLE, *PATIENCE, RELEASE_TIMEOUT, JSON, *SERVER)
 RELEASE = (
     HANDLE,
-    Option("--delay", "Let the server end the lease so long from now, and return at once.", "TIME"),
+    Option("--delay", "Return at once; the server ends the lease this long from now.", "TIME"),
     RELEASE_TIMEOUT,
     JSON,
     *SERVER,
 )
 STATUS = (HANDLE, JSON, *SERVER)
 OUTCOME = (
-    Option("LEASE_ID", "The lease.", "ID"),
-    Option("RESULT", "What became of it.", choices=("ok", "failed", "throttled")),
-    Option("--detail", "What there is to say of it.", "TEXT"),
+    Option("LEASE_ID", "Id of the lease.", "ID"),
+    Option("RESULT", "Outcome of what was started.", choices=("ok", "failed", "throttled")),
+    Option("--detail", "Details, for people.", "TEXT"),
     JSON,
     *SERVER,
 )
 CAT = (
     HANDLE,
-    Option("--format", "One slot per line, or with commas.", choices=("plain", "csv")),
+    Option("--format", "One slot per line, or all separated by commas.", choices=("plain", "csv")),
 )
 TRAP = (
     HANDLE,
-    Option("--signal", "Chain this trap; EXIT by default.", "NAME", many=True),
+    Option(
+        "--signal",
+        "Signal whose trap to set, in front of an existing one; EXIT by default.",
+        "NAME",
+        many=True,
+    ),
 )
 COMMANDS = {
-    "run": (RUN, "Run a command with a lease: acquire, renew, release, on every path."),
-    "lease acquire": (ACQUIRE, "Acquire a lease and keep it in a file; print the file's name."),
+    "run": (RUN, "Run a command with a lease: acquire it, renew it, and always release it."),
+    "lease acquire": (ACQUIRE, "Acquire a lease, keep it in a file, and print the file's name."),
     "lease renew": (RENEW, "Renew the leases in a file."),
-    "lease retry": (RETRY, "Release the leases in a file and ask for the same, in one step."),
-    "lease release": (RELEASE, "Release the leases in a file; a second time is harmless."),
-    "lease status": (STATUS, "Tell what has become of the leases in a file; 3 if one is not held."),
+    "lease retry": (RETRY, "Release the leases in a file and ask for the same again, in one step."),
+    "lease release": (RELEASE, "Release the leases in a file; repeating it is harmless."),
+    "lease status": (
+        STATUS,
+        "Print the state of the leases in a file; exit code 3 if one is not granted.",
+    ),
     "lease outcome": (
         OUTCOME,
-        "Tell what became of what was started with the lease ID; see `moorage pool report`.",
+        "Report the outcome of what was started with a lease; see `moorage pool report`.",
     ),
-    "lease cat": (CAT, "Print the slots that the leases in a file hold, without asking anybody."),
+    "lease cat": (CAT, "Print the slots of the leases in a file, without asking the server."),
     "client.sh": ((), "Print bash functions for lease proxies: lease__acquire and others."),
-    "trap": (TRAP, "Print bash code that releases a file's leases at exit, before an older trap."),
+    "trap": (
+        TRAP,
+        "Print bash code that releases the leases in a file at exit, before older traps.",
+    ),
 }
-"""Every command of the single file, with its options and what it does."""
+"""Every command of the single file, with its options and its help text."""
+
+EXAMPLES = {
+    "run": (
+        "moorage run --pool install/azure --hold 20m -- openshift-install create cluster",
+        "moorage run -p licenses=2 --wait 10m --best-effort -- make test",
+    ),
+    "lease acquire": ("moorage lease acquire --pool install/azure --hold 20m --handle lease.json",),
+    "lease renew": ("moorage lease renew --handle lease.json --loop",),
+    "lease retry": ("moorage lease retry --handle lease.json",),
+    "lease release": ("moorage lease release --handle lease.json --delay 20m",),
+    "lease status": ("moorage lease status --handle lease.json",),
+    "lease outcome": ('moorage lease outcome "$MOORAGE_LEASE_ID" throttled --detail "HTTP 429"',),
+    "lease cat": ("moorage lease cat --handle lease.json --format csv",),
+    "client.sh": ("moorage client.sh > lease-functions.sh",),
+    "trap": ('eval "$(moorage trap --handle lease.json)"',),
+}
+"""Command lines for the help of each command."""

@@ -1,4 +1,4 @@
-"""What `moorage run` and the handle commands are asked to do, from the words of a command line."""
+"""Interprets the command-line arguments of `moorage run` and the handle commands."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
 YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 TTL_SECONDS = 600.0
-"""Of a lease that is renewed: long enough for a restart of a server, a failover, a network.
+"""The TTL of a renewed lease: outlasts a server restart, a failover, a network failure.
 
 Never longer than its pools permit.
 """
 
 UNREACHABLE_SECONDS = 60.0
 PATIENCE_SECONDS_MAX = 3600.0
-"""As the server has it."""
+"""The server's limit."""
 
 MISTAKES = ("refused", "pool_unknown", "nested")
-"""Why there is no lease if trying later would not help."""
+"""Reasons for having no lease where a later try would not help."""
 
 
 class UsageError(Exception):
-    """The words make no sense; the message is one line and says what to change."""
+    """The arguments are wrong; the message is one line and says what to change."""
 
 
 class Order(NamedTuple):
     """One `moorage run`. Durations are in seconds.
 
-    `leases` is None without a server: then nothing is asked for, and the command just runs.
-    `trouble` says why there is none although one is named.
+    `leases` is None without a server: then the command runs without a lease. `trouble` says why a
+    given server cannot be used.
     """
 
     command: tuple[str, ...]
@@ -57,23 +57,23 @@ class Order(NamedTuple):
     release_timeout: float
     outcome: bool
     patient: bool
-    """A server that does not answer is waited for, while the command runs."""
+    """While the command runs, a server that does not answer does not mean a lost lease."""
     nested: str
 
     def forgives(self, why: str) -> bool:
-        """Does the command run without a lease if there is none for this reason?"""
+        """Return whether the command runs without a lease after a failure for this reason."""
         return self.always or (self.best_effort and why not in MISTAKES)
 
 
 def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
-    """Return what the words say; `trouble` tells why there is no server if that is forgiven.
+    """Interpret the arguments of `moorage run`.
 
-    Raises UsageError.
+    Raises UsageError; with `--best-effort-always`, errors about the server go to `trouble` instead.
     """
     if not command:
-        raise UsageError("no command: put it after --, as in: run --pool NAME -- COMMAND ARGUMENTS")
+        raise UsageError("no command: put it after --, as in: moorage run --pool NAME -- COMMAND")
     if words["key"] and words["key_file"]:
-        raise UsageError("--key and --key-file are two ways to say the same: name one")
+        raise UsageError("--key and --key-file exclude each other: use one of them")
     always, leases, trouble = bool(words["best_effort_always"]), None, words.get("trouble")
     best_effort = always or bool(words["best_effort"])
     try:
@@ -83,7 +83,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
             raise
         trouble = str(error)
     wish = wish_of(words)._replace(usual_ttl=TTL_SECONDS)
-    # Who is limited for a while only, or not by all means, is not ended for it.
+    # With a hold or best effort, the lease is not essential: do not end the command without it.
     lenient = best_effort or wish.hold is not None
     return Order(
         command=command,
@@ -105,7 +105,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
 
 
 def wish_of(words: Mapping[str, Any]) -> Wish:
-    """Return what to ask for. Raises UsageError."""
+    """Return what to request. Raises UsageError."""
     needs: dict[str, int] = {}
     for text in words["pool"]:
         pool, _, units = text.partition("=")
@@ -113,7 +113,7 @@ def wish_of(words: Mapping[str, Any]) -> Wish:
             raise UsageError(f"{text!r} is not POOL or POOL=UNITS (for example install/azure=2)")
         needs[pool] = needs.get(pool, 0) + int(units or 1)
     if not needs:
-        raise UsageError("which pool? Name one with --pool")
+        raise UsageError("no pool: set one with --pool")
     labels: dict[str, str] = {}
     for text in words["label"]:
         name, equals, value = text.partition("=")
@@ -123,7 +123,7 @@ def wish_of(words: Mapping[str, Any]) -> Wish:
     try:
         priority = int(words["priority"] or 0)
     except ValueError:
-        raise UsageError(f"--priority: {words['priority']!r} is no whole number") from None
+        raise UsageError(f"--priority: {words['priority']!r} is not a whole number") from None
     return Wish(
         needs=tuple(sorted(needs.items())),
         ttl=duration_of(words, "ttl", None),
@@ -135,7 +135,7 @@ def wish_of(words: Mapping[str, Any]) -> Wish:
 
 
 def _place_kept(words: Mapping[str, Any]) -> float:
-    """Return how long a place in line is to be kept: longer than we try to be heard."""
+    """Return how long the server keeps a place in line: longer than the client keeps trying."""
     silence = duration_of(words, "unreachable_after", UNREACHABLE_SECONDS)
     usual = min(silence + PATIENCE_SECONDS, PATIENCE_SECONDS_MAX)
     kept: float = duration_of(words, "patience", usual)
@@ -143,7 +143,7 @@ def _place_kept(words: Mapping[str, Any]) -> float:
 
 
 def patience_of(words: Mapping[str, Any]) -> Patience:
-    """Return how long to wait for what. Raises UsageError."""
+    """Return the time limits of an attempt. Raises UsageError."""
     return Patience(
         wait=duration_of(words, "wait", 7200.0),
         unreachable_after=duration_of(words, "unreachable_after", UNREACHABLE_SECONDS),
@@ -152,7 +152,7 @@ def patience_of(words: Mapping[str, Any]) -> Patience:
 
 
 def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
-    """Return one of the words as seconds. Raises UsageError."""
+    """Return an argument as seconds. Raises UsageError."""
     text = words[name]
     if text is None:
         return default
@@ -163,9 +163,9 @@ def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
 
 
 def server_of(words: Mapping[str, Any]) -> Leases | None:
-    """Return the way to the server; None: none is named, and none is required. Raises UsageError.
+    """Return a client of the server; None if none is given nor required. Raises UsageError.
 
-    Whoever knows a way of its own hands it on as the word `server`.
+    A caller with its own transport passes it as the argument `server`.
     """
     if words.get("server") is not None:
         return Leases(words["server"])
@@ -173,7 +173,7 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
     if not url:
         if words["require"] or is_required():
             raise UsageError(
-                "no server is named, and one is required (--require, MOORAGE_REQUIRE):"
+                "no server is set, but one is required (--require, MOORAGE_REQUIRE):"
                 " set MOORAGE_URL, or use --url"
             )
         return None
@@ -184,18 +184,18 @@ def server_of(words: Mapping[str, Any]) -> Leases | None:
 
 
 def is_required() -> bool:
-    """Must a server be named, as the environment has it? Raises UsageError."""
+    """Return whether the environment requires a server. Raises UsageError."""
     text = os.environ.get(REQUIRE_VARIABLE, "").strip().lower()
     if text not in YES + NO:
-        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is neither yes nor no: set 1 or 0")
+        raise UsageError(f"{REQUIRE_VARIABLE}={text!r} is not valid: set 1 or 0")
     return text in YES
 
 
 def token_named(words: Mapping[str, Any]) -> str | None:
-    """Return the token to ask with; None: none is named. Raises OSError, ValueError."""
+    """Return the token for the server; None if none is given. Raises OSError, ValueError."""
     path: str | None = words["token_file"]
     if path:
-        # What is no text is no token either, and is refused as such.
+        # Invalid UTF-8 becomes characters that `token_of` refuses.
         with open(path, encoding="utf-8", errors="replace") as file:
             return token_of(file.read(), path)
     if words["token"]:

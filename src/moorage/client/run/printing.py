@@ -1,29 +1,29 @@
-r"""Text from outside, as it may be shown on a terminal and in a log.
+r"""Makes text from outside safe to show on a terminal and in a log.
 
-Owners, keys, labels and messages come from others. Escape sequences in them could rewrite the
-screen or fill the clipboard, line breaks could forge lines, and direction marks could hide what is
-really there. So what cannot be printed is shown as Python writes it: `\x1b`.
+Owners, keys, labels and messages come from other users. Escape sequences in them could rewrite the
+screen or fill the clipboard, line breaks could forge lines, and direction marks could hide text. So
+characters that are not printable are shown as Python escapes: `\x1b`.
 """
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return a text in one line, without anything that a terminal would act on."""
+    """Return a text on one line, without control characters."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def printable_json(text: str) -> str:
-    """Return a JSON text that means the same; its line breaks stay, they are between values."""
+    """Return an equivalent, printable JSON text; its line breaks stay: they are between values."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one == "\n" else _escaped(one) for one in text)
 
 
 def _escaped(character: str) -> str:
-    """Return a character as JSON writes it in ASCII."""
+    """Return the JSON escape of a character, in ASCII."""
     code = ord(character)
     if code < 0x10000:
         return f"\\u{code:04x}"

@@ -1,4 +1,4 @@
-"""What people are told while a command waits and runs: lines on standard error, never elsewhere."""
+"""Messages for people while a command waits and runs: lines on standard error only."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from moorage.client.run.terminal import unstopped
 LIVE_SECONDS = 1.0
 LOG_SECONDS = 60.0
 WRITE_SECONDS = 1.0
-"""How long to wait for whoever reads our lines; then one is left out."""
+"""How long to wait for the reader of standard error; then the line is dropped."""
 
 CLEAR_LINE = "\r\x1b[K"
 
 
 class Notices:
-    """Says things in lines; where it stands in line on one live line, if that is a terminal."""
+    """Prints messages as lines; on a terminal, shows the standing in one line that is updated."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
-        # Python has no standard error if the shell has closed it.
+        # `sys.stderr` is None if the shell has closed it.
         told: IO[str] | None = sys.stderr if stream is None else stream
         self._stream = told
         self.live = told is not None and told.isatty() and os.environ.get("TERM") != "dumb"
@@ -42,7 +42,7 @@ class Notices:
     def fail(
         self, exit_code: int, text: str, code: str | None = None, as_json: bool = False
     ) -> None:
-        """Say why a command fails: in one line, as JSON if it was asked for that."""
+        """Report why a command fails: on one line, or as JSON if requested."""
         if not as_json:
             self.say(text)
             return
@@ -50,7 +50,7 @@ class Notices:
         self._write(f"{failure_json(exit_code, ' '.join(text.split()), code)}\n")
 
     def standing(self, text: str, now: float) -> None:
-        """Print where it stands, as often as is useful: every second, in a log every minute."""
+        """Print the standing, at most once per second on a terminal, once per minute in a log."""
         if now < self._next:
             return
         self._next = now + (LIVE_SECONDS if self.live else LOG_SECONDS)
@@ -62,7 +62,7 @@ class Notices:
         self._shown = True
 
     def clear(self) -> None:
-        """Take the live line away."""
+        """Erase the live line."""
         if self._shown:
             self._write(CLEAR_LINE)
             self._shown = False
@@ -70,7 +70,7 @@ class Notices:
     def _write(self, text: str) -> None:
         if self._stream is None:
             return
-        # If nobody reads it any more that is no reason to lose a command or a lease.
+        # A closed standard error must not end the command or lose the lease.
         with suppress(OSError, ValueError), unstopped():
             if _takes_more(self._stream):
                 self._stream.write(text)
@@ -78,23 +78,23 @@ class Notices:
 
 
 def _takes_more(stream: IO[str]) -> bool:
-    """Would a line be taken soon? Nobody can wait for a pager that is not scrolled."""
+    """Return whether a write would not block for long, as it does with a pager at rest."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
-        return True  # it is no file
+        return True  # it is not a file
     return bool(select.select([], [descriptor], [], WRITE_SECONDS)[1])
 
 
 def standing_of(
     pools: str, waiting: Waiting | None, waited: float, trouble: str | None, age: float = 0.0
 ) -> str:
-    """Return where a ticket stands, for people: place, time to go, and what binds.
+    """Return the standing of a ticket as text for people: place, time to go, and the reason.
 
-    `age`: seconds since that was told; the time to go counts down meanwhile.
+    `age`: seconds since the answer was received; they are subtracted from the time to go.
     """
     if trouble is not None:
-        return f"waiting for {pools}: {trouble} ({spoken(waited)} so far)"
+        return f"waiting for {pools} ({spoken(waited)} so far): {trouble}"
     if waiting is None:
         return f"waiting for {pools} ({spoken(waited)} so far)"
     parts = [f"place {waiting.position}"]

@@ -1,4 +1,4 @@
-"""`moorage run` from end to end: a lease, the command, and the lease given back, on every path."""
+"""`moorage run` from end to end: acquires a lease, runs the command, always releases the lease."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ POOL_UNKNOWN = 122
 UNREACHABLE = 123
 TIMED_OUT = 124
 FAILED = 125
-"""Wrong usage, or we cannot do what we must. 126 and 127 are as in shells."""
+"""Wrong usage, or an internal failure. 126 and 127 are as in shells."""
 
 EXIT_CODES = {
     "refused": REFUSED,
@@ -49,7 +49,7 @@ EXIT_CODES = {
     "timed_out": TIMED_OUT,
 }
 
-DRY_RUN = "no server is named (MOORAGE_URL, --url): dry run, the command runs without a lease"
+DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"
 
 
 class Done(NamedTuple):
@@ -57,13 +57,13 @@ class Done(NamedTuple):
 
     code: int
     by_itself: bool = False
-    """It ran, and we have not ended it: that tells something of what was started."""
+    """It ran and was not ended by the watch, so its exit code is an outcome of the start."""
     interrupted: Interrupted | None = None
-    """What else SIGINT was meant for, if that ended the command or the wait."""
+    """The further target of the SIGINT that ended the command or the wait."""
 
 
 class Run(NamedTuple):
-    """One run: what is asked for, where to say things, and what signals come."""
+    """One run: its order, the output for messages, and the incoming signals."""
 
     order: Order
     notices: Notices
@@ -71,10 +71,10 @@ class Run(NamedTuple):
 
 
 def run(order: Order, notices: Notices) -> int:
-    """Carry the command; return the exit code, its own or one of ours.
+    """Run the command with a lease; return the command's exit code, or one of `moorage run`.
 
-    If SIGINT has ended the command or the wait it ends this process, too: shells go on with a
-    script or a loop after whatever has ended in another way.
+    If SIGINT has ended the command or the wait, it ends this process as well: after any other end,
+    shells continue with the rest of a script or a loop.
     """
     with Signals() as signals:
         done = _run(Run(order, notices, signals))
@@ -86,7 +86,7 @@ def run(order: Order, notices: Notices) -> int:
 def _run(this: Run) -> Done:
     order, notices, _ = this
     try:
-        check_command(order.command[0])  # before anybody waits for it
+        check_command(order.command[0])  # before waiting for a lease
     except CommandError as error:
         notices.say(str(error))
         return Done(error.code)
@@ -97,7 +97,7 @@ def _run(this: Run) -> Done:
         try:
             keys = stack.enter_context(_keys(order))
         except BlockingIOError:
-            trouble = f"another process uses {order.key_file}, and the lease of its key"
+            trouble = f"another process uses {order.key_file} and the lease of its key"
             return _no_lease(this, "", trouble)
         except OSError as error:
             return _no_lease(this, "", f"{order.key_file}: {error.strerror}")
@@ -105,7 +105,7 @@ def _run(this: Run) -> Done:
 
 
 def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
-    """Acquire a lease, and run the command."""
+    """Acquire a lease, then run the command."""
     order, notices, signals = this
 
     def check() -> None:
@@ -119,14 +119,14 @@ def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
         notices.say(f"{interrupted.told}, the command was not run")
         by_us = Interrupted.PROCESS if interrupted.number == signal.SIGINT else None
         return Done(128 + interrupted.number, interrupted=by_us)
-    except Exception as failure:  # whatever it is: with best effort the command runs
+    except Exception as failure:  # with best effort, the command runs after any failure
         if (
             isinstance(failure, NestedError)
             and order.nested == SHARE
             and covers(failure.around, order.wish)
         ):
             notices.say(
-                f"lease {failure.around.id} of {order.wish.pools}, shared with the outer run"
+                f"shares lease {failure.around.id} of {order.wish.pools} with the outer run"
             )
             return _carry(this, os.environ, shared=True)
         return _no_lease(this, getattr(failure, "why", ""), str(failure))
@@ -134,7 +134,7 @@ def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
 
 
 def _no_lease(this: Run, why: str, trouble: str) -> Done:
-    """Run the command all the same, if that is wished."""
+    """Run the command without a lease, if the options permit this."""
     order, notices, _ = this
     if not order.forgives(why):
         notices.say(f"no lease of {order.wish.pools}: {trouble}")
@@ -144,11 +144,11 @@ def _no_lease(this: Run, why: str, trouble: str) -> Done:
 
 
 def _without(trouble: str) -> str:
-    return f"no lease: {trouble}; best effort, the command runs without one"
+    return f"best effort, the command runs without a lease: {trouble}"
 
 
 def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
-    """Run the command with the lease, and give that back."""
+    """Run the command with the lease, then release the lease."""
     order, notices, signals = this
     keeper = None
     if grant.term is not None:
@@ -167,7 +167,7 @@ def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
 def _part(
     this: Run, leases: Leases, keys: Keys, lease: Lease, done: Done | None, over: bool
 ) -> None:
-    """Give the lease back unless it is over, and tell the outcome, for which it is never late."""
+    """Release the lease unless it is over, and report the outcome, even if it is over."""
     order, notices, _ = this
     code = None if done is None or not done.by_itself else done.code
     calls: dict[str, Callable[[float], object]] = {}
@@ -180,22 +180,24 @@ def _part(
         )
     troubles = dict(zip(calls, carry_through([*calls.values()], order.release_timeout)))
     if troubles.get("outcome") is not None:
-        notices.say(f"the outcome is not told ({troubles['outcome']})")
+        notices.say(f"cannot report the outcome: {troubles['outcome']}")
     if over:
         return
     if troubles["release"] is not None:
-        notices.say(f"lease {lease.id} is not released ({troubles['release']}): it ends by its TTL")
+        notices.say(
+            f"cannot release lease {lease.id}, which ends by its TTL: {troubles['release']}"
+        )
         return
     try:
         keys.spend()
     except OSError as error:
-        notices.say(f"the key file stays: {error}")
+        notices.say(f"cannot remove the key file: {error}")
 
 
 def _carry(
     this: Run, environment: Mapping[str, str], keeper: Keeper | None = None, shared: bool = False
 ) -> Done:
-    """Run the command to its end: with a lease of ours, one that is `shared`, or without any."""
+    """Run the command to its end: with its own lease, a `shared` one, or none."""
     order, notices, signals = this
     tied = SIGNALS_IF_LOST.get(order.on_lost) if keeper is not None or shared else None
     terminal = Terminal()
@@ -229,10 +231,10 @@ def _carry(
 
 
 def _interrupted(child: Child, told: bool) -> Interrupted | None:
-    """Return what else the SIGINT that ended a command was meant for; None: another end.
+    """Return the further target of the SIGINT that ended a command; None if it ended otherwise.
 
-    `told`: one was sent to us, and on to the command. Else Ctrl-C has reached the command alone, as
-    it had the terminal: without us it would have reached all of our process group.
+    `told`: this process received the SIGINT and forwarded it. Otherwise, Ctrl-C reached only the
+    command, which had the terminal: without `moorage run` it would have reached the whole group.
     """
     if child.killed_by != signal.SIGINT:
         return None
@@ -240,7 +242,7 @@ def _interrupted(child: Child, told: bool) -> Interrupted | None:
 
 
 def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
-    """Return the command's variables: those there are, and what it may know of its lease."""
+    """Return the command's environment: the inherited one, and variables about its lease."""
     kept = {name: value for name, value in inherited.items() if not name.startswith(LEASE_PREFIX)}
     outer = " ".join(leases_around(inherited))
     if lease is None:
@@ -260,7 +262,7 @@ def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[st
 
 @contextmanager
 def _keys(order: Order) -> Iterator[Keys]:
-    """Provide the key of this run. Raises OSError of the file that is to keep it."""
+    """Provide the key of this run. Raises OSError: the key file cannot be used."""
     if order.key_file is None:
         yield OwnKey() if order.key is None else GivenKey(order.key)
         return
@@ -270,5 +272,5 @@ def _keys(order: Order) -> Iterator[Keys]:
 
 def _granted(lease: Lease, order: Order) -> str:
     slots = f" ({' '.join(lease.slot_names)})" if lease.slot_names else ""
-    hold = "" if lease.hold is None else f", held for {spoken(lease.hold)}"
-    return f"lease {lease.id} of {order.wish.pools}{slots}{hold}"
+    hold = "" if lease.hold is None else f"; it ends after {spoken(lease.hold)}"
+    return f"got lease {lease.id} of {order.wish.pools}{slots}{hold}"

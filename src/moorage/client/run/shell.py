@@ -1,4 +1,4 @@
-"""Code for bash: the functions that CI scripts source, and a trap that keeps the ones before."""
+"""Code for bash: the functions that CI scripts source, and a trap that preserves earlier traps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS_MARK = "@SIGNALS@"
 
 
 def client_text() -> str:
-    """Return the functions for lease proxies; they need bash and python3, and no other file."""
+    """Return the functions for lease proxies; they need only bash and python3, no other file."""
     python = shlex.quote(_file("lease_proxy.py"))
     return _file("client.sh").replace(PYTHON_MARK, python)
 
@@ -22,9 +22,9 @@ def trap_text(us: Sequence[str], handle: str, signals: Sequence[str]) -> str:
     """Return code that releases the leases in a file when the shell ends.
 
     Args:
-        us: the command that we are, with its first arguments.
+        us: the command that runs this program, with its first arguments.
         handle: the file.
-        signals: of the traps to chain.
+        signals: whose traps are chained.
     """
     command = shlex.join([*us, "lease", "release", "--handle", handle])
     text = _file("trap.sh").replace(COMMAND_MARK, shlex.quote(command))

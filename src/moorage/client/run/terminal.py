@@ -1,7 +1,7 @@
-"""The terminal that controls our session: which process group may use it.
+"""The controlling terminal of the session, and the process group that may use it.
 
-One group has the foreground: it gets Ctrl-C and Ctrl-Z. The kernel stops any other group that reads
-from the terminal (SIGTTIN) or changes its settings (SIGTTOU), all of its processes at once.
+One group has the foreground: it gets Ctrl-C and Ctrl-Z. If another group reads from the terminal
+(SIGTTIN) or changes its settings (SIGTTOU), the kernel stops all processes of that group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STDIN, STDOUT = 0, 1
 
 
 class Terminal:
-    """The controlling terminal, whatever standard input is; there may be none."""
+    """The controlling terminal, independent of standard input; there may be none."""
 
     def __init__(self) -> None:
         self._descriptor = -1
@@ -23,14 +23,14 @@ class Terminal:
             self._descriptor = os.open(os.ctermid(), os.O_RDWR | os.O_NOCTTY)
 
     def close(self) -> None:
-        """Use it no more."""
+        """Close the terminal."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     @property
     def foreground(self) -> int | None:
-        """The process group that has the foreground; None: there is no terminal, or it is gone."""
+        """The process group in the foreground; None if there is no terminal, or it is closed."""
         try:
             return os.tcgetpgrp(self._descriptor)
         except OSError:
@@ -38,10 +38,10 @@ class Terminal:
 
     @property
     def wholly_ours(self) -> bool:
-        """Do we have the foreground, and is the terminal both our input and our output?
+        """Whether this group has the foreground, and no other process of a pipeline can need it.
 
-        Then nobody else in a pipeline will want it. Where SIGTTIN is ignored, as in a command
-        substitution, a command could not ask for the terminal later.
+        That is the case if the terminal is both standard input and standard output. It is also True
+        if SIGTTIN is ignored, as in a command substitution: the command cannot request it later.
         """
         if self.foreground != os.getpgrp():
             return False
@@ -49,7 +49,7 @@ class Terminal:
         return both or signal.getsignal(signal.SIGTTIN) is signal.SIG_IGN
 
     def give(self, group: int) -> bool:
-        """Give a process group of our session the foreground; False: that is not possible."""
+        """Give the foreground to a process group of this session; return False if impossible."""
         try:
             with unstopped():
                 os.tcsetpgrp(self._descriptor, group)
@@ -60,7 +60,7 @@ class Terminal:
 
 @contextmanager
 def unstopped() -> Iterator[None]:
-    """Let this thread write to the terminal from the background without being stopped for it."""
+    """Allow this thread to write to the terminal from the background without being stopped."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
     try:
         yield

@@ -1,4 +1,5 @@
-# Evaluate this after your own traps: it keeps them and releases first. A trap set later replaces it.
+# Evaluate this after you set your own traps: it releases the leases, then runs those traps. A trap
+# that you set later replaces it.
 function _moorage__trap() {
     local command=$1 name before
     shift
@@ -8,13 +9,13 @@ function _moorage__trap() {
             eval "local -a words=($before)"
             before=${words[2]}
             if [[ -z $before && $name != EXIT ]]; then
-                continue # it is ignored, and stays so
+                continue # an ignored signal stays ignored
             fi
         elif [[ $name != EXIT ]]; then
-            before="trap - $name; kill -s $name \$\$" # what happens without any trap
+            before="trap - $name; kill -s $name \$\$" # the default action
         fi
         printf -v before '%q' "$before"
-        # What was trapped before sees in $? how the script ended, not how the release did.
+        # The earlier trap sees the exit status of the script in $?, not that of the release.
         trap "_moorage__status=\$?; $command || :
 if (exit \"\$_moorage__status\"); then eval $before; else eval $before; fi" "$name"
     done

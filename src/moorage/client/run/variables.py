@@ -1,4 +1,4 @@
-"""The environment variables of what runs on other machines, and what comes close to them."""
+"""The environment variables of the client, and a check for misspelled ones."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ PREFIX = "MOORAGE_"
 
 READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
-    "MOORAGE_TOKEN": "the token to ask it with",
-    "MOORAGE_REQUIRE": "1 or yes: fail if no server is named, instead of running without a lease",
+    "MOORAGE_TOKEN": "the token to send to it",
+    "MOORAGE_REQUIRE": "1 or yes: fail if no server is set, instead of running without a lease",
 }
-"""Variables that are read, and what they mean."""
+"""The variables that are read, with their meanings."""
 
 LEASE_PREFIX = "MOORAGE_LEASE_"
 
 GIVEN = {
     "ID": "the lease",
-    "TOKEN": "its fencing token, to be shown to whatever is changed under the lease",
-    "POOL": "its pools, with blanks between them",
-    "SLOTS": "the names of its slots, with blanks; empty if the pools have none",
-    "SLOTS_CSV": "the same with commas",
-    "EXPIRES_AT": "when it would have ended, as it was granted; it is renewed",
-    "HOLD_UNTIL": "when its hold ends it; empty without one",
-    "OUTER": "the leases of the runs around this one, with blanks; empty if there are none",
+    "TOKEN": "its fencing token, to send with every change made under the lease",
+    "POOL": "its pools, separated by spaces",
+    "SLOTS": "the names of its slots, separated by spaces; empty if the pools have none",
+    "SLOTS_CSV": "the same, separated by commas",
+    "EXPIRES_AT": "when it would end without renewal, as of its grant",
+    "HOLD_UNTIL": "when its hold ends it; empty without a hold",
+    "OUTER": "the leases of the outer runs, separated by spaces; empty if there are none",
 }
-"""Variables that a command with a lease is given, without their prefix, and what they mean."""
+"""The variables that a command with a lease gets, without their prefix, with their meanings."""
 
 CLOSE = 0.85
-"""How alike a name must be to one of few that it may be meant for."""
+"""The least similarity (0 to 1) of a name to a known one for a hint."""
 
 
 def nearly(environ: Mapping[str, str]) -> list[str]:
@@ -46,6 +46,6 @@ def nearly(environ: Mapping[str, str]) -> list[str]:
 
 
 def unknown(name: str, near: Iterable[str]) -> str:
-    """Return a line that says that a variable is unknown, and which one may be meant."""
+    """Return a message that a variable is unknown, with the names that may be meant."""
     hint = "".join(f"; did you mean {one}?" for one in near)
     return f"{name} is not a variable that Moorage knows{hint or '; remove or rename it'}"

@@ -13,6 +13,7 @@ from moorage.core.admission.model import Lease, Pool, PoolSpec
 from moorage.core.admission.requests import NEVER, Ask, Proof
 from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import SECOND
+from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX
 from moorage.core.service_time import Moment
@@ -35,14 +36,14 @@ def check_asker(pools: Iterable[Pool], ask: Ask) -> None:
         if spec.askers is not None and not _is_asker(spec.askers, ask):
             raise Error(
                 Code.ASKER_REFUSED,
-                f"{ask.owner} may not ask for units of pool {pool.name}: an operator would have to"
-                " add this owner, its project or its role to the pool's askers",
+                f"'{ask.owner}' may not ask for units of pool '{pool.name}'. An operator can add"
+                " this owner, its project or its role to the pool's askers.",
             )
         if spec.priority_max is not None and ask.priority > spec.priority_max:
             raise Error(
                 Code.PRIORITY_ABOVE_MAX,
-                f"priority must be at most {spec.priority_max} in pool {pool.name}, not"
-                f" {ask.priority}",
+                f"priority must be at most {spec.priority_max} in pool '{pool.name}', not"
+                f" {ask.priority}.",
             )
         most = spec.hold_max
         if most is not None and (ask.hold is NEVER or (ask.hold is not None and ask.hold > most)):
@@ -91,31 +92,33 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
     starting = _starting(draft, pool)
     if pool.waiting - starting >= spec.queue_max:
         raise Error(
-            Code.QUEUE_FULL, f"{pool.waiting} wait for pool {pool.name}, and no more may wait"
+            Code.QUEUE_FULL,
+            f"The line of pool '{pool.name}' is full with {counted(pool.waiting, 'ticket')}."
+            " Try again later.",
         )
     if spec.quota is not None:
         starting = min(starting, max(0, spec.quota - held))
     if most is not None and waits - starting >= most:
         raise Error(
             Code.OWNER_QUEUE_FULL,
-            f"{ask.owner} waits for pool {pool.name} with {waits} tickets, and one owner may with"
-            f" {most} at most: wait for one of them, or withdraw one",
+            f"'{ask.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}', and"
+            f" queue_max_per_owner is {most}. Wait for one of them, or withdraw one.",
         )
 
 
 def check_spec(spec: PoolSpec) -> None:
     """Raise INVALID if a pool's bounds are not valid."""
     if spec.priority_max is not None and abs(spec.priority_max) > PRIORITY_MAX:
-        raise Error(Code.INVALID, f"priority_max must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+        raise Error(Code.INVALID, f"priority_max must be from -{PRIORITY_MAX} to {PRIORITY_MAX}.")
     if spec.hold_max is not None and (spec.hold is None or spec.hold > spec.hold_max):
         raise Error(
             Code.INVALID,
-            "hold_max needs a hold that is not above it: who asks for none is given the pool's",
+            "hold_max needs a hold of at most hold_max: a request without a hold gets the pool's.",
         )
     most = spec.queue_max_per_owner
     if most is not None and not 1 <= most <= spec.queue_max:
         raise Error(
-            Code.INVALID, f"queue_max_per_owner must be from 1 to queue_max, {spec.queue_max}"
+            Code.INVALID, f"queue_max_per_owner must be from 1 to queue_max ({spec.queue_max})."
         )
     if spec.askers is not None:
         _check_askers(spec.askers)
@@ -123,19 +126,20 @@ def check_spec(spec: PoolSpec) -> None:
 
 def _check_askers(askers: tuple[str, ...]) -> None:
     if len(askers) > ASKERS_MAX:
-        raise Error(Code.INVALID, f"there may be at most {ASKERS_MAX} askers")
+        raise Error(Code.INVALID, f"A pool may have at most {ASKERS_MAX} askers.")
     for one in askers:
         role = one.removeprefix(ROLE)
         if _is_role(one) and role not in get_args(LadderRole):
             raise Error(
                 Code.INVALID,
-                f"askers: there is no role {role}; the roles are {', '.join(get_args(LadderRole))}",
+                f"There is no role {role!r} for askers; the roles are"
+                f" {', '.join(get_args(LadderRole))}.",
             )
         # An owner is a project, a slash and a name.
         if not is_entry(one, 2 * IDENTIFIER_LENGTH_MAX + 1):
             raise Error(
                 Code.INVALID,
-                f"askers: {one!r} is no owner, PROJECT{BELOW} or {ROLE}ROLE",
+                f"The asker {one!r} is not an owner, PROJECT{BELOW} or {ROLE}ROLE.",
             )
 
 
@@ -174,5 +178,5 @@ def _hold_above(pool: Pool, most: int, left: int | None = None) -> Error:
     now = "" if left is None else f", which leaves {left / SECOND:g} s from now"
     return Error(
         Code.HOLD_ABOVE_MAX,
-        f"hold must be at most {most / SECOND:g} s in pool {pool.name}{now}",
+        f"hold must be at most {most / SECOND:g} s in pool '{pool.name}'{now}.",
     )

@@ -193,8 +193,8 @@ def retry(
     if is_reserved(old.owner):
         raise Error(
             Code.INVALID,
-            f"lease {lease} was made through Boskos or the lease proxy, and its holder would not"
-            " learn of a new one: revoke it instead",
+            f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
+            " learn about a new one: revoke it instead.",
         )
     draft = Draft(facts, moment, wall)
     again = _known(facts, new)
@@ -230,13 +230,15 @@ def outcome(
     found = _found(facts, lease)
     check_proof(found, proof)
     if found.granted_at is None:
-        raise Error(Code.INVALID, f"lease {lease} was never granted, so nothing can be its outcome")
+        raise Error(
+            Code.INVALID, f"Lease '{lease}' was never granted, so it cannot have an outcome."
+        )
     if found.outcome == result:
         return Changes(), lease
     if found.outcome is not None:
         raise Error(
             Code.OUTCOME_TOLD,
-            f"the outcome of lease {lease} was told before: {found.outcome}; the first counts",
+            f"Lease '{lease}' has the outcome '{found.outcome}' already, and the first counts.",
         )
     told = [
         Outcome(
@@ -299,7 +301,7 @@ def _known(facts: Facts, wish: Ask) -> LeaseId | None:
     if known is not None and facts.leases[known].digest != wish.digest:
         raise Error(
             Code.KEY_REUSED,
-            f"key '{wish.key}' was used for another request; a new attempt needs a new key",
+            f"Key '{wish.key}' was used for another request: a new attempt needs a new key.",
         )
     return known
 
@@ -378,12 +380,12 @@ def ended_message(lease: Lease) -> str:
     """Return the message that a lease has ended, and why."""
     why = (lease.cause or "").replace("_", " ")
     more = f" ({lease.detail})" if lease.detail else ""
-    return f"lease {lease.id} has ended: {why}{more}"
+    return f"Lease '{lease.id}' has ended: {why}{more}."
 
 
 def unknown_message(lease: LeaseId) -> str:
     """Return the message that no lease with this id is remembered."""
     return (
-        f"there is no lease {lease}: there never was one here,"
-        f" or it ended more than {LEASES_KEPT_HOURS} hours ago"
+        f"There is no lease '{lease}': it never existed here,"
+        f" or it ended more than {LEASES_KEPT_HOURS} hours ago."
     )

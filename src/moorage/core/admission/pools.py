@@ -67,8 +67,8 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
     if pool.occupied or pool.waiting:
         raise Error(
             Code.POOL_IN_USE,
-            f"pool {name} is in use: {counted(pool.occupied, 'unit')} {are(pool.occupied)} held,"
-            f" {counted(pool.waiting, 'ticket')} {are(pool.waiting)} waiting",
+            f"Pool '{name}' is in use: {counted(pool.occupied, 'unit')} {are(pool.occupied)}"
+            f" occupied, {counted(pool.waiting, 'ticket')} {are(pool.waiting)} waiting.",
         )
     slots = {(name, slot): None for slot in facts.slots.get(name, {})}
     return Changes(pools={name: None}, slots=dict(slots)), None
@@ -118,7 +118,7 @@ def check_spec(spec: PoolSpec) -> None:
     check_duration("ttl_max", spec.ttl_max, least_ttl)
     check_duration("ttl", spec.ttl, least_ttl)
     if spec.ttl > spec.ttl_max:
-        raise Error(Code.INVALID, "ttl must not be above ttl_max")
+        raise Error(Code.INVALID, "ttl must not be above ttl_max.")
     if spec.hold is not None:
         check_duration("hold", spec.hold)
     if spec.hold_max is not None:
@@ -174,7 +174,7 @@ def _slots_changed(facts: Facts, spec: PoolSpec, moment: Moment, name: str) -> S
 
 def not_found(name: str) -> Error:
     """Return the error for a pool that does not exist."""
-    return Error(Code.POOL_NOT_FOUND, f"there is no pool {name}")
+    return Error(Code.POOL_NOT_FOUND, f"There is no pool '{name}'.")
 
 
 def _found(facts: Facts, name: str) -> Pool:
@@ -191,11 +191,11 @@ def _check_generation(name: str, before: Pool | None, generation: int | None) ->
         if generation:
             raise not_found(name)
     elif generation == 0:
-        raise Error(Code.POOL_EXISTS, f"there is a pool {name} already")
+        raise Error(Code.POOL_EXISTS, f"There is already a pool '{name}'.")
     elif generation != before.generation:
         raise Error(
             Code.POOL_GENERATION,
-            f"pool {name} has generation {before.generation}, not {generation}",
+            f"Pool '{name}' has generation {before.generation}, not {generation}. Read it again.",
         )
 
 
@@ -204,22 +204,22 @@ def _check_name(name: str) -> None:
     if len(name) > POOL_NAME_LENGTH_MAX or not NAME.fullmatch(name) or dots:
         raise Error(
             Code.INVALID,
-            f"a pool's name is at most {POOL_NAME_LENGTH_MAX} characters of a-z, 0-9, '.', '_' and"
-            " '-', in parts joined by '/'",
+            f"A pool's name must have at most {POOL_NAME_LENGTH_MAX} characters of a-z, 0-9, '.',"
+            " '_' and '-', in parts joined by '/'.",
         )
 
 
 def _check_kind(name: str, before: Pool | None, spec: PoolSpec, slotted: bool) -> None:
     has_slots = slotted if before is None else before.spec.limit is None
     if slotted and not has_slots:
-        raise Error(Code.INVALID, f"pool {name} has a limit; it cannot have slots")
+        raise Error(Code.INVALID, f"Pool '{name}' has a limit, so it cannot have slots.")
     if has_slots and spec.limit is not None:
-        raise Error(Code.INVALID, f"pool {name} has slots; they are its limit: name no other one")
+        raise Error(Code.INVALID, f"Pool '{name}' has slots, which are its limit: omit limit.")
     if not has_slots and spec.limit is None:
         raise Error(
             Code.INVALID,
-            f"pool {name} has no slots, so it needs a limit: a number of units"
-            " (slots come from Boskos' configuration file)",
+            f"Pool '{name}' has no slots, so it needs a limit: a number of units."
+            " Slots come from Boskos' configuration file.",
         )
 
 
@@ -231,4 +231,4 @@ def _check_pacing(pacing: Pacing) -> None:
 
 def _check_number(name: str, number: int | None, least: int, most: int) -> None:
     if number is not None and not least <= number <= most:
-        raise Error(Code.INVALID, f"{name} must be from {least} to {most}")
+        raise Error(Code.INVALID, f"{name} must be from {least} to {most}.")

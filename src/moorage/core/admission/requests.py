@@ -79,9 +79,9 @@ class Proof(Struct, frozen=True):
 def check_proof(lease: Lease, proof: Proof) -> None:
     """Raise HOLDER_MISMATCH or TOKEN_STALE unless the proof matches the lease."""
     if proof.owner is not None and proof.owner != lease.owner:
-        raise Error(Code.HOLDER_MISMATCH, f"lease {lease.id} is somebody else's")
+        raise Error(Code.HOLDER_MISMATCH, f"Lease '{lease.id}' belongs to another owner.")
     if proof.token is not None and str(proof.token) != str(lease.token):
-        raise Error(Code.TOKEN_STALE, f"token {proof.token} is not that of lease {lease.id}")
+        raise Error(Code.TOKEN_STALE, f"'{proof.token}' is not the token of lease '{lease.id}'.")
 
 
 def check_ask(facts: Facts, ask: Ask) -> None:
@@ -101,10 +101,10 @@ def check_ttl(pool: Pool, ttl: int | None) -> None:
     if ttl is None:
         return
     if ttl < TTL_SECONDS_MIN * SECOND:
-        raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s")
+        raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s.")
     if ttl > pool.spec.ttl_max:
         most = pool.spec.ttl_max / SECOND
-        raise Error(Code.INVALID, f"ttl must be at most {most:g} s in pool {pool.name}")
+        raise Error(Code.INVALID, f"ttl must be at most {most:g} s in pool '{pool.name}'.")
 
 
 def check_duration(name: str, microseconds: int, least: int = 1) -> None:
@@ -112,23 +112,23 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
     if not least <= microseconds <= DURATION_SECONDS_MAX * SECOND:
         raise Error(
             Code.INVALID,
-            f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s",
+            f"{name} must be from {least / SECOND:g} to {DURATION_SECONDS_MAX} s.",
         )
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
     """Raise INVALID for too many labels, labels that are too long, and control characters."""
     if len(labels) > LABELS_MAX:
-        raise Error(Code.INVALID, f"there may be at most {LABELS_MAX} labels")
+        raise Error(Code.INVALID, f"There may be at most {LABELS_MAX} labels.")
     for name, value in labels.items():
         if not 1 <= len(name) <= LABEL_NAME_LENGTH_MAX or len(value) > KEY_LENGTH_MAX:
             raise Error(
                 Code.INVALID,
-                f"label '{name}': a name has 1 to {LABEL_NAME_LENGTH_MAX} characters,"
-                f" a value at most {KEY_LENGTH_MAX}",
+                f"Label '{name}' must have a name of 1 to {LABEL_NAME_LENGTH_MAX} characters"
+                f" and a value of at most {KEY_LENGTH_MAX}.",
             )
-        check_plain("the name of a label", name)
-        check_plain(f"label '{name}'", value)
+        check_plain("The name of a label", name)
+        check_plain(f"Label '{name}'", value)
 
 
 def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
@@ -143,15 +143,14 @@ def check_units(facts: Facts, ask: Ask, at: Instant) -> None:
         elif units > limit_of(facts, pool):
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, which has"
-                f" {limit_of(facts, pool)} in all",
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
+                f" has only {limit_of(facts, pool)}.",
             )
         elif pool.spec.quota is not None and units > pool.spec.quota:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(units, 'unit')} {are(units)} wanted of pool {pool.name}, of which"
-                f" one owner may hold"
-                f" {pool.spec.quota}",
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
+                f" may have only {pool.spec.quota}.",
             )
 
 
@@ -166,7 +165,7 @@ def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
     for need in needs:
         pool = facts.pools.get(need.pool)
         if pool is None:
-            raise Error(Code.POOL_UNKNOWN, f"there is no pool {need.pool}")
+            raise Error(Code.POOL_UNKNOWN, f"There is no pool '{need.pool}'.")
         found[need.pool] = pool
     return list(found.values())
 
@@ -188,30 +187,34 @@ def hold_of(pools: list[Pool], term: Term) -> int | None:
 
 def _check_words(ask: Ask) -> None:
     if not 1 <= len(ask.key) <= KEY_LENGTH_MAX:
-        raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters")
+        raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
     check_plain("key", ask.key)
     check_plain("owner", ask.owner)
     if len((ask.owner + ask.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
         raise Error(
-            Code.INVALID, f"owner and key have at most {ASKED_BYTES_MAX} bytes together, as UTF-8"
+            Code.INVALID,
+            f"owner and key together must have at most {ASKED_BYTES_MAX} bytes in UTF-8.",
         )
     if abs(ask.priority) > PRIORITY_MAX:
-        raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+        raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}.")
     if not 0 < ask.patience <= PATIENCE_SECONDS_MAX * SECOND:
-        raise Error(Code.INVALID, f"patience must be above 0, at most {PATIENCE_SECONDS_MAX} s")
+        raise Error(Code.INVALID, f"patience must be above 0 and at most {PATIENCE_SECONDS_MAX} s.")
     if ask.forced and ask.allocations is not None:
-        raise Error(Code.INVALID, "what is forced cannot have allocations: they might not fit")
+        raise Error(
+            Code.INVALID,
+            "A forced lease cannot have allocations, because they might not fit: omit one of them.",
+        )
     check_labels(ask.labels)
 
 
 def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
     if not 1 <= len(needs) <= NEEDS_MAX:
-        raise Error(Code.INVALID, f"there must be 1 to {NEEDS_MAX} needs")
+        raise Error(Code.INVALID, f"A request must have 1 to {NEEDS_MAX} needs.")
     if len({(need.pool, need.state) for need in needs}) < len(needs):
-        raise Error(Code.INVALID, "a pool may be needed once only: add up its units")
+        raise Error(Code.INVALID, "needs may name each pool only once: add up its units.")
     for need in needs:
         if not 1 <= need.units <= MAX_INT:
-            raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}")
+            raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
     for pool in pools_of(facts, needs):
         named = pool.spec.limit is None
         if not named and any(
@@ -229,7 +232,6 @@ def _check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -
         if need.pool == pool.name and need.units > idle:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
-                f"{counted(need.units, 'slot')} {are(need.units)} wanted of pool {pool.name},"
-                f" which has"
-                f" {idle} {need.state} that nobody holds",
+                f"The request needs {counted(need.units, 'slot')} of pool '{pool.name}' in the"
+                f" state '{need.state}', but only {idle} {are(idle)} not in use.",
             )

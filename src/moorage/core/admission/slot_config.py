@@ -105,7 +105,7 @@ class _Sync:
             if entry.pool in self.pools_now:
                 continue
             if entry.pool in self.facts.pools:
-                self.problems.append(f"{entry.pool} is a pool with a limit and has no names")
+                self.problems.append(f"{entry.pool} is a pool with a limit and cannot have names")
                 continue
             self.pools_now[entry.pool] = pool_new(entry.pool, self.now)
 
@@ -135,7 +135,7 @@ class _Sync:
                 self.add(entry.pool, name, entry.state)
             elif there[name].pool != entry.pool:
                 self.problems.append(
-                    f"{name} is still held in {there[name].pool}; it moves to {entry.pool} after"
+                    f"{name} is still held in {there[name].pool}; it moves to {entry.pool} later"
                 )
 
     def add(self, pool: str, name: str, state: str, dynamic: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Where a request carries its token."""
+"""Finds the token in a request's headers."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ _BEARER = "bearer "
 
 
 def token_of(headers: Mapping[str, str]) -> str | None:
-    """Return the token in `X-Auth-Token` or `Authorization: Bearer`; None when there is none."""
+    """Return the token in `X-Auth-Token` or `Authorization: Bearer`; None if there is none."""
     token = headers.get("x-auth-token")
     if token is not None:
         return token

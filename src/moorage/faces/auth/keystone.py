@@ -1,8 +1,8 @@
-"""Keystone's tokens: validated at Keystone's v3 API and believed for at most a minute.
+"""Keystone's tokens: validated by Keystone's v3 API and cached for a short time.
 
 Only the roles of project-scoped and system-scoped tokens count. In the native API the role `admin`
 counts only in one project (`keystone_admin_project`), `service` there and in the project of the
-services (`keystone_project`): in any other project, whoever administers its domain may give them.
+services (`keystone_project`). In other projects the domain's administrators may assign these roles.
 
 Source: Identity API v3, "Validate and show information for token". Needs the extra `openstack`.
 """
@@ -29,16 +29,16 @@ from moorage.faces.auth.lanes import Lane, Turn
 from moorage.faces.web import Caller
 
 CACHE_MAX = 10_000
-"""Tokens remembered, good and bad ones apart; beyond it the oldest is asked for again."""
+"""Tokens cached, for valid and invalid ones each; beyond this the oldest is validated again."""
 
 ASKING_MAX = 256
-"""Tokens of one lane that may be asked about at once."""
+"""Tokens of one lane that are being validated or wait for it."""
 
 THREADS = 8
-"""Of each lane."""
+"""Threads of each lane."""
 
 ANY = "*"
-"""As the setting `keystone_admin_project`: every project."""
+"""Value of the setting `keystone_admin_project` that stands for every project."""
 
 TOKEN_LENGTH_MAX = 16_384
 MICROSECONDS = 1_000_000
@@ -47,7 +47,7 @@ log = logging.getLogger("moorage.auth")
 
 
 class KeystoneAccess(Struct, frozen=True):
-    """Where Keystone is, and as whom we ask it."""
+    """Address of Keystone and the credentials for it."""
 
     url: str
     username: str
@@ -55,9 +55,9 @@ class KeystoneAccess(Struct, frozen=True):
     project: str
     domain: str
     admin_project: str
-    """By name or id; `*`: every project."""
+    """Name or id; `*`: every project."""
     admin_domain: str
-    """By name or id."""
+    """Name or id."""
     ca_file: str | None
     seconds_max: float
     cache_seconds_max: float
@@ -72,13 +72,13 @@ class _Project(_Named, frozen=True):
     domain: _Named | None = None
 
     def is_called(self, project: str, domain: str) -> bool:
-        """Is it this project of this domain, both by name or id?"""
+        """Whether it is this project of this domain, each given by name or id."""
         there = self.domain is not None and domain in (self.domain.id, self.domain.name)
         return project == self.id or (project == self.name and there)
 
 
 class _Token(Struct, frozen=True):
-    """What we look at of Keystone's description of a token."""
+    """The parts of Keystone's description of a token that are used."""
 
     user: _Named
     expires_at: Annotated[datetime, Meta(tz=True)]
@@ -98,10 +98,10 @@ class _Verdict(Struct, frozen=True):
 
 
 class KeystoneAuthenticator:
-    """Asks Keystone about each token once a minute; equal questions at one time are asked once.
+    """Validates tokens with Keystone and caches the results; concurrent requests share one query.
 
-    Tokens that were valid a minute ago have a lane of their own: nobody who shows any number
-    of others keeps those waiting who are known. In each lane clients take turns, by address.
+    Tokens that were valid when last validated have a separate lane, so that callers with unknown
+    tokens, however many, do not delay them. In each lane clients take turns, by address.
     """
 
     def __init__(self, access: KeystoneAccess, clock: Clock) -> None:
@@ -128,10 +128,10 @@ class KeystoneAuthenticator:
         )
 
     async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
-        """Return whom Keystone knows by the token; None when it knows nobody.
+        """Return the caller that the token belongs to; None if the token is not valid.
 
         Raises:
-            Error: UNAVAILABLE when Keystone cannot tell, OVERLOADED when too many are asking.
+            Error: UNAVAILABLE if Keystone cannot validate it, OVERLOADED if too many tokens wait.
         """
         token = token_of(headers)
         if not token or len(token) > TOKEN_LENGTH_MAX or not token.isascii():
@@ -170,7 +170,7 @@ class KeystoneAuthenticator:
         return verdict.caller
 
     def _validate(self, token: str) -> _Token | None:
-        """Ask Keystone, in a thread. None: it knows no such token."""
+        """Ask Keystone, in a thread; None if it knows no such token."""
         response = self._session.get(
             f"{self._url}/auth/tokens?nocatalog",
             headers={"X-Subject-Token": token, "Accept": "application/json"},
@@ -184,7 +184,7 @@ class KeystoneAuthenticator:
         return msgspec.json.decode(response.content, type=_Answer).token
 
     def _foreign(self, project: _Project | None) -> frozenset[str]:
-        """Return the roles that Moorage does not believe where they were given."""
+        """Return the roles that do not count for Moorage if assigned in this project."""
         access = self._access
         if project is None or access.admin_project == ANY:
             return frozenset()
@@ -202,7 +202,7 @@ class KeystoneAuthenticator:
         expires = int(found.expires_at.timestamp() * MICROSECONDS)
         if expires <= now:
             return _Verdict(None, until)
-        # The roles of a domain are a customer's own: its admin administers that domain, not us.
+        # Domain-scoped roles do not count: a customer's domain admin must not administer Moorage.
         here = found.project is not None or found.system
         caller = Caller(
             user_id=found.user.id,

@@ -1,7 +1,7 @@
-"""Threads for questions to another service, in which clients take turns.
+"""Thread pools for queries to another service, with clients served in turn.
 
-Whoever asks many questions does not keep others waiting: they are put one by one from each client
-in turn, and if too many wait, those of the client with the most give way.
+A client with many queries does not delay others: each client in turn gets one query. If too many
+wait, queries of the client with the most are dropped.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ Turn = asyncio.Future[None]
 
 
 class Lane:
-    """The questions of one kind."""
+    """A thread pool for the queries of one kind."""
 
     def __init__(self, name: str, threads: int, asking_max: int) -> None:
-        """Make a lane.
+        """Create a lane.
 
         Args:
-            name: of its threads.
-            threads: questions that are put at once.
-            asking_max: questions that are put or wait.
+            name: prefix of the threads' names.
+            threads: queries that run at the same time.
+            asking_max: queries that run or wait.
         """
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._threads = threads
@@ -34,12 +34,12 @@ class Lane:
         self._running = 0
         self._count = 0
         self._waiting: dict[str, deque[Turn]] = {}
-        """By client, in the order of their turns; nobody is in it without a question."""
+        """Waiting queries by client, in the order of their turns; only clients that have some."""
 
     def enter(self, client: str) -> Turn:
-        """Return the turn for one question of a client; it must be given to `ask`.
+        """Return the turn for one query of a client; it must be passed to `ask`.
 
-        Raises `Error`: OVERLOADED. The turn may raise it, too, as long as it waits.
+        Raises `Error`: OVERLOADED. The turn may raise it, too, while it waits.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         if self._running < self._threads:
@@ -53,18 +53,18 @@ class Lane:
         return turn
 
     async def ask(self, turn: Turn, question: Callable[[], T]) -> T:
-        """Put a question in a thread when its turn comes. Raises what `enter` and it raise."""
+        """Run a query in a thread when its turn comes. Raises its errors and those of `enter`."""
         try:
             await turn
             return await asyncio.get_running_loop().run_in_executor(self._pool, question)
         finally:
-            # Whoever is cancelled between its turn and the question has a thread to give back, too.
+            # Also if cancelled between the turn and the query: the thread must be given back.
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._running -= 1
                 self._go_on()
 
     def _make_room(self, client: str) -> None:
-        """Turn away the last question of whoever has the most, unless that is this client."""
+        """Drop the newest query of the client with the most, unless that is this client."""
         most = max(self._waiting, key=lambda one: len(self._waiting[one]), default=client)
         turns = self._waiting.get(most, ())
         if not turns or len(turns) <= len(self._waiting.get(client, ())) + 1:
@@ -75,7 +75,7 @@ class Lane:
             turn.set_exception(_too_many())
 
     def _go_on(self) -> None:
-        """Let the next client put its first question; it is then the last in the round."""
+        """Start the first query of the next client, which then moves to the end of the round."""
         while self._waiting and self._running < self._threads:
             client = next(iter(self._waiting))
             turns = self._waiting.pop(client)

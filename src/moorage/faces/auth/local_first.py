@@ -1,4 +1,4 @@
-"""Two schemes side by side: our own tokens, told by their prefix, and another scheme's."""
+"""Two schemes side by side: Moorage's own tokens, recognized by their prefix, and another's."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from moorage.service.access.tokens import SECRET_PREFIX
 
 
 class LocalFirst:
-    """Keeps Moorage's own administration possible while the other scheme's server is away."""
+    """Keeps Moorage's own tokens working while the other scheme's server is unavailable."""
 
     def __init__(self, local: Authenticator, other: Authenticator) -> None:
         self._local = local
         self._other = other
 
     async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
-        """Ask the scheme that the token belongs to. Raises what that scheme raises."""
+        """Authenticate with the scheme that the token belongs to. Raises what it raises."""
         token = token_of(headers)
         ours = token is not None and token.startswith(SECRET_PREFIX)
         return await (self._local if ours else self._other).authenticate(headers, client)

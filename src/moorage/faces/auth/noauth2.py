@@ -1,4 +1,4 @@
-"""Placement's test scheme: the caller says who it is, and is believed. Never for real use.
+"""Placement's test scheme: the caller's claimed identity is trusted. Never for real use.
 
 Source: OpenStack Placement, `[api] auth_strategy = noauth2`.
 """
@@ -17,7 +17,7 @@ class NoAuth2:
     """Reads `X-Auth-Token: USER[:PROJECT]`, `X-Roles`, `X-Project-Id`, `OpenStack-System-Scope`."""
 
     async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:
-        """Return who the request claims to come from; None without a token."""
+        """Return the caller that the request claims; None without a token."""
         token = headers.get("x-auth-token")
         if not token:
             return None

@@ -1,4 +1,4 @@
-"""Moorage's own tokens, and what their roles mean in the words of OpenStack's policies."""
+"""Moorage's own tokens, and the mapping of their roles to those of OpenStack's policies."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,14 @@ ROLES: dict[Role, frozenset[str]] = {
     Role.OPERATOR: frozenset({"service", "member", "reader"}),
     Role.ADMIN: frozenset({"admin", "member", "reader"}),
 }
-"""The roles that a policy sees, by the token's role. Only `admin` may administer Moorage itself."""
+"""OpenStack roles by the token's role. Only `admin` may administer Moorage itself."""
 
 NO_ROLES: frozenset[str] = frozenset()
-"""What a policy sees of a role outside of the ladder."""
+"""The OpenStack roles of a scoped role."""
 
 
 class TokenAuthenticator:
-    """Recognises the tokens that `moorage token create` made."""
+    """Validates the tokens that `moorage token create` makes."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

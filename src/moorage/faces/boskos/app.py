@@ -1,4 +1,4 @@
-"""The door of Boskos: a raw ASGI application, so that nothing is answered that Boskos does not."""
+"""The entry point of Boskos: a raw ASGI application, so that answers match those of Boskos."""
 
 import logging
 
@@ -13,7 +13,7 @@ from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 
 ROLE = "boskos"
-"""Of its callers, in audit rows."""
+"""Role of all callers in audit rows."""
 
 log = logging.getLogger("moorage.boskos")
 
@@ -24,13 +24,13 @@ class BoskosFace:
     def __init__(
         self, boskos: Boskos, limits: Limits, passwords: Passwords, observe: Observe
     ) -> None:
-        """Take what it speaks for.
+        """Create the face.
 
         Args:
             boskos: the resources.
-            limits: bounds of requests.
-            passwords: who may call.
-            observe: told of every acquired resource.
+            limits: limits on the size of requests.
+            passwords: the valid credentials.
+            observe: called for every acquired resource.
         """
         self._boskos = boskos
         self._limits = limits
@@ -67,6 +67,6 @@ class BoskosFace:
             return await handler(request)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
-        except Exception:  # told as Go's own server tells what it does not expect: not at all
+        except Exception:  # as in Go's server, the client learns no details
             log.exception("%s %s failed", method, path)
             return refusal(500, "the server has erred; its log says how")

@@ -1,4 +1,4 @@
-"""One function per call of Boskos. Arguments come from the query alone; an empty one is missing."""
+"""One function per Boskos call. Arguments come only from the query; empty counts as absent."""
 
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -19,14 +19,14 @@ from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 
 Observe = Callable[[str, str, str, bool, float], None]
-"""Told of a success: type, state, destination, was there a request id, seconds of waiting."""
+"""Called on success: type, state, destination, whether it had a request id, seconds waited."""
 
 USER_DATA = "common.UserDataMap"
-"""What Boskos calls the type of user data."""
+"""Boskos' Go type of user data."""
 
 
 class Request(Struct, frozen=True):
-    """What a handler may look at."""
+    """The input of a handler."""
 
     method: str
     query: dict[str, str]
@@ -36,7 +36,7 @@ class Request(Struct, frozen=True):
     by: Actor
 
     def get(self, name: str) -> str:
-        """Return an argument as it was sent; empty: it was not."""
+        """Return an argument as it was sent; empty if absent."""
         return self.query.get(name, "")
 
 
@@ -50,7 +50,7 @@ def _only_post(request: Request, path: str) -> Answer | None:
 
 
 async def acquire(request: Request) -> Answer:
-    """Take a resource of a type, or be told to ask again."""
+    """Acquire a resource of a type; the refusal asks the client to retry."""
     if wrong := _only_post(request, "/acquire"):
         return wrong
     kind, state, dest, owner = map(request.get, ("type", "state", "dest", "owner"))
@@ -60,7 +60,7 @@ async def acquire(request: Request) -> Answer:
             f"Bad request: Type: {kind}, state: {state}, dest: {dest}, owner: {owner}, "
             "all of them must be set in the request.",
         )
-    state, dest = storable(state), storable(dest)  # metrics tell them, too
+    state, dest = storable(state), storable(dest)  # they also become metric labels
     request_id = request.get("request_id")
     begun = perf_counter()
     try:
@@ -78,7 +78,7 @@ async def acquire(request: Request) -> Answer:
 
 
 async def acquire_by_state(request: Request) -> Answer:
-    """Take resources by their names."""
+    """Acquire resources by name."""
     if wrong := _only_post(request, "/acquire"):
         return wrong
     state, dest, owner, names = map(request.get, ("state", "dest", "owner", "names"))
@@ -101,7 +101,7 @@ async def acquire_by_state(request: Request) -> Answer:
 
 
 async def release(request: Request) -> Answer:
-    """Give a resource back."""
+    """Release a resource."""
     if wrong := _only_post(request, "/release"):
         return wrong
     name, dest, owner = map(request.get, ("name", "dest", "owner"))
@@ -118,7 +118,7 @@ async def release(request: Request) -> Answer:
 
 
 async def update(request: Request) -> Answer:
-    """Be heard of, and leave user data."""
+    """Renew a resource and store user data."""
     if wrong := _only_post(request, "/update"):
         return wrong
     name, owner, state = map(request.get, ("name", "owner", "state"))
@@ -141,7 +141,7 @@ async def update(request: Request) -> Answer:
 
 
 async def reset(request: Request) -> Answer:
-    """Take resources whose owners were not heard of for too long."""
+    """Take away resources that their owners have not renewed for too long."""
     if wrong := _only_post(request, "/reset"):
         return wrong
     kind, state, expire, dest = map(request.get, ("type", "state", "expire", "dest"))
@@ -185,4 +185,4 @@ HANDLERS: dict[str, Handler] = {
     "/reset": reset,
     "/metric": metric,
 }
-"""Every other path is answered 200, without a word."""
+"""Handlers by path. Every other path is answered 200 with an empty body."""

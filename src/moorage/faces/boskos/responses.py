@@ -1,6 +1,6 @@
-"""What Boskos answers: resources and metrics as JSON, refusals in its words.
+"""Boskos' responses: resources and metrics as JSON, and its error texts.
 
-Source: what was seen on the wire, and the structures and formats of its source.
+Source: recorded traffic, and the structures and formats of its source code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,11 +29,11 @@ STATUSES = {
     Code.LIMIT_EXCEEDED: 400,
     Code.INVALID: 400,
 }
-"""Every other code is 500: its clients try that again a few times, and then give up."""
+"""Status by code. Every other code is 500, which the clients retry a few times."""
 
 
 def resource(slot: Slot) -> str:
-    """Return a resource."""
+    """Return a resource as JSON."""
     members = [
         ("type", json_string(slot.pool)),
         ("name", json_string(slot.name)),
@@ -48,22 +48,22 @@ def resource(slot: Slot) -> str:
 
 
 def resource_answer(slot: Slot) -> Answer:
-    """Answer one resource."""
+    """Return the response with one resource."""
     return text_answer(resource(slot))
 
 
 def resources_answer(slots: Iterable[Slot]) -> Answer:
-    """Answer several."""
+    """Return the response with several resources."""
     return text_answer(json_list(map(resource, slots)) + "\n")
 
 
 def owners_answer(owners: Mapping[str, str]) -> Answer:
-    """Answer who has lost which resource."""
+    """Return the response with the previous owners of reset resources."""
     return text_answer(json_strings(owners))
 
 
 def metric_answer(kind: str, found: Counts) -> Answer:
-    """Answer how many resources of a type are in which state, and whose."""
+    """Return the response with the number of a type's resources by state and by owner."""
     body = json_object(
         [
             ("type", json_string(kind)),
@@ -75,12 +75,12 @@ def metric_answer(kind: str, found: Counts) -> Answer:
 
 
 def refused(error: Error, prefix: str = "", kind: str = "") -> Answer:
-    """Answer a refusal.
+    """Return the response for an error.
 
     Args:
-        error: of the core.
-        prefix: what could not be done.
-        kind: the type that was asked for.
+        error: the core's error.
+        prefix: text before the message: what failed.
+        kind: the requested type.
     """
     text = error.message
     if error.code is Code.POOL_UNKNOWN:

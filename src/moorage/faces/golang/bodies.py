@@ -1,4 +1,4 @@
-"""Reading bodies on the port of Boskos, where callers may be anybody: they are short."""
+"""Reads request bodies. Callers need no token here, so bodies are limited to a small size."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,10 +6,10 @@ from typing import TypeVar
 from moorage.faces.web import Limits, Receive, Scope, body_read, decoded, headers_of
 
 BYTES_MAX = 65_536
-"""Bytes in a body: far above what Boskos' clients send, and scanned within 40 ms if it is wrong."""
+"""Bytes in a body: far above what Boskos' clients send; scanning invalid JSON takes up to 40 ms."""
 
 LONG_BYTES = 4_096
-"""Bytes of a body from which on it is decoded in a thread: to scan it would take 2 ms."""
+"""Bodies of at least this many bytes are decoded in a thread: scanning one takes 2 ms."""
 
 NAMES_MAX = 1_000
 """Names in one request."""
@@ -25,5 +25,5 @@ async def body_of(scope: Scope, receive: Receive, limits: Limits) -> bytes:
 
 
 async def read(body: bytes, work: Callable[[], T]) -> T:
-    """Do what there is to do with a body, a long one in a thread."""
+    """Run `work` for a body, in a thread if the body is long."""
     return await decoded(body, work, LONG_BYTES)

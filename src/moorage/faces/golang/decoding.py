@@ -1,7 +1,7 @@
-"""JSON bodies as handlers in Go take them, and refuse them.
+"""Decodes JSON bodies as Go handlers do, with the same error messages.
 
-A body that Python's own decoder takes is decoded once, in C. `scanning.py`, which is far slower,
-only finds Go's words for the others.
+Python's decoder, written in C, handles valid bodies. The much slower `scanning.py` only finds Go's
+error message for the others.
 """
 
 import json
@@ -16,18 +16,18 @@ _BLANK = " \t\r\n"
 
 
 class _Members(list[tuple[str, Any]]):
-    """An object's members, in their order and with every repetition."""
+    """An object's members in order, including repeated ones."""
 
 
 def strings_read(data: bytes, kind: str) -> dict[str, str]:
-    """Read the first value of a body, a map of strings; what follows it is not looked at.
+    """Read the first value of a body, a map of strings; any text after it is ignored.
 
     Args:
-        data: the body; empty is an empty map, and so is null.
-        kind: what Go calls the type of the map.
+        data: the body; an empty one and null are an empty map.
+        kind: the map's type in Go, for error messages.
 
     Raises:
-        GoJsonError: it is none.
+        GoJsonError: the body is not such a map.
     """
     value: Any = _first_object(data)
     if value is None:
@@ -53,11 +53,11 @@ def names_read(data: bytes, kind: str, field: str) -> list[str]:
 
     Args:
         data: the body.
-        kind: what Go calls the type of the object, with its package.
-        field: the list's name; any case will do. Without it the list is empty.
+        kind: the object's type in Go, with its package, for error messages.
+        field: the field's name in lower case; matched in any case. If absent, the list is empty.
 
     Raises:
-        GoJsonError: it is none.
+        GoJsonError: the body is not such an object.
     """
     try:
         value = _decoder.decode(_text_of(data))
@@ -84,7 +84,7 @@ def names_read(data: bytes, kind: str, field: str) -> list[str]:
 
 
 def _first_object(data: bytes) -> _Members | None:
-    """Return the object that a body begins with; None: it is something else, or wrong."""
+    """Return the object at the beginning of a body; None if it is no object or invalid."""
     text = _text_of(data).lstrip(_BLANK)
     if not text.startswith("{"):
         return None
@@ -108,11 +108,11 @@ def _loaded(data: bytes) -> Any:
 
 
 def _no_number(name: str) -> None:
-    """Refuse NaN and Infinity, which Python takes for numbers."""
+    """Refuse NaN and Infinity, which Python's decoder accepts as numbers."""
     raise ValueError(name)
 
 
-# Numbers only matter for being some: Python refuses integers with thousands of digits.
+# Numbers are only type-checked: as floats, because Python refuses integers with too many digits.
 _decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_int=float, parse_constant=_no_number)
 
 

@@ -1,7 +1,7 @@
-"""Query strings as `net/url` of Go reads them.
+"""Parses query strings as Go's `net/url` does.
 
-Source: its documentation. A pair with a semicolon or a broken escape is left out without a word,
-`+` is a blank, and of a name that is given twice the first value counts.
+Source: its documentation. Pairs with a semicolon or a broken escape are silently ignored, `+` is a
+blank, and the first of repeated values counts.
 """
 
 import re
@@ -19,7 +19,7 @@ _BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 def query_values(query_string: bytes) -> dict[str, str]:
     """Return the first value of every name.
 
-    Bytes that are not UTF-8 become surrogates, so that they can be written as they came.
+    Bytes that are not UTF-8 become surrogates, so that they can be written back unchanged.
 
     Raises:
         RefusalError: 400, there are more than `PAIRS_MAX`.

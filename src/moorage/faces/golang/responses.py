@@ -1,4 +1,4 @@
-"""Whole answers as `net/http` of Go gives them: no more headers than it does, and no fewer."""
+"""Writes responses with exactly the headers that Go's `net/http` sends."""
 
 from msgspec import Struct
 
@@ -10,27 +10,27 @@ JSON = b"application/json"
 
 
 class Answer(Struct, frozen=True):
-    """A status, a body, and the headers that are not said of every answer."""
+    """A status, a body, and the headers that differ between answers."""
 
     status: int
     body: bytes = b""
     kind: bytes | None = None
-    """Of the body; None: nothing is said."""
+    """The content type; None: no such header."""
     more: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def text_answer(text: str) -> Answer:
-    """Return what a handler writes without saying of which kind it is."""
+    """Return the answer of a Go handler that sets no content type."""
     return Answer(200, raw_bytes(text), TEXT)
 
 
 def refusal(status: int, text: str) -> Answer:
-    """Return what `http.Error` writes."""
+    """Return the answer that Go's `http.Error` writes."""
     return Answer(status, raw_bytes(text + "\n"), TEXT, ((b"x-content-type-options", b"nosniff"),))
 
 
 async def answer_send(answer: Answer, method: str, send: Send) -> None:
-    """Send an answer. The time, which Go says in every one, is the server's to say."""
+    """Send an answer. The `date` header, which Go always sends, is left to the server."""
     headers: list[tuple[bytes, bytes]] = []
     if answer.kind is not None:
         headers.append((b"content-type", answer.kind))

@@ -1,4 +1,4 @@
-"""Addresses as `http.ServeMux` of Go takes them: first tidied up, by a redirect."""
+"""Paths as in Go's `http.ServeMux`, which redirects to a cleaned path first."""
 
 import posixpath
 from html import escape
@@ -10,19 +10,19 @@ from moorage.faces.golang.responses import Answer
 from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"
-"""What stays as it is in a path that Go writes."""
+"""Characters that Go does not escape in a path."""
 
 _ESCAPED = {"&#x27;": "&#39;", "&quot;": "&#34;"}
 
 
 def tidied(path: str) -> str:
-    """Return a path without empty, `.` and `..` segments; a slash at the end stays."""
+    """Return a path without empty, `.` and `..` segments; a trailing slash is kept."""
     clean = posixpath.normpath("/" + path.lstrip("/"))
     return clean + "/" if path.endswith("/") and clean != "/" else clean
 
 
 def without_handler(scope: Scope, passwords: Passwords) -> Answer | None:
-    """Return the answer to a request that no handler sees; None: one must answer it."""
+    """Return the answer to a request that needs no handler; None if a handler must answer."""
     return (
         browser_refused(scope)
         or passwords.refused(scope)
@@ -31,7 +31,7 @@ def without_handler(scope: Scope, passwords: Passwords) -> Answer | None:
 
 
 def redirect(method: str, path: str, query_string: bytes) -> Answer | None:
-    """Return the answer to a path that is not tidy; None: it is."""
+    """Return the redirect to a cleaned path; None if the path is clean."""
     wanted = tidied(path)
     if wanted == path:
         return None

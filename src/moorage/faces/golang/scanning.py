@@ -1,6 +1,6 @@
-"""Is it JSON? Told in the words of Go's `encoding/json`, at the first byte that cannot be.
+"""Validates JSON and reports the first wrong byte with the messages of Go's `encoding/json`.
 
-Source: the grammar of RFC 8259 and the texts of that package's errors.
+Source: the grammar of RFC 8259 and that package's error messages.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from moorage.faces.golang.texts import byte_quoted
 
 DEPTH_MAX = 10_000
-"""Arrays and objects within one another."""
+"""Nesting depth of arrays and objects."""
 
 _BLANK = b" \t\r\n"
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')
@@ -17,11 +17,11 @@ _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 
 
 class GoJsonError(ValueError):
-    """A text is no JSON, or not what is wanted; the message is what Go says."""
+    """Invalid JSON, or not the expected value; the message is Go's."""
 
 
 class EndError(GoJsonError):
-    """The text ends before the value does. Go then tries a blank, which fits within a string."""
+    """The text ends within a value. Go's message then names a blank as the wrong character."""
 
     def __init__(self, context: str | None = None) -> None:
         super().__init__(
@@ -30,10 +30,10 @@ class EndError(GoJsonError):
 
 
 def value_end(data: bytes) -> int:
-    """Return where the first value ends, or 0 if there is nothing but blanks.
+    """Return where the first value ends, or 0 if there are only blanks.
 
     Raises:
-        GoJsonError: it is no JSON.
+        GoJsonError: it is not valid JSON.
     """
     scanner = _Scanner(data)
     scanner.blanks()
@@ -44,7 +44,7 @@ def value_end(data: bytes) -> int:
 
 
 def check_whole(data: bytes) -> None:
-    """Refuse all but exactly one value. Raises GoJsonError."""
+    """Check that the text is exactly one value. Raises GoJsonError."""
     end = value_end(data)
     if not end:
         raise EndError
@@ -58,7 +58,7 @@ def _wrong(byte: int, context: str) -> GoJsonError:
 
 
 class _Scanner:
-    """Goes through a text once; nested values are kept in a list, not on the stack."""
+    """Scans a text once; nesting is kept in a list instead of on the call stack."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -70,7 +70,7 @@ class _Scanner:
             self.at += 1
 
     def value(self) -> None:
-        """Go to the end of a value."""
+        """Move to the end of a value."""
         self._begin()
         while self._open:
             self._go_on()
@@ -80,13 +80,13 @@ class _Scanner:
         return self._byte()
 
     def _byte(self, context: str | None = None) -> int:
-        """Return the next byte; `context` is where no blank can be."""
+        """Return the next byte; `context` is for the error at the end of the text."""
         if self.at == len(self.data):
             raise EndError(context)
         return self.data[self.at]
 
     def _begin(self) -> None:
-        """Take a scalar whole; of an array or object all up to its first scalar or its end."""
+        """Read a scalar; or an array or object up to its first scalar or, if empty, its end."""
         while True:
             byte = self._peek()
             if byte == ord("["):
@@ -135,7 +135,7 @@ class _Scanner:
         self.at += 1
 
     def _go_on(self) -> None:
-        """Go on in the innermost array or object, after one of its values."""
+        """Continue in the innermost array or object, after one of its values."""
         byte = self._peek()
         array = self._open[-1] == ord("[")
         if byte == (ord("]") if array else ord("}")):
@@ -152,7 +152,7 @@ class _Scanner:
         self.at += 1
         while True:
             found = _PLAIN.match(self.data, self.at)
-            assert found is not None  # it matches nothing, too
+            assert found is not None  # it also matches the empty string
             self.at = found.end()
             byte = self._byte()
             self.at += 1

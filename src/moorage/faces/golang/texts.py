@@ -1,6 +1,6 @@
-"""Texts as Go writes them: JSON, times, quoted strings.
+"""Writes texts as Go does: JSON, times, quoted strings.
 
-Source: `encoding/json` and `strconv.Quote` of Go, and what was seen on the wire.
+Source: Go's `encoding/json` and `strconv.Quote`, and recorded traffic.
 """
 
 import re
@@ -35,11 +35,11 @@ _JSON_SHORT = {
 
 _JSON_ESCAPED = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\ud800-\udfff]')
 _HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates but those that stand for bytes."""
+"""Surrogates, except those that stand for single bytes."""
 
 
 def quoted(text: str) -> str:
-    """Quote a text as `%q` does."""
+    """Quote a text as Go's `%q` does."""
     return '"' + "".join(map(_quoted, text)) + '"'
 
 
@@ -49,7 +49,7 @@ def _quoted(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"
@@ -66,7 +66,7 @@ def byte_quoted(byte: int) -> str:
 
 
 def json_string(text: str) -> str:
-    """Write a string as JSON that is safe within HTML; the rest of UTF-8 stays as it is."""
+    """Write a string as JSON that is safe within HTML; other characters are not escaped."""
     return '"' + _JSON_ESCAPED.sub(_json_escaped, text) + '"'
 
 
@@ -78,35 +78,35 @@ def _json_escaped(found: re.Match[str]) -> str:
 
 
 def json_object(members: Iterable[tuple[str, str]]) -> str:
-    """Write an object of members that are JSON already, in this order."""
+    """Write an object in this order of members; the values must be JSON already."""
     return "{" + ",".join(f"{json_string(name)}:{value}" for name, value in members) + "}"
 
 
 def json_strings(texts: Mapping[str, str]) -> str:
-    """Write a map of strings; keys are sorted as bytes."""
+    """Write a map of strings, with keys sorted as bytes."""
     return json_object((key, json_string(texts[key])) for key in sorted(texts, key=_bytes))
 
 
 def json_numbers(numbers: Mapping[str, int]) -> str:
-    """Write a map of whole numbers, sorted as above."""
+    """Write a map of integers, with keys sorted as bytes."""
     return json_object((key, str(numbers[key])) for key in sorted(numbers, key=_bytes))
 
 
 def json_list(texts: Iterable[str]) -> str:
-    """Write a list of what is JSON already."""
+    """Write a list; the items must be JSON already."""
     return "[" + ",".join(texts) + "]"
 
 
 def json_time(at: Instant) -> str:
-    """Write a time in UTC, cut off to the second."""
+    """Write a time in UTC, truncated to seconds."""
     time = EPOCH + timedelta(seconds=at // 1_000_000)
     return f'"{time.replace(tzinfo=None).isoformat(timespec="seconds")}Z"'
 
 
 def storable(text: str) -> str:
-    """Return a text that every database takes: what is no UTF-8, and NUL, is replaced.
+    """Return a text that every database accepts: NUL and everything not UTF-8 are replaced.
 
-    That may be bytes as they came over the wire, or halves of a surrogate pair from JSON.
+    The latter may be raw bytes from the wire, or halves of a surrogate pair from JSON.
     """
     whole = _HALVES.sub("\ufffd", text)
     raw = whole.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -114,7 +114,7 @@ def storable(text: str) -> str:
 
 
 def raw_bytes(text: str) -> bytes:
-    """Return a text as it goes over the wire, with the bytes it came with."""
+    """Encode a text for the wire, with its original bytes where they were not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""The lease proxy for the scripts of CI jobs, without a ci-operator for each of them.
+"""The lease proxy for the scripts of CI jobs, without one ci-operator per job.
 
-`app.py` is all of it. May import the service, the core and `faces/golang/`; no other face.
+`app.py` contains all of it. May import the service, the core and `faces/golang/`; no other face.
 """

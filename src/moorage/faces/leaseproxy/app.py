@@ -1,7 +1,7 @@
 """`POST /lease/acquire` waits for units, `POST /lease/release` gives them back by name.
 
-Source: what was seen on the wire of the original, and its formats. All units come at once or none
-does, whoever goes away leaves nothing behind, and giving back once more is no failure.
+Source: recorded traffic of the original, and its formats. Units are granted all at once or not at
+all, a client that disconnects leaves nothing occupied, and repeating a release is no error.
 """
 
 import logging
@@ -40,13 +40,13 @@ from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotR
 ACQUIRE = "/lease/acquire"
 RELEASE = "/lease/release"
 COUNT_END = 1 << 64
-"""One more than the largest number that is understood."""
+"""One more than the largest valid count."""
 
 NOT_FOUND = "resource type not found"
 NONE_IN_TIME = "resources not found"
 
 PASSING = frozenset({Code.UNAVAILABLE, Code.OVERLOADED, Code.QUEUE_FULL, Code.LEASE_ENDED})
-"""Failures that are over after a while; the same request may then succeed."""
+"""Transient failures: the same request may succeed later."""
 
 log = logging.getLogger("moorage.leaseproxy")
 
@@ -62,12 +62,12 @@ class LeaseProxyFace:
     def __init__(
         self, proxy: LeaseProxy, limits: Limits, passwords: Passwords, seconds_max: float
     ) -> None:
-        """Take what it speaks for.
+        """Create the face.
 
         Args:
             proxy: the leases.
-            limits: bounds of requests.
-            passwords: who may call.
+            limits: limits on the size of requests.
+            passwords: the valid credentials.
             seconds_max: the longest time that an acquire waits.
         """
         self._proxy = proxy
@@ -76,7 +76,7 @@ class LeaseProxyFace:
         self._seconds_max = seconds_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; nobody, if its caller has gone away."""
+        """Answer one request, unless the caller has disconnected."""
         answer = await self._answer(scope, receive)
         if answer is not None:
             await answer_send(answer, scope["method"], send)
@@ -97,7 +97,7 @@ class LeaseProxyFace:
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)
-        except Exception:  # its callers are told as of any other failure
+        except Exception:  # callers get an answer, as for any other failure
             log.exception("%s failed", scope["path"])
             return refusal(500, "the server has erred; its log says how")
 
@@ -126,7 +126,7 @@ class LeaseProxyFace:
 
     async def _release(self, query: dict[str, str], body: bytes) -> Answer:
         if not body and query.get("name"):
-            names = [storable(query["name"])]  # as its first clients asked
+            names = [storable(query["name"])]  # the form of the first clients
         else:
             try:
                 names = await read(body, lambda: names_read(body, "proxy.leaseNames", "names"))
@@ -161,7 +161,7 @@ def _not_acquired(status: int, kind: str, reason: str) -> Answer:
 
 
 def _failure(code: Code) -> int:
-    """Return the status of a failure: scripts repeat a 503, which the original does not know."""
+    """Return the status of a failure: 503, which scripts retry and the original lacks, or 500."""
     return 503 if code in PASSING else 500
 
 

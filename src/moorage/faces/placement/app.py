@@ -1,8 +1,8 @@
-"""The door of the Placement API: every check in the dialect's own order, then the handler.
+"""The entry point of the Placement API: all checks in the original's order, then the handler.
 
 The order is token, microversion, content-length, address, method; then, by route: microversion,
-content type or Accept, policy; what is left is the handler's. A raw ASGI application, because
-this order is the dialect's and the path is hot.
+content type or Accept, policy; all others are the handler's. A raw ASGI application, because of
+this order and because this code runs for every request.
 """
 
 import logging
@@ -40,7 +40,7 @@ from moorage.service.searches import ClientGoneError
 
 CACHE_HEADERS_SINCE = 15
 OPEN_PATHS = ("", "/")
-"""Addresses that need no token."""
+"""Paths that need no token."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -50,7 +50,7 @@ log = logging.getLogger("moorage.placement")
 
 
 class Exchange:
-    """What is known of one request so far, for whatever answer it will get."""
+    """The state of one request so far, needed for any answer to it."""
 
     __slots__ = ("headers", "prefix", "request_id", "route", "scope", "variables", "version")
 
@@ -65,7 +65,7 @@ class Exchange:
 
     @property
     def path(self) -> str:
-        """The address below the path this face is mounted under."""
+        """The path below the one that this face is mounted at."""
         path: str = self.scope["path"]
         return path.removeprefix(self.prefix)
 
@@ -80,11 +80,11 @@ class PlacementFace:
     """The ASGI application.
 
     Args:
-        service: what it serves.
-        authenticator: tells who is calling.
-        policy: the profile of rules in force.
+        service: the service behind the API.
+        authenticator: identifies callers.
+        policy: the policy profile in force.
         cors_origin: the web origin that may call from a browser; None: none may.
-        limits: bounds of requests.
+        limits: limits on the size of requests.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class PlacementFace:
         self.configure(policy, cors_origin)
 
     def configure(self, policy: Profile, cors_origin: str | None) -> None:
-        """Put other rules in force, for every request from now on."""
+        """Change the policy profile and the CORS origin for all requests from now on."""
         self._policy: Profile = policy
         self._cors_origin = cors_origin
 
@@ -197,7 +197,7 @@ class PlacementFace:
 
 
 def _problem(exchange: Exchange, error: Exception) -> ProblemError:
-    """Word whatever a request ended with."""
+    """Translate any exception into an error response."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RefusalError):
@@ -224,7 +224,7 @@ def _check_length(headers: dict[str, str]) -> None:
 
 
 def _route(exchange: Exchange, match: Match, version: int) -> Route:
-    """Return the route of a method at a version, when content type and Accept suit it."""
+    """Return the route of a method at a version, after checking content type and Accept."""
     method = exchange.scope["method"]
     candidates = match.by_method.get(method)
     if candidates is None:
@@ -303,7 +303,7 @@ def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, b
 
 
 def _subject(exchange: Exchange, status: int) -> str:
-    """Return what of the request made it end with this status."""
+    """Return the part of the request that the status refers to."""
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return str(exchange.scope["method"])
     if status == HTTPStatus.NOT_ACCEPTABLE:

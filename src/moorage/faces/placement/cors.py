@@ -1,6 +1,6 @@
-"""Calls from a browser of another origin. Off unless an origin is set.
+"""Calls from browsers on another origin (CORS). Disabled unless an origin is set.
 
-Source: the Fetch standard, "CORS protocol"; the answers are those of oslo.middleware.
+Source: the Fetch standard, "CORS protocol"; the answers match those of oslo.middleware.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ AGE_SECONDS = b"3600"
 
 
 def preflight(origin_allowed: str, headers: Mapping[str, str]) -> Headers:
-    """Return what to add to the answer of an OPTIONS request; nothing, when it is refused."""
+    """Return the headers for the answer to an OPTIONS request; empty if it is refused."""
     method = headers.get("access-control-request-method", "")
     wanted = headers.get("access-control-request-headers", "")
     names = [name.strip() for name in wanted.split(",") if name.strip()]
@@ -45,7 +45,7 @@ def preflight(origin_allowed: str, headers: Mapping[str, str]) -> Headers:
 
 
 def decoration(origin_allowed: str, headers: Mapping[str, str]) -> Headers:
-    """Return what to add to the answer of any other request."""
+    """Return the headers for the answer to any other request."""
     if headers.get("origin") != origin_allowed:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Which microversion a request speaks. Versions are kept as their minor number: 1.28 is 28.
+"""Negotiates the microversion of a request. Versions are kept as minor numbers: 1.28 is 28.
 
 Source: Placement API reference, "Microversions"; the header is OpenStack's common one.
 """
@@ -20,13 +20,13 @@ _VERSION = re.compile(r"(-?[0-9]+)\.(-?[0-9]+)")
 
 @lru_cache(maxsize=256)
 def negotiate(header: str) -> int:
-    """Return the minor version that a header asks for; 0 when it names other services only.
+    """Return the minor version that a header asks for; 0 if it names other services only.
 
     Args:
         header: the value of `openstack-api-version`; several are joined with commas.
 
     Raises:
-        ProblemError: 400 when it cannot be read, 406 when there is no such version.
+        ProblemError: 400 if it cannot be parsed, 406 if there is no such version.
     """
     text = _asked(header)
     if text == "latest":
@@ -42,7 +42,7 @@ def negotiate(header: str) -> int:
 
 
 def _numbers(text: str) -> tuple[int, int]:
-    """Return major and minor; a number that Python cannot read is refused in Python's words."""
+    """Return major and minor; for an invalid number the message is Python's."""
     try:
         numbers = [int(part) for part in text.split(".", 1)]
         fault = f"expected two numbers and a dot, such as {LATEST_TEXT}"

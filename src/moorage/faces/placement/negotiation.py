@@ -1,4 +1,4 @@
-"""Which media type an answer may have. Source: RFC 9110, section 12.5.1, "Accept"."""
+"""Negotiates the media type of an answer. Source: RFC 9110, section 12.5.1, "Accept"."""
 
 import re
 from functools import lru_cache
@@ -8,7 +8,7 @@ HTML = "text/html"
 TEXT = "text/plain"
 
 RANGES_MAX = 100
-"""Ranges of an Accept header that are looked at: each takes microseconds, and nobody sends more."""
+"""Ranges of an Accept header that are read: each takes microseconds; no client sends more."""
 
 _ANY = "*/*"
 
@@ -18,15 +18,15 @@ _EXACT, _SUBTYPES, _ANYTHING = 3, 2, 1
 
 @lru_cache(maxsize=256)
 def accepts_json(accept: str) -> bool:
-    """Does this Accept header admit JSON? An absent, empty or unreadable one admits anything."""
+    """Return whether an Accept header admits JSON; an absent, empty or invalid one does."""
     return _quality(accept, JSON) > 0
 
 
 @lru_cache(maxsize=256)
 def error_type(accept: str) -> str:
-    """Return the media type of an error body: HTML unless JSON is preferred, else plain text.
+    """Return the media type of an error body: HTML or JSON, otherwise plain text.
 
-    Who does not say what is wanted gets JSON.
+    If both are equally acceptable it is HTML; without a preference it is JSON.
     """
     accept = accept_shown(accept)
     best = max((HTML, JSON), key=lambda offer: _quality(accept, offer))
@@ -34,12 +34,12 @@ def error_type(accept: str) -> str:
 
 
 def accept_shown(accept: str) -> str:
-    """Return what an Accept header comes to: none, and "anything" alone, mean JSON."""
+    """Return the effective Accept header: an empty one, and `*/*` alone, mean JSON."""
     return JSON if accept in ("", _ANY) else accept
 
 
 def _quality(accept: str, offer: str) -> float:
-    """Return how much an offer is wanted, from 0 to 1, by the most specific range that fits."""
+    """Return the quality of an offer, from 0 to 1, by the most specific range that matches."""
     parts = accept.split(",", RANGES_MAX)[:RANGES_MAX]
     ranges = [part for part in parts if part.strip()]
     if not ranges:
@@ -65,7 +65,7 @@ def _fit(name: str, offer: str) -> int:
 
 
 def _weight(parameters: list[str]) -> float | None:
-    """Return the weight of a range; None when it cannot be read."""
+    """Return the weight of a range; None if it is invalid."""
     if not parameters or not parameters[-1].startswith("q="):
         return 1.0
     found = _WEIGHT.fullmatch(parameters[-1], 2)

@@ -1,8 +1,8 @@
-"""In which order the original lists things; clients print them as they come.
+"""The order of lists in the original, which clients print unchanged.
 
-Resource classes are in the order of their numbers: the standard ones as their library lists them,
-then the custom ones by creation. Source: `ids` of the original's tables, as SQLite and MySQL walk
-through them.
+Resource classes are in the order of their numbers: the standard ones as in their library, then the
+custom ones by creation. Source: `id`s of the original's tables, in the order in which SQLite and
+MySQL return rows.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from moorage.core.ledger.search import Catalog
 from moorage.service.os_vocabulary import STANDARD_CLASSES_LISTED
 
 TreeKey = tuple[int, str, int, str]
-"""What providers are sorted by, tree by tree: creation of the root, its UUID; their own."""
+"""Sort key of providers by tree: creation and UUID of the root, then those of the provider."""
 
 ClassKey = tuple[int, int, str]
-"""What resource classes are sorted by: standard number, creation, name."""
+"""Sort key of resource classes: standard number, creation, name."""
 
 Holder = tuple[ConsumerId, int, dict[str, int], Instant]
-"""(consumer, its generation, amounts by resource class, when it last claimed)."""
+"""(consumer, its generation, amounts by resource class, time of its last update)."""
 
 _STANDARD: dict[str, ClassKey] = {
     name: (number, 0, name) for number, name in enumerate(STANDARD_CLASSES_LISTED)
@@ -28,7 +28,7 @@ _STANDARD: dict[str, ClassKey] = {
 
 
 def class_key(catalog: Catalog, name: str) -> ClassKey:
-    """Return what a resource class is sorted by."""
+    """Return the sort key of a resource class."""
     standard = _STANDARD.get(name)
     if standard is not None:
         return standard
@@ -45,10 +45,10 @@ def classes_in_order(catalog: Catalog, names: Iterable[str]) -> list[str]:
 
 
 def holders_in_order(catalog: Catalog, holders: Iterable[Holder]) -> list[Holder]:
-    """Return what is held on one provider as the original's index of allocations lists it.
+    """Return the allocations on one provider in the order of the original's index of allocations.
 
-    That is by class, then by amount, then by the time of the claim: a consumer stands where the
-    first of its amounts does, and its classes are in their order.
+    It orders by class, then by amount, then by the time of the claim. Its first class determines a
+    consumer's position.
     """
     placed = []
     for consumer, generation, amounts, updated_at in holders:
@@ -61,7 +61,7 @@ def holders_in_order(catalog: Catalog, holders: Iterable[Holder]) -> list[Holder
 
 
 def tree_key(catalog: Catalog, record: ProviderRecord) -> TreeKey:
-    """Return what a provider is sorted by where whole trees are shown."""
+    """Return the sort key of a provider in lists of whole trees."""
     provider = record.provider
     root = record if provider.root == provider.uuid else catalog.record(provider.root)
     began = root.provider.created_at if root else provider.created_at

@@ -1,9 +1,9 @@
-"""Who may do what, in three profiles. Every rule is about a project.
+"""The policy rules, in three profiles. Every rule applies to a project.
 
-So system scope gets nothing, nor do Moorage's own roles with a scope.
+So callers with system scope, and those with a scoped role of Moorage, are always refused.
 
-Source: the default rules of OpenStack Placement. `default` is what it does with
-`enforce_new_defaults = false`, `new` with `true`; `open` admits anyone who has a token.
+Source: the default rules of OpenStack Placement. `default` is its behavior with
+`enforce_new_defaults = false`, `new` with `true`; `open` admits every caller with a token.
 """
 
 from typing import Literal
@@ -20,13 +20,13 @@ _SERVICE = frozenset({"service"})
 
 
 def allows(profile: Profile, rule: str, caller: Caller, target_project: str | None) -> bool:
-    """Say whether a caller may do what a rule guards.
+    """Return whether a rule permits a caller's request.
 
     Args:
-        profile: the table in force.
+        profile: the profile in force.
         rule: its name without the prefix `placement:`.
-        caller: as the authenticator told.
-        target_project: the project asked about; only `usages` looks at it.
+        caller: the authenticated caller.
+        target_project: the requested project; only `usages` uses it.
     """
     if caller.system_scope or caller.scope is not None:
         return False

@@ -1,4 +1,4 @@
-"""Every refusal of this dialect: one table from code to status, one shape for the body.
+"""Error responses of Placement: one table from code to status, one format for the body.
 
 Source: Placement API reference, "Errors"; OpenStack API working group, "Errors" guideline. The
 `code` of the body is shown from microversion 1.23 on.
@@ -31,7 +31,7 @@ CODE_SINCE = 23
 
 
 class Outcome(NamedTuple):
-    """How a refusal looks on the wire."""
+    """The wire form of a refusal."""
 
     status: int
     code: str = UNDEFINED
@@ -104,7 +104,7 @@ OUTCOMES: dict[Code, Outcome] = {
     Code.OVERLOADED: Outcome(503),
     Code.UNAVAILABLE: Outcome(503),
 }
-"""The one table: what each code of the core becomes in this dialect."""
+"""The wire form of each error code of the core."""
 
 EXPLANATIONS = {
     400: "The server could not comply with the request since it is either malformed or "
@@ -125,24 +125,24 @@ EXPLANATIONS = {
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",
 }
-"""The sentence that every refusal with a status begins with. Braces stand for its `subject`."""
+"""The first sentence of every refusal, by status. Braces stand for its `subject`."""
 
 ABOUT_SUBJECT = frozenset({405, 406, 415})
-"""Statuses whose sentence names something of the request; nothing follows their detail."""
+"""Statuses whose sentence names a part of the request; their detail ends without blank lines."""
 
 _BREAK = re.compile(r"<br.*?>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--|-->")
 _TAG = re.compile(r"<.*?>", re.DOTALL)
 
 DETAIL_LENGTH_MAX = 131_072
-"""Characters of a detail that are shown: it may quote a key of a body of many megabytes."""
+"""Characters of a detail that are shown: it may quote a very long key of a body."""
 
 
 class ProblemError(Exception):
-    """A refusal that this dialect words itself.
+    """An error response of Placement.
 
-    `headers` are sent along, `members` are added to the JSON body. `subject` is what the sentence
-    of some statuses names; it is known when the answer is written.
+    `headers` are added to the response, `members` to the JSON body. `subject` is the part of the
+    request that the sentence of some statuses names; it is set when the answer is written.
     """
 
     subject = ""
@@ -167,12 +167,12 @@ class ProblemError(Exception):
 def problem_of(
     error: Error, exceptions: Mapping[Code, Outcome], path: tuple[str, ...] = ()
 ) -> ProblemError:
-    """Word a refusal of the core.
+    """Translate an error of the core.
 
     Args:
-        error: the refusal.
+        error: the error.
         exceptions: a route's deviations from the table.
-        path: the variable parts of the address, or what else the words of a route name.
+        path: values for the braces in texts; usually the variables of the address.
     """
     outcome = exceptions.get(error.code) or OUTCOMES[error.code]
     headers = (RETRY_AFTER,) if outcome.status == 503 else ()
@@ -182,12 +182,12 @@ def problem_of(
 
 
 def title_of(status: int) -> str:
-    """Return the name of a status, as clients of this API expect it."""
+    """Return the title of a status, as clients of this API expect it."""
     return HTTPStatus(status).phrase
 
 
 def body_json(problem: ProblemError, request_id: str, version: int | None) -> bytes:
-    """Return the body for clients that take JSON; `version` None: it was not understood."""
+    """Return the body as JSON; `version` is None if it could not be negotiated."""
     shown: dict[str, Any] = {
         "status": problem.status,
         "title": title_of(problem.status),
@@ -200,7 +200,7 @@ def body_json(problem: ProblemError, request_id: str, version: int | None) -> by
 
 
 def body_html(problem: ProblemError) -> bytes:
-    """Return the body for browsers."""
+    """Return the body as HTML."""
     title = f"{problem.status} {title_of(problem.status)}"
     return (
         f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n"
@@ -209,15 +209,15 @@ def body_html(problem: ProblemError) -> bytes:
 
 
 def body_text(problem: ProblemError) -> bytes:
-    """Return the body for clients that take plain text only."""
+    """Return the body as plain text."""
     return f"{problem.status} {title_of(problem.status)}\n\n{_plain(_page(problem))}".encode()
 
 
 def body_unauthorized(problem: ProblemError, request_id: str) -> bytes:
-    """Return the body of a 401: it is made before the API proper and has a shape of its own.
+    """Return the body of a 401, whose format differs because the original's middleware makes it.
 
-    The original's schemes never find a token wrong by themselves. Clients such as osc-placement
-    look for `errors` in every refusal, and fail without it: so with a detail it is there, too.
+    Clients such as osc-placement expect `errors` in every refusal and fail without it. So it is
+    added if there is a detail, for which the original has no case.
     """
     title = title_of(problem.status)
     body: dict[str, Any] = {
@@ -232,11 +232,11 @@ def body_unauthorized(problem: ProblemError, request_id: str) -> bytes:
 
 
 def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
-    """Return what a browser shows; the other forms are made from it.
+    """Return the text as HTML; the other forms are derived from it.
 
     Args:
         problem: the refusal.
-        quoted: makes markup of text.
+        quoted: escapes text for HTML.
     """
     explanation, detail = EXPLANATIONS[problem.status], quoted(problem.detail[:DETAIL_LENGTH_MAX])
     if problem.status in ABOUT_SUBJECT:
@@ -246,13 +246,13 @@ def _page(problem: ProblemError, quoted: Callable[[str], str] = str) -> str:
 
 
 def _plain(page: str) -> str:
-    """Return a page as one line without markup: what looks like a tag is taken for one."""
+    """Return a page as one line without markup; anything that looks like a tag is removed."""
     line = page.replace("\n", " ").replace("\r", "")
     return _replaced(_TAG, "", _COMMENT.sub("", _replaced(_BREAK, "\n", line)))
 
 
 def _replaced(tag: re.Pattern[str], put: str, line: str) -> str:
-    """Replace tags. After the last `>` there is none; to look there would take quadratic time."""
+    """Replace tags, up to the last `>`: searching beyond it would take quadratic time."""
     head, end, rest = line.rpartition(">")
     return tag.sub(put, head + end) + rest
 

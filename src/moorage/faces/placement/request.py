@@ -1,4 +1,4 @@
-"""One request and its answer, as handlers see them."""
+"""The input and output of handlers."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ T = TypeVar("T")
 MICROSECONDS = 1_000_000
 
 PIECE_ITEMS = 64
-"""Entries of a long answer that are written in one go: about a millisecond."""
+"""Entries of a long answer that are encoded at a time: about a millisecond."""
 
 
 NEVER: Final = Instant(0)
-"""The time of what has none: nothing is shown, or nothing has been updated."""
+"""Stands for a missing time: the list is empty, or there was no update."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """What a handler gives back. `body` None is an empty answer without a content type.
+    """The answer of a handler. `body` None: an empty answer without a content type.
 
-    A long body is written while it is sent.
-    `modified` is shown as last-modified from 1.15 on; None: such answers do not carry it. NEVER:
-    they do, but this one has nothing to show there.
+    A long body is encoded while it is sent.
+    `modified` is sent as last-modified from 1.15 on, with cache-control; None: neither of them.
+    NEVER: cache-control only.
     `location` is a path below the service's root.
     """
 
@@ -49,10 +49,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Request:
-    """A request that has passed every check that needs no handler.
+    """A request that has passed all checks before the handler.
 
-    `version` is the minor microversion, `path` the variable parts of the address in order,
-    `prefix` the path the service is mounted under.
+    `version` is the minor microversion, `path` the variables of the address in order, `prefix` the
+    path that the service is mounted at.
     """
 
     service: Service
@@ -63,18 +63,18 @@ class Request:
     prefix: str
     limits: Limits
     disconnected: Callable[[], Awaitable[None]]
-    """Returns when the client has gone away."""
+    """Returns when the client has disconnected."""
 
     async def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
         return await self.read(partial(body_decode, self.body, kind))
 
     async def read(self, work: Callable[[], T]) -> T:
-        """Do what there is to do with the body, off the event loop if it is long."""
+        """Run `work` for the body, in a thread if the body is long."""
         return await decoded(self.body, work)
 
     async def decode_both(self, kind: type[T]) -> tuple[T, Any]:
-        """Return the body as one of `schemas`' types, and as it was sent. Raises as `decode`."""
+        """Return the body as one of `schemas`' types, and as sent. Raises as `decode`."""
 
         def both() -> tuple[T, Any]:
             sent = body_value(self.body)
@@ -83,27 +83,27 @@ class Request:
         return await self.read(both)
 
     def written(self, pieces: Iterator[bytes], size: int) -> Steps[Body]:
-        """Write an answer, or the beginning of a long one.
+        """Encode an answer, or the beginning of a long one.
 
         Args:
-            pieces: What it consists of.
-            size: Bytes that `pieces` holds while it lasts.
+            pieces: The encoded pieces of the answer.
+            size: Bytes of memory that `pieces` occupies while it exists.
 
         Raises:
-            Error: OVERLOADED, it is long, and too many others are still being read.
+            Error: OVERLOADED, it is long, and unread answers use up the memory budget.
         """
         return begun(pieces, size, self.service.unsent)
 
     async def catalog(self) -> Catalog:
-        """Return every provider as of now."""
+        """Return the up-to-date catalog of providers."""
         return await self.service.index.current()
 
     async def provider(self, missing: str = "{}") -> ProviderRecord:
         """Return the provider that the address names first.
 
         Args:
-            missing: what a 404 says; braces stand for the sentence that names the provider, `{0}`
-                and `{1}` for the sentence and the UUID.
+            missing: text of the 404; `{}` and `{0}` stand for the sentence that names the provider,
+                `{1}` for its UUID.
 
         Raises:
             ProblemError: 404, there is no such provider.
@@ -117,7 +117,7 @@ class Request:
         return record
 
     def now(self) -> Instant:
-        """Return the time, for answers that are as of now."""
+        """Return the current time, for answers that reflect the current state."""
         return self.service.clock.now()
 
 
@@ -129,7 +129,7 @@ def json_answer(value: Any, modified: Instant | None = None, status: int = 200) 
 def pieces_of(
     begin: bytes, items: Sequence[T], write: Callable[[Sequence[T]], bytes], end: bytes
 ) -> Iterator[bytes]:
-    """Write a long list: what goes before it, its entries joined by commas, what goes after it."""
+    """Encode a long list in pieces: `begin`, the entries separated by commas, `end`."""
     yield begin
     for first in range(0, len(items), PIECE_ITEMS):
         yield (b"," if first else b"") + write(items[first : first + PIECE_ITEMS])
@@ -137,12 +137,12 @@ def pieces_of(
 
 
 def members_json(value: list[Any] | dict[str, Any]) -> bytes:
-    """Write the inside of a list or an object, without its brackets."""
+    """Encode a list or an object without its brackets."""
     return msgspec.json.encode(value)[1:-1]
 
 
 def http_date(instant: Instant) -> str:
-    """Return an instant as HTTP writes it, in whole seconds."""
+    """Return an instant in HTTP's date format, in whole seconds."""
     return _http_date(instant // MICROSECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The table of routes: what is answered where, since when, to whom, and after which checks."""
+"""The table of routes: address, handler, microversions, policy rule and checks of each."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -30,25 +30,25 @@ Handler = Callable[[Request], Awaitable[Answer]]
 
 
 class Route(NamedTuple):
-    """One method of one address, within a range of microversions."""
+    """One method at one address, for a range of microversions."""
 
     method: str
     path: str
     handler: Handler
     rule: str = ""
-    """Policy rule without its prefix; empty: open to all."""
+    """Policy rule without its prefix; empty: no policy check."""
     since: int = 0
     until: int = LATEST
     content: bool = False
-    """Does it need a JSON body?"""
+    """Whether it needs a JSON body."""
     accept: bool = False
-    """Must the client accept JSON?"""
+    """Whether the client must accept JSON."""
     too_old: int = 404
     """Status below its first microversion."""
     content_first: bool = False
-    """Is the content type judged before the microversion?"""
+    """Whether the content type is checked before the microversion."""
     bulk: bool = False
-    """Does the limit of bulk bodies apply?"""
+    """Whether the limit of bulk bodies applies."""
     exceptions: Mapping[Code, Outcome] = {}
     """Deviations from the table of outcomes."""
 
@@ -262,7 +262,7 @@ _ALLOCATIONS = (
 
 
 def routes() -> tuple[Route, ...]:
-    """Return all routes, with a fresh memory of candidates' summaries."""
+    """Return all routes, with a new cache of provider summaries."""
     return (
         Route("GET", "/", root.show),
         *_PROVIDERS,
@@ -281,18 +281,18 @@ def routes() -> tuple[Route, ...]:
 
 
 Key = tuple[int, tuple[str, ...]]
-"""How many parts an address has, and the names among them."""
+"""The number of segments of an address, and its fixed segments."""
 
 
 class Match(NamedTuple):
-    """What an address has: its routes by method, and the variable parts of the address."""
+    """The routes of an address by method, and the values of its variables."""
 
     by_method: dict[str, list[Route]]
     path: tuple[str, ...]
 
 
 class Table:
-    """Finds routes. In every address of this API names and variables take turns."""
+    """Finds routes. In every address of this API, fixed segments and variables alternate."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         self._found: dict[Key, dict[str, list[Route]]] = {}
@@ -301,7 +301,7 @@ class Table:
             methods.setdefault(route.method, []).append(route)
 
     def match(self, path: str) -> Match | None:
-        """Return what an address has; None: there is no such address."""
+        """Return the routes of an address; None if there is no such address."""
         key, variables = _key(path or "/")
         methods = self._found.get(key)
         if methods is None or not all(variables):
@@ -310,6 +310,6 @@ class Table:
 
 
 def _key(path: str) -> tuple[Key, tuple[str, ...]]:
-    """Return an address without its variables, and the variables."""
+    """Split an address into its key and its variables."""
     parts = path.split("/")
     return (len(parts), tuple(parts[1::2])), tuple(parts[2::2])

@@ -1,7 +1,7 @@
-"""The door of the native API: finds the route, lets the caller in, decodes, answers.
+"""The entry point of the native API: finds the route, authenticates, decodes, answers.
 
-The order is address, method, token, role, query, body; what is left is the handler's. A raw ASGI
-application, because the path is hot.
+Checks run in this order: address, method, token, role, query, body. All others are the handler's. A
+raw ASGI application, because this code runs for every request.
 """
 
 import logging
@@ -43,7 +43,7 @@ from moorage.service.app import Service
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
 
 SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""Of every answer: many carry secrets, and none is a page."""
+"""Headers of every response: many contain secrets, and none is a web page."""
 
 log = logging.getLogger("moorage.v1")
 
@@ -52,9 +52,9 @@ class V1Face:
     """The ASGI application.
 
     Args:
-        service: what it serves.
-        authenticator: tells who is calling.
-        limits: bounds of requests.
+        service: the service behind the API.
+        authenticator: identifies callers.
+        limits: limits on the size of requests.
     """
 
     def __init__(self, service: Service, authenticator: Authenticator, limits: Limits) -> None:
@@ -71,7 +71,7 @@ class V1Face:
             route, variables = self._route(scope)
             request = await self._request(scope, receive, route, variables, request_id)
             answer = await route.handler(request)
-            if WAITED in scope:  # for so long that its token may not be valid any more
+            if WAITED in scope:  # the token may have become invalid during the wait
                 await request.still()
             if isinstance(answer, Stream):
                 await stream_send(answer, head, scope, send, request.disconnected)
@@ -87,7 +87,9 @@ class V1Face:
         path: str = scope["path"]
         match = self._table.match(path.removeprefix(scope.get("root_path", "")))
         if match is None:
-            raise ProblemError(HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is nothing here.")
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND, problems.UNROUTED, "There is no route at this address."
+            )
         path_check(path)
         route = match.by_method.get(scope["method"])
         if route is None:
@@ -95,7 +97,7 @@ class V1Face:
             raise ProblemError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 problems.UNROUTED,
-                f"Here one can only {allowed}.",
+                f"This address supports only {allowed}.",
                 headers=((b"allow", allowed.encode()),),
             )
         return route, match.variables
@@ -117,7 +119,7 @@ class V1Face:
         if route.parameters is not None:
             parameters = query_decode(query, route.parameters)
         elif query and not route.free_query:
-            raise RefusalError(HTTPStatus.BAD_REQUEST, "There are no query parameters here.")
+            raise RefusalError(HTTPStatus.BAD_REQUEST, "This route has no query parameters.")
         body = None
         if route.body is not None:
             raw = await self._body(headers, receive, route)
@@ -144,7 +146,7 @@ class V1Face:
     async def _let_in(
         self, headers: dict[str, str], client: str, route: Route
     ) -> tuple[Caller, Role | None]:
-        """Return who calls, and in which role. Raises ProblemError: 401, 403."""
+        """Return the caller and its role. Raises ProblemError: 401, 403."""
         if route.role is None:
             return NOBODY, Role.READER
         caller = await self._authenticator.authenticate(headers, client)
@@ -152,7 +154,7 @@ class V1Face:
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
                 problems.UNAUTHENTICATED,
-                "A valid token is needed.",
+                "A valid token is required.",
                 headers=((b"www-authenticate", b"Bearer"),),
             )
         return caller, roles.check_caller(caller, route.role, route.scopes, route.projects)
@@ -180,7 +182,7 @@ def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]]
 def _refused(
     error: Exception, request_id: str, scope: Scope
 ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Word whatever a request ended with."""
+    """Return the error response for an exception."""
     if isinstance(error, RefusalError):
         error = ProblemError(error.status, problems.REFUSED, error.message)
     elif isinstance(error, Error):
@@ -190,7 +192,7 @@ def _refused(
         error = ProblemError(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             problems.INTERNAL,
-            "The server failed; its log says why.",
+            "The server failed; its log has the reason under this request id.",
         )
     body = problems.body_of(error, request_id)
     headers = [

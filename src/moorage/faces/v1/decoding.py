@@ -1,4 +1,4 @@
-"""Input becomes the dataclasses of `wire`, strictly: a name that nobody knows is refused."""
+"""Decodes input strictly into the dataclasses of `wire`: unknown names are refused."""
 
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -24,12 +24,12 @@ def body_decode(raw: bytes, kind: type[T]) -> T:
         if check is not None:
             check(value)
     except msgspec.ValidationError as error:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {error}") from None
+        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {error}") from None
     return decoded
 
 
 def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
-    """Decode a query whose parameters may each be given once. Raises RefusalError."""
+    """Decode a query in which each parameter occurs at most once. Raises RefusalError."""
     values = dict(pairs)
     if len(values) != len(pairs):
         raise RefusalError(HTTPStatus.BAD_REQUEST, "A query parameter is given more than once.")
@@ -37,7 +37,7 @@ def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
         decoded = msgspec.convert(values, kind, strict=False)
         _check_names(values, frozenset(field.name for field in fields(kind)))  # type: ignore[arg-type] # it is a dataclass
     except msgspec.ValidationError as error:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query does not fit: {error}") from None
+        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The query is invalid: {error}") from None
     return decoded
 
 
@@ -49,9 +49,9 @@ def _check_names(value: Mapping[str, Any], known: frozenset[str]) -> None:
 
 @cache
 def _check_of(kind: Any) -> Check | None:
-    """Return what raises ValidationError for names that `kind` does not have, at any depth.
+    """Return a check that raises ValidationError for names unknown to `kind`, at any depth.
 
-    None: nothing in a value of that kind has names. Raises TypeError for unions of dataclasses.
+    Returns None if values of `kind` contain no names. Raises TypeError for unions of dataclasses.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
@@ -86,7 +86,7 @@ def _check_fields(kind: Any) -> Check:
 
 
 def _check_if_named(inner: Check) -> Check:
-    """Of a union one kind has names; the others are null and words such as "auto"."""
+    """Check a union, in which one type has names; the others are null or words like "auto"."""
 
     def check_if_named(value: Any) -> None:
         if value is not None and not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The native API described for programs, made from its table of routes and the types of `wire`.
+"""The OpenAPI document, generated from the route table and the types of `wire`.
 
 Source: the OpenAPI Specification 3.1.
 """
@@ -24,33 +24,33 @@ PATH = "/v1/openapi.json"
 COMPONENTS = "#/components/schemas/{name}"
 
 _DESCRIPTION = (
-    "What Placement has no words for, and the administration of Moorage. "
-    "`x-role` is the least role that may call, in the order reader, user, service, operator, "
-    "admin. `x-scoped-roles` are roles outside of this order that may call, within their scope."
+    "What the Placement API does not cover, and the administration of Moorage. "
+    "`x-role` is the lowest role that may call, in the order reader, user, service, operator, "
+    "admin. `x-scoped-roles` are roles outside this order that may call within their scope."
 )
 
 _TAGS = {
-    "tokens": "Who may call.",
+    "tokens": "Access tokens.",
     "database": "Backups and checks.",
-    "audit": "Who did what to Moorage itself.",
-    "providers": "The fleet.",
-    "claims": "Places in the ledger, chosen by the server.",
+    "audit": "The audit log.",
+    "providers": "Resource providers.",
+    "claims": "Allocations from providers that the server chooses.",
     "explain": "Why nothing is found.",
     "pools": "Named limits.",
-    "leases": "Units of pools: waited for, held, given back.",
+    "leases": "The right to use units of pools, and the tickets that wait for it.",
     "watch": "Every committed change.",
     "openapi": "This document.",
 }
-"""Groups of operations by the first segment of their paths."""
+"""Descriptions of the groups of operations, by the first segment of their paths."""
 
 _VERBS = {"page": "list", "index": "list", "read": "get", "told": "get"}
-"""Names of operations for the names of their handlers, where these are others."""
+"""Verbs of operation ids, where they differ from the handler's name."""
 
-_SEVERAL = "It may contain slashes; they can be sent as they are."
+_SEVERAL = "It may contain slashes, which need not be escaped."
 
 
 def route_of(routes: Iterable[Route]) -> Route:
-    """Return the route that tells the document of these routes and itself."""
+    """Return the route that serves the document of these routes and itself."""
 
     async def told(request: Request[None, None]) -> Raw:
         return document
@@ -59,7 +59,7 @@ def route_of(routes: Iterable[Route]) -> Route:
         method="GET",
         path=PATH,
         role=None,
-        summary="Tell this document; without a token.",
+        summary="Return this document; no token is required.",
         handler=told,
         answer=dict[str, Any],
     )
@@ -68,12 +68,12 @@ def route_of(routes: Iterable[Route]) -> Route:
 
 
 def encoded(routes: Iterable[Route]) -> bytes:
-    """Return the document of these routes, laid out for people as well."""
+    """Return the document of these routes as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(_document(list(routes))), indent=1) + b"\n"
 
 
 def template_of(path: str) -> str:
-    """Return a route's path in the form of OpenAPI, which knows no names of several segments."""
+    """Return a route's path in OpenAPI's form, which has no variables of several segments."""
     return VARIABLE.sub(r"{\1}", path)
 
 
@@ -134,9 +134,9 @@ def _dataclasses(types: Iterable[Any]) -> Iterator[Any]:
 
 
 def _describe(schema: dict[str, Any], kind: Any) -> None:
-    """Say of a dataclass what msgspec does not, in words that generators of clients know.
+    """Add what msgspec leaves out of a dataclass's schema, in terms that client generators know.
 
-    Few of them know tuples: what has two members of one kind is a list of two.
+    Few generators support tuples, so a tuple becomes a list with members of the first one's type.
     """
     schema["description"] = inspect.getdoc(kind) or ""
     for name, hint in get_type_hints(kind).items():
@@ -151,7 +151,7 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
 
 
 def _describe_values(components: dict[str, Any]) -> None:
-    """Say what a change's value can be: a kind decides which."""
+    """Describe the possible types of a change's value, which depend on its kind."""
     named = sorted({kind.__name__ for kind in VALUES.values() if kind is not str})
     components["Change"]["properties"]["kind"]["enum"] = list(VALUES)
     components["Change"]["properties"]["value"] = {
@@ -187,7 +187,7 @@ def _tag(route: Route) -> str:
 
 
 def _operation_id(route: Route) -> str:
-    """Return what generated clients call it: `create_pool`, `list_leases`, `watch`."""
+    """Return the operation's name in generated clients: `create_pool`, `list_leases`, `watch`."""
     tag, name = _tag(route), route.handler.__name__
     if tag in name:
         return name
@@ -234,4 +234,4 @@ def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 
 def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
     content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)]}}
-    return {"description": "Refused: nothing of it was done.", "content": content}
+    return {"description": "The request was refused and has changed nothing.", "content": content}

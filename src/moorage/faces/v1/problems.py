@@ -1,7 +1,7 @@
-"""Every refusal of the native API: one table from code to status, one shape for the body.
+"""Error responses of the native API: one table from code to status, one format for the body.
 
 Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id`, `oldest` and
-`explain` are our members.
+`explain` are extension members.
 """
 
 from http import HTTPStatus
@@ -69,7 +69,7 @@ STATUSES: dict[Code, int] = {
     Code.OVERLOADED: 503,
     Code.UNAVAILABLE: 503,
 }
-"""The one table: what each code of the core becomes in this dialect."""
+"""HTTP status of each error code of the core."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -78,13 +78,13 @@ UNAUTHENTICATED = "unauthenticated"
 FORBIDDEN = "forbidden"
 REFUSED = "refused"
 INTERNAL = "internal"
-"""Codes of what is refused before any rule is asked, beside those of the core."""
+"""Codes besides those of the core, for requests that fail outside of it."""
 
 
 class ProblemError(Exception):
-    """A refusal in the words of this dialect.
+    """An error response of the native API.
 
-    `status` is an HTTP status, `detail` says what is wrong, `oldest` and `explain` see
+    `status` is an HTTP status, `detail` the reason; for `oldest` and `explain` see
     `wire.problems`.
     """
 
@@ -107,14 +107,14 @@ class ProblemError(Exception):
 
 
 def problem_of(error: Error) -> ProblemError:
-    """Return what a refusal of the core becomes."""
+    """Translate an error of the core."""
     status = STATUSES[error.code]
     headers = (RETRY_AFTER,) if status in (429, 503) else ()
     return ProblemError(status, error.code, error.message, headers=headers)
 
 
 def body_of(error: ProblemError, request_id: str) -> bytes:
-    """Return the body that tells of a refusal."""
+    """Return the JSON body of an error response."""
     problem = Problem(
         title=HTTPStatus(error.status).phrase,
         status=error.status,

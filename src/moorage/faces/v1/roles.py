@@ -1,7 +1,7 @@
-"""What a caller is to the native API, and whether it may call a route: the one place that says so.
+"""Authorization of the native API: a caller's role, and whether it may call a route.
 
-A caller has one role of the ladder, and perhaps the one project it is bound to; or a role outside
-of it, with a scope. Source: docs/decisions/0005-tokens-and-roles.md, 0023-scoped-roles.md.
+A caller has either one role of the ladder, and perhaps one project that it is bound to, or a scoped
+role. Source: docs/decisions/0005-tokens-and-roles.md, 0023-scoped-roles.md.
 """
 
 from collections.abc import Collection
@@ -18,13 +18,13 @@ _SIGNS = (
     (Role.USER, frozenset({"member"})),
     (Role.READER, frozenset({"reader"})),
 )
-"""By which of the roles that policies see a role is known, the most trusted first."""
+"""The OpenStack roles that identify each role of the ladder, the most trusted first."""
 
 
 def role_of(caller: Caller) -> Role | None:
-    """Return the most trusted role of the ladder that a caller has; None: none.
+    """Return the most trusted role of the ladder that a caller has, or None.
 
-    A user acts in its own project; whoever has none may only read.
+    A user acts in its own project; without a project it may only read.
     """
     if caller.scope is not None:
         return None
@@ -36,54 +36,54 @@ def role_of(caller: Caller) -> Role | None:
 
 
 def project_of(caller: Caller, role: Role | None) -> str | None:
-    """Return the one project that a caller is bound to; None: it may act in any."""
+    """Return the one project that a caller is bound to; None: it may act in any project."""
     return caller.project_id if role in (Role.READER, Role.USER) else None
 
 
 def check_caller(
     caller: Caller, least: Role, scopes: Collection[ScopedRole], projects: bool
 ) -> Role | None:
-    """Return the role of the ladder with which a caller may call a route; None: by its scope.
+    """Check that a caller may call a route and return its role; None: it has a scoped role.
 
     Args:
-        caller: who calls.
-        least: the least role that may.
-        scopes: the roles outside of the ladder that may.
-        projects: whether callers that are bound to a project may.
+        caller: the caller.
+        least: the least role of the ladder that may call.
+        scopes: the scoped roles that may call.
+        projects: whether callers that are bound to a project may call.
 
     Raises:
-        ProblemError: 403.
+        ProblemError: 403, it may not.
     """
     scope = caller.scope
     if scope is not None:
         if scope.role not in scopes:
-            raise _forbidden(f"A token of role {scope.role} may not do this.")
+            raise _forbidden(f"A token of role '{scope.role}' may not do this.")
         return None
     role = role_of(caller)
     if role is None or not permits(least, role):
-        raise _forbidden(f"This needs the role {least} or above.")
+        raise _forbidden(f"This needs the role '{least}' or a higher one.")
     if not projects and project_of(caller, role) is not None:
-        raise _forbidden("This tells of every project, and this token is bound to one.")
+        raise _forbidden("This shows all projects, but this token is bound to one.")
     return role
 
 
 def check_role(role: Role | None, least: Role, what: str) -> None:
-    """Raise ProblemError, 403, unless a role may do something beyond calling the route."""
+    """Check a permission beyond calling the route. Raises ProblemError: 403."""
     if not permits(least, role):
-        raise _forbidden(f"{what} needs the role {least} or above.")
+        raise _forbidden(f"{what} needs the role '{least}' or a higher one.")
 
 
 def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = True) -> None:
-    """Raise ProblemError, 403, unless these names are within the scope; None: there is none.
+    """Check that names are within a scope; None covers every name. Raises ProblemError: 403.
 
-    With `every` all of them must be, otherwise one.
+    With `every` all names must be within it, otherwise at least one.
     """
     if scope is None:
         return
     outside = sorted(name for name in names if not scope.covers(name))
     if outside and (every or len(outside) == len(names)):
         raise _forbidden(
-            f"{scope.field} {outside[0]} is not in the scope of this token: "
+            f"The {scope.field} '{outside[0]}' is not in the scope of this token: "
             f"{', '.join(scope.names)}."
         )
 

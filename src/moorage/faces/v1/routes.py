@@ -21,4 +21,4 @@ HANDLED: tuple[Route, ...] = (
 )
 
 ROUTES = (*HANDLED, route_of(HANDLED))
-"""All of them, with the one that describes them."""
+"""All routes, including the one that returns the OpenAPI document."""

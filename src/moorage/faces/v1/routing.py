@@ -1,4 +1,4 @@
-"""The words of the route table: what a route is, what its handler is given, how one is found."""
+"""The types of the route table: routes, the input of their handlers, and the lookup by address."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -19,67 +19,67 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[B, P]):
-    """What a handler is given: a request that was let in, with all its input decoded.
+    """The input of a handler: an authorized request, with all its input decoded.
 
-    `body` is of the route's type `body`, `parameters` of its type `parameters`; None, if it names
-    none. `query` is for routes whose parameters no type can describe.
+    `body` is of the route's type `body`, `parameters` of its type `parameters`; None if the route
+    has none. `query` is for routes whose parameters no type can describe.
     """
 
     service: Service
     caller: Caller
     role: Role | None
-    """Of the ladder; None: it was let in by its scope."""
+    """The caller's role of the ladder; None: it has a scoped role."""
     project: str | None
-    """The one project that the caller may act in and ask about; None: any."""
+    """The one project that the caller may act in and query; None: any."""
     request_id: str
     headers: Mapping[str, str]
     variables: Mapping[str, str]
-    """The parts of the address that the route's path names in braces."""
+    """The values of the variables in the route's path."""
     query: list[tuple[str, str]]
     parameters: P
     body: B
     disconnected: Callable[[], Awaitable[None]]
-    """Returns when the caller has gone away."""
+    """Returns when the caller has disconnected."""
     still: Callable[[], Awaitable[object]]
-    """Raises what the caller would be refused with now; for answers that take long."""
+    """Authorizes the caller again and raises if that fails; for answers that take long."""
 
     @property
     def actor(self) -> Actor:
-        """Who the caller is in audit rows."""
+        """The caller, for audit rows."""
         role = self.scope.role if self.scope is not None else self.role
         return Actor(self.caller.user_id, self.caller.token_id, "" if role is None else role.value)
 
     @property
     def scope(self) -> Scope | None:
-        """All that the caller may act upon, if it has a role outside of the ladder."""
+        """Everything that the caller may act upon, if it has a scoped role."""
         return self.caller.scope
 
     @property
     def owner(self) -> str:
-        """Who the caller is as the owner of leases; of one bound to a project: `PROJECT/USER`.
+        """The caller as an owner of leases: `USER`, or `PROJECT/USER` if bound to a project.
 
-        Raises `Error`: INVALID: it is called as those who hold leases by other ways.
+        Raises `Error`: INVALID, the name is reserved for the leases of Boskos or the lease proxy.
         """
         user = self.caller.user_id
         owner = user if self.project is None else f"{self.project}/{user}"
         if is_reserved(owner):
             raise Error(
                 Code.INVALID,
-                f"As {owner} you would own the leases of Boskos' clients: act under another name.",
+                f"'{owner}' owns the leases of Boskos' clients: use a token with another name.",
             )
         return owner
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[A]):
-    """What a handler answers whose route has more than one status, and which of them it is."""
+    """The answer of a handler whose route has several statuses, with the one it chose."""
 
     status: int
     body: A
 
 
 Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
-"""Returns what the route's type `answer` says, bare or as `Answer`, or a `Stream`.
+"""Returns a value of the route's type `answer`, plain or as `Answer`, or a `Stream`.
 
 Raises Error, RefusalError.
 """
@@ -87,45 +87,45 @@ Raises Error, RefusalError.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method at one address. The types are of `wire`: plain dataclasses."""
+    """One method at one address. Its types are plain dataclasses of `wire`."""
 
     method: str
     path: str
     """Below the server's address; `{name}` stands for one segment, `{name+}` for one or more."""
     role: Role | None
-    """The least role of the ladder that may call; None: anybody, without a token."""
+    """The least role of the ladder that may call; None: no token is needed."""
     scopes: tuple[ScopedRole, ...] = ()
-    """The roles outside of the ladder that may call. The handler minds `Request.scope`."""
+    """The scoped roles that may call. The handler must check `Request.scope`."""
     summary: str
-    """One sentence for the reference."""
+    """One sentence for the API reference."""
     handler: Handler
     body: type[Any] | None = None
     parameters: type[Any] | None = None
-    """Of the query: one scalar field per parameter, all with defaults."""
+    """The query parameters: one scalar field each, all with defaults."""
     answer: Any = None
     """None: the answer has no body and its status is 204."""
     status: int = 200
     also: tuple[int, ...] = ()
-    """Other statuses that the handler may choose for the same type of answer, by `Answer`."""
+    """Other statuses that the handler may choose with `Answer`, for the same type of answer."""
     projects: bool = False
-    """May readers and users that are bound to a project call? Then the handler minds
-    `Request.project`."""
+    """Whether readers and users that are bound to a project may call. If so, the handler must
+    check `Request.project`."""
     bulk: bool = False
-    """May the body be as long as `bulk_bytes_max` permits? Then the handler gets it as bytes and
-    decodes it bit by bit, so that others are not kept waiting; `body` is only told in documents."""
+    """Whether the body may have up to `bulk_bytes_max` bytes. If so, the handler receives it as
+    bytes and decodes it in pieces, so as not to delay others; `body` is documentation only."""
     free_query: bool = False
-    """Does the handler read `Request.query` itself? Otherwise unknown parameters are refused."""
+    """Whether the handler reads `Request.query` itself. If not, unknown parameters are refused."""
     media: tuple[str, ...] = ("application/json",)
-    """The content types of its answers."""
+    """The content types of the route's answers."""
 
     @property
     def roles(self) -> list[str]:
-        """The least role of the ladder that may call, and those outside of it; none: anybody."""
+        """The least role of the ladder and the scoped roles that may call; empty: no token."""
         return [one.value for one in (self.role, *self.scopes) if one is not None]
 
     @property
     def body_optional(self) -> bool:
-        """May the body be left out? Not where it says all that a thing shall be."""
+        """Whether the body may be omitted: only that of a POST whose members all have defaults."""
         if self.body is None or self.method != "POST":
             return False
         return not any(
@@ -135,11 +135,11 @@ class Route:
 
 
 VARIABLE = re.compile(r"\{(\w+)(\+?)\}")
-"""In a path: a name, and whether it stands for more than one segment."""
+"""A variable in a path: its name, and `+` if it may span several segments."""
 
 
 def pattern_of(path: str) -> re.Pattern[str]:
-    """Return what the addresses of a path with variables look like."""
+    """Return the regular expression that matches the addresses of a path with variables."""
     return re.compile(
         VARIABLE.sub(lambda found: f"(?P<{found[1]}>{'.+' if found[2] else '[^/]+'})", path)
     )
@@ -154,7 +154,7 @@ class Match:
 
 
 class Table:
-    """Finds routes by address: of paths that both fit, the one that stands first."""
+    """Finds routes by address; if several paths match, the first one wins."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, dict[str, Route]] = {}
@@ -169,7 +169,7 @@ class Table:
             methods[route.method] = route
 
     def match(self, path: str) -> Match | None:
-        """Return what is at an address; None: nothing."""
+        """Return the routes at an address; None if there are none."""
         methods = self._fixed.get(path)
         if methods is not None:
             return Match(methods)

@@ -1,7 +1,7 @@
-"""Answers without an end, written piece by piece to callers that read them.
+"""Endless answers, written piece by piece as the caller reads them.
 
-Nothing piles up for a caller that does not: the connection holds what fits into its buffers, and
-who leaves it unread for `SEND_SECONDS_MAX` is cut off.
+Memory per caller is bounded by the connection's buffers. A caller that does not read for
+`SEND_SECONDS_MAX` is disconnected.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Headers = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer that is made while it is sent; `pieces` is closed when the caller goes away."""
+    """An answer that is made while it is sent; `pieces` is closed when the caller disconnects."""
 
     media_type: str
     pieces: AsyncGenerator[bytes, None]
@@ -33,7 +33,7 @@ async def stream_send(
     send: Send,
     disconnected: Callable[[], Awaitable[None]],
 ) -> None:
-    """Send a stream to its end, until its caller goes away, or has not read for too long."""
+    """Send a stream until it ends, its caller disconnects, or has not read for too long."""
     headers = [
         (b"content-type", stream.media_type.encode()),
         (b"x-accel-buffering", b"no"),
@@ -48,9 +48,9 @@ async def stream_send(
             await pump
             await send({"type": "http.response.body", "body": b""})
     except TimeoutError:
-        log.info("cut off a reader of %s: it does not read", scope["path"])
+        log.info("closed a stream of %s: its client does not read", scope["path"])
         scope[ABORT]()
-    except Exception:  # it has begun: what is left is to show that this is not its end
+    except Exception:  # the response has begun: only an abort shows that it is incomplete
         log.exception("a stream of %s failed", scope["path"])
         scope[ABORT]()
     finally:

@@ -1,4 +1,4 @@
-"""Every committed change in order: one answer after the other (long poll), or a stream of events.
+"""The change feed: all committed changes in order, by long polling or as a stream of events.
 
 Source of the stream's form: HTML Living Standard, "Server-sent events".
 """
@@ -26,24 +26,24 @@ WAIT_SECONDS_MAX = 60.0
 LIMIT_MAX = 1_000
 
 BEAT_SECONDS = 15.0
-"""How often an idle stream says where it is, so that both sides know the other is there."""
+"""How often an idle stream sends its cursor, so that each side notices if the other is gone."""
 
 STREAM_ROWS_MAX = 100
-"""Changes that a stream looks at in one go: what it holds for a reader that does not read."""
+"""Changes that a stream reads at a time; it keeps at most this many for a reader that stalls."""
 
 PIECE_BYTES = 32_768
-"""Events are joined to pieces of about this size."""
+"""Events are combined into pieces of about this size."""
 
 T = TypeVar("T")
 
 
 async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None:
-    """Return the changes after a cursor, once there are any; or a stream of all that follow."""
+    """Return the changes after a cursor, waiting until there are any, or a stream of them."""
     asked = request.parameters
     if not (0 <= asked.wait <= WAIT_SECONDS_MAX and 1 <= asked.limit <= LIMIT_MAX):
         raise Error(
             Code.INVALID,
-            f"wait is at most {WAIT_SECONDS_MAX:g} seconds, limit 1 to {LIMIT_MAX} changes.",
+            f"wait must be at most {WAIT_SECONDS_MAX:g} s, and limit from 1 to {LIMIT_MAX}.",
         )
     kinds = _kinds(asked.kinds)
     service = request.service.watch
@@ -52,7 +52,7 @@ async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None
     after = Cursor.parse(place) if place else await service.now()
     try:
         if events:
-            await service.window(after, kinds, 1)  # refuses while that can still be said
+            await service.window(after, kinds, 1)  # raises before the stream begins
             return Stream(EVENTS, _events(request, after, kinds))
         window = await _unless_gone(
             request, service.awaited(after, kinds, seconds=asked.wait, rows_max=asked.limit)
@@ -67,7 +67,7 @@ ROUTES = (
         method="GET",
         path="/v1/watch",
         role=Role.READER,
-        summary="Tell every committed change after a cursor, in order; wait when there is none.",
+        summary="Return every committed change after a cursor, in order; wait if there is none.",
         handler=watch,
         parameters=ChangesAsked,
         answer=Changes,
@@ -105,7 +105,7 @@ def _problem(error: Error | ProblemError) -> ProblemError:
 
 
 async def _unless_gone(request: Request[None, ChangesAsked], asked: Awaitable[T]) -> T:
-    """Wait for an answer, but not for a caller that has gone away: then it is cancelled."""
+    """Wait for an answer; cancel it if the caller disconnects."""
     answer = asyncio.ensure_future(asked)
     gone = asyncio.ensure_future(request.disconnected())
     try:
@@ -123,16 +123,16 @@ async def _unless_gone(request: Request[None, ChangesAsked], asked: Awaitable[T]
 async def _events(
     request: Request[None, ChangesAsked], after: Cursor, kinds: frozenset[str]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield all changes from a cursor on as events, joined to pieces, until the service ends.
+    """Yield the changes after a cursor as events, combined into pieces, until the service stops.
 
-    What is read is a window of rows, and the next one only when this one has been sent.
+    Reads one window of rows at a time, and the next one only after this one has been sent.
     """
     service, rows_max = request.service.watch, min(request.parameters.limit, STREAM_ROWS_MAX)
     yield f"id: {after}\n\n".encode()
     while not service.closed:
         try:
             window = await service.awaited(after, kinds, seconds=BEAT_SECONDS, rows_max=rows_max)
-            await request.still()  # nothing is told to a token that was revoked meanwhile
+            await request.still()  # the token may have been revoked meanwhile
         except (Error, ProblemError) as error:
             told = problems.body_of(_problem(error), request.request_id)
             yield b"event: problem\ndata: " + told + b"\n\n"

@@ -1,4 +1,4 @@
-"""A connection that counts what it holds: a request that waits, a long body, an unread response."""
+"""A connection that counts its memory: waiting requests, long bodies, unread responses."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger("moorage.http")
 
 
 class HoldingProtocol(LeanProtocol):
-    """A connection that counts what it holds in `held`, which all connections share."""
+    """A connection that counts its memory in `held`, which all connections share."""
 
     held: Held
 
@@ -30,11 +30,11 @@ class HoldingProtocol(LeanProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         """Wait for a request."""
         super().connection_made(transport)
-        # With TLS, half a megabyte could be unread before anybody is told of it.
+        # With TLS, `pause_writing` would be called only after half a megabyte is unread.
         transport.set_write_buffer_limits(HIGH_WATER_LIMIT)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything."""
+        """Release all memory of the connection."""
         self.held.unread.leave(self)
         for cycle, _ in self.pipeline:
             self._let_go(cycle)
@@ -43,28 +43,31 @@ class HoldingProtocol(LeanProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Count what the client has not read: it is more than little."""
+        """Count the unread bytes, which now exceed the high-water mark."""
         super().pause_writing()
         self.held.unread.enter(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Write on: the client has read almost all."""
+        """Stop counting: the client has read almost everything."""
         self.held.unread.leave(self)
         super().resume_writing()
 
     def on_response_complete(self) -> None:
-        """Let go of the request that was answered, and go on with the next one."""
+        """Release the memory of the answered request, and continue with the next one."""
         if self._running is not None:
             self._let_go(self._running)
         super().on_response_complete()
 
     def cut_off(self) -> None:
         """End the connection: its client reads too slowly while there is too much unread."""
-        logger.info("cut off %s: too much is unread, and it has not read for long", self.client)
+        logger.info(
+            "closed the connection to %s: it reads too slowly, and too many responses are unread",
+            self.client,
+        )
         self._reset()
 
     def _hold(self, cycle: RequestResponseCycle, room: Room, size: int) -> bool:
-        """Take room for more of a request; False: there is too little left."""
+        """Reserve memory for a part of a request; return False if there is too little."""
         request = cast(Cycle, cycle)
         if not room.take(size, request.held_bytes):
             return False
@@ -72,22 +75,22 @@ class HoldingProtocol(LeanProtocol):
         return True
 
     def _let_go(self, cycle: RequestResponseCycle) -> None:
-        """Give back the room that a request has; once more is nothing."""
+        """Release the memory of a request; does nothing if it was released before."""
         request = cast(Cycle, cycle)
         if request.held_in is not None:
             request.held_in.give_back(request.held_bytes)
             request.held_in, request.held_bytes = None, 0
 
     def _reset(self) -> None:
-        """End the connection at once, so that the client sees an error rather than an end.
+        """Reset the connection, so that the client sees an error instead of a regular end.
 
-        What HTTP/1.0 clients are sent may end where the connection does.
+        To HTTP/1.0 clients a regular end could look like the end of the answer.
         """
         if self._cut:
             return
         self._cut = True
         if self._running is not None:
-            self._running.disconnected = True  # its answer is not whole, and that is no fault
+            self._running.disconnected = True  # so that the incomplete answer is not an error
         connection = self.transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

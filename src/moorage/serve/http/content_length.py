@@ -1,4 +1,4 @@
-"""A content-length that is no number: such a request is answered as one without a body."""
+"""Handles a content-length that is not a number: the request is answered as if it had no body."""
 
 import re
 
@@ -8,14 +8,14 @@ _LETTERS = re.compile(rb"[A-Za-z]+(?: [A-Za-z]+)*")
 
 
 def head_without_length(head: bytes) -> tuple[bytes, bytes] | None:
-    """Take the one content-length that is only letters out of a request's head.
+    """Remove a content-length that consists only of letters from a request's head.
 
     Args:
         head: bytes received since the beginning of the request.
 
     Returns:
-        The head without that line, and the line's value; None when the head is incomplete, or
-        when anything else about its length is unusual.
+        The head without that line, and the line's value; None if the head is incomplete, if there
+        is not exactly one such header, or if other headers affect the length.
     """
     whole, end, _ = head.partition(b"\r\n\r\n")
     if not end:

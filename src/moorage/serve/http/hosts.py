@@ -1,8 +1,8 @@
-"""Which host names clients may address: a guard against DNS rebinding.
+"""Checks the Host header: a protection against DNS rebinding.
 
-A web page can point a name of its own at this address and let the visitor's browser call it; such
-a request carries the page's name in its Host header. Names that are not ours are refused. Addresses
-are not: a page that was loaded from an address of ours came from here.
+A web page can point its own host name at this address and make the visitor's browser call it; such
+a request has the page's name in its Host header. Unknown names are refused. IP addresses are
+allowed: a page with this server's address as origin was loaded from this server.
 """
 
 import ipaddress
@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-"""Always ours."""
+"""Always allowed."""
 
 WILDCARD_ADDRESSES = ("0.0.0.0", "::")
-"""Stand for every address of the machine."""
+"""Mean every address of the machine."""
 
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{0,5})?")
 
@@ -26,7 +26,7 @@ class Hosts:
         self._any = "*" in names
         self._names = frozenset(names)
         self.allows = lru_cache(maxsize=64)(self._allows)
-        """Does a Host header's value name this service? False as well when it is malformed."""
+        """Returns whether the value of a Host header is allowed; False if it is malformed."""
 
     def _allows(self, host: bytes) -> bool:
         found = _HOST.fullmatch(host)

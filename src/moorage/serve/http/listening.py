@@ -1,7 +1,7 @@
-"""Accepting connections. They are counted from that moment on, and no address may have too many.
+"""Accepts connections and counts them from that moment on, in total and per address.
 
-The event loop's own servers tell of a TLS connection only once its handshake is done: clients that
-never finish theirs would be neither counted nor hurried.
+The event loop's own servers report a TLS connection only after its handshake: clients that never
+finish the handshake would be neither counted nor timed out.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.refusals import refusal_bytes
 
 BACKLOG = 4_096
-"""Connections the kernel may hold for us."""
+"""Connections that the kernel may queue before they are accepted."""
 
 ACCEPTED_AT_ONCE = 64
-"""Connections that are accepted before the event loop does something else."""
+"""Connections that are accepted before the event loop runs other work."""
 
 PAUSE_SECONDS = 0.2
-"""How long nothing is accepted after the kernel has refused to: mostly there are no files left."""
+"""Pause after a failed accept; the usual cause is that no file descriptors are left."""
 
 log = logging.getLogger("moorage.http")
 
@@ -35,7 +35,7 @@ class NoPlaceError(Exception):
 
 
 class Places:
-    """How many connections there are at one listener, in all and of each address."""
+    """Counts the connections at one listener, in total and per address."""
 
     def __init__(self, most: int, each_most: int, proxies: Proxies) -> None:
         self._most = most
@@ -64,7 +64,7 @@ class Places:
         return Place(self, source)
 
     def left(self, source: str | None) -> None:
-        """Count one connection less."""
+        """Stop counting a connection."""
         self._count -= 1
         if source is not None:
             self._counts[source] -= 1
@@ -72,7 +72,7 @@ class Places:
                 del self._counts[source]
 
     def _source_of(self, host: str) -> str | None:
-        """Return under which name a host is counted; None: it is not."""
+        """Return the name under which a host is counted; None if it is exempt."""
         address = address_of(host)
         if address is None or address.is_loopback or self._proxies.trusts(host):
             return None
@@ -80,7 +80,7 @@ class Places:
 
 
 class Place:
-    """The place of one connection."""
+    """One counted connection."""
 
     __slots__ = ("_places", "_source")
 
@@ -89,14 +89,14 @@ class Place:
         self._source = source
 
     def leave(self) -> None:
-        """Give it back; once more is nothing."""
+        """Stop counting the connection; does nothing if called again."""
         if self._places is not None:
             self._places.left(self._source)
             self._places = None
 
 
 class Acceptor:
-    """Accepts connections until it is closed. uvicorn takes it for one of the loop's servers."""
+    """Accepts connections until it is closed; to uvicorn it looks like an asyncio server."""
 
     def __init__(
         self,
@@ -106,14 +106,14 @@ class Acceptor:
         tls: Callable[[], ssl.SSLContext | None],
         handshake_seconds: float,
     ) -> None:
-        """Begin to listen.
+        """Start listening.
 
         Args:
             listener: a bound socket.
-            places: how many connections there may be.
-            protocol: makes one for each connection.
-            tls: returns what new connections are secured with; None: they are not.
-            handshake_seconds: the longest time for that.
+            places: limits the number of connections.
+            protocol: creates the protocol of each connection.
+            tls: returns the TLS context for new connections; None: no TLS.
+            handshake_seconds: time limit of the TLS handshake.
         """
         self._loop = asyncio.get_running_loop()
         self._listener = listener
@@ -129,7 +129,7 @@ class Acceptor:
         self._go_on()
 
     def close(self) -> None:
-        """Accept nothing more, and drop connections whose handshake is not done."""
+        """Stop accepting, and drop connections whose handshake is not finished."""
         if self._closed:
             return
         self._closed = True
@@ -141,7 +141,7 @@ class Acceptor:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until dropped connections are gone."""
+        """Wait until the dropped connections are closed."""
         if self._beginning:
             await asyncio.wait(self._beginning)
 
@@ -155,7 +155,7 @@ class Acceptor:
                 connection, address = self._listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
-            except ConnectionAbortedError:  # it has gone again
+            except ConnectionAbortedError:  # the client has already closed it
                 continue
             except OSError as error:
                 log.error("cannot accept connections: %s", error)
@@ -180,7 +180,7 @@ class Acceptor:
         task.add_done_callback(self._beginning.discard)
 
     async def _begin(self, connection: socket.socket, host: str, place: Place) -> None:
-        """Hand a connection to a protocol of its own, which gives the place back when it ends."""
+        """Pass a connection to a new protocol, which leaves its place when the connection ends."""
         protocol = self._protocol()
         protocol.place = place
         context = self._tls()
@@ -192,7 +192,7 @@ class Acceptor:
                 ssl_handshake_timeout=None if context is None else self._handshake_seconds,
             )
         except OSError as error:  # TLS errors and timeouts are OSErrors
-            log.info("no TLS with %s: %s", host, error)
+            log.info("the TLS handshake with %s failed: %s", host, error)
         finally:
-            if not protocol.begun:  # it was never told of a connection, nor will be
+            if not protocol.begun:  # then `connection_lost` is never called
                 place.leave()

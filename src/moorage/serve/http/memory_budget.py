@@ -1,39 +1,39 @@
-"""The memory that requests and responses take while they wait, of all connections together.
+"""Limits the memory of waiting requests and responses, of all connections together.
 
-What one connection may hold is bounded, see `protocol`; but there are thousands of connections, and
-many of them may belong to one client.
+`protocol` limits the memory of one connection; but there are thousands of connections, and many of
+them may belong to one client.
 """
 
 from typing import Protocol
 
 WAITING_BYTES_MAX = 64 << 20
-"""Bytes of requests that wait on their connections until those before them are answered."""
+"""Bytes of pipelined requests that wait until earlier ones on their connection are answered."""
 
 BODIES_BYTES_MAX = 512 << 20
-"""Bytes of the long bodies of requests that are being received and answered."""
+"""Bytes of long bodies of requests that are being received or answered."""
 
 UNREAD_BYTES_MAX = 256 << 20
 """Bytes of responses that slow clients have not read yet."""
 
 REQUEST_BYTES = 4_096
-"""About what a request takes, beside its head and its body."""
+"""Approximate memory of a request, besides its head and its body."""
 
 
 class Room:
-    """Counts bytes, and says when there are too many."""
+    """Counts reserved bytes up to a limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.bytes = 0
-        """Bytes taken now."""
+        """Bytes reserved now."""
 
     def take(self, size: int, own: int = 0) -> bool:
-        """Take room for so many more bytes; False: there is too little left.
+        """Reserve more bytes; return False if there are too few left.
 
         Args:
             size: bytes.
-            own: bytes that the same request has taken already. As long as no other has any, it may
-                take more than there is: it would never find room otherwise.
+            own: bytes that the same request has reserved already. While no other request has
+                reserved any, it may exceed the limit: otherwise it could never succeed.
         """
         if self.bytes > own and self.bytes + size > self._most:
             return False
@@ -41,23 +41,23 @@ class Room:
         return True
 
     def give_back(self, size: int) -> None:
-        """Give room back."""
+        """Release bytes."""
         self.bytes -= size
 
 
 class Reader(Protocol):
-    """A client that is slow to read."""
+    """A connection whose client reads slowly."""
 
     def cut_off(self) -> None:
-        """Send it nothing more."""
+        """Close the connection."""
         ...
 
 
 class Unread:
-    """The bytes that slow clients have not read yet.
+    """Counts the bytes that slow clients have not read yet.
 
-    If there are too many, those give way that have read too little for the longest time. Whoever
-    reads at all soon counts no more, or counts anew.
+    If there are too many, the clients that have been slow for the longest time are cut off. A
+    client that reads soon leaves the count, or enters it again as the newest.
     """
 
     def __init__(self, most: int) -> None:
@@ -65,10 +65,10 @@ class Unread:
         self._sizes: dict[Reader, int] = {}
         """In the order in which they became slow."""
         self.bytes = 0
-        """Of all of them."""
+        """Unread bytes of all of them."""
 
     def enter(self, reader: Reader, size: int) -> None:
-        """Count what a client has not read yet."""
+        """Count the unread bytes of a client; cut off the slowest ones if there are too many."""
         self.leave(reader)
         self._sizes[reader] = size
         self.bytes += size
@@ -78,12 +78,12 @@ class Unread:
             slowest.cut_off()
 
     def leave(self, reader: Reader) -> None:
-        """Count a client no more: it has read almost all, or is gone. Once more is nothing."""
+        """Stop counting a client: it has read almost everything, or is gone. May be repeated."""
         self.bytes -= self._sizes.pop(reader, 0)
 
 
 class Held:
-    """All that the connections of a process hold."""
+    """The memory budgets of all connections of a process."""
 
     def __init__(
         self,

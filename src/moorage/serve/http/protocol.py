@@ -1,13 +1,13 @@
-"""The HTTP connection, guarded: what uvicorn and httptools leave open is closed here.
+"""The guarded HTTP connection: adds the checks that uvicorn and httptools lack.
 
-* Bounds: bytes and number of headers, time for headers and for bodies, requests that wait for the
-  answers before them. Connections are counted where they are accepted, see `listening`.
-* Refused with a reason, then closed: requests that two parsers could understand differently
-  (several or misplaced lengths, transfer encodings other than `chunked`, folded lines), unknown
-  or missing hosts. Nothing after such a request is ever read as a request.
+* Limits: bytes and number of headers, time for headers and for bodies, number of pipelined requests
+  that wait. Connections are counted where they are accepted, see `listening`.
+* Refused with a reason, then closed: requests that two parsers could read differently (several or
+  misplaced lengths, transfer encodings other than `chunked`, folded lines), and unknown or missing
+  hosts. Nothing after such a request is ever read as a request.
 * Trailers after a chunked body are dropped; they never become headers.
-* A content-length that is only letters (`hi mom`) reaches the application as a request without
-  a body, so that a face can answer in its own form; the connection is closed after that answer.
+* A request whose content-length consists only of letters (`hi mom`) reaches the application without
+  a body, so that a face can answer in its own format; then the connection is closed.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from moorage.serve.http.refusals import refusal_bytes
 from moorage.serve.http.uvicorn_connection import Cycle
 
 LENGTH_UNREADABLE = "moorage.length_unreadable"
-"""Set in the scope of a request whose content-length is no number."""
+"""Set in the scope of a request whose content-length is not a number."""
 
 WAITING_MAX = 16
-"""Requests of one connection that may wait until those before them are answered."""
+"""Requests of one connection that may wait until earlier ones are answered."""
 
 WAITING_BODY_MAX = 65_536
-"""Bytes of the body that a waiting request may have."""
+"""Bytes of the body of a waiting request."""
 
 _GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
 
@@ -46,7 +46,7 @@ logger = logging.getLogger("moorage.http")
 
 
 class Bounds(Struct, frozen=True):
-    """What one connection may do; the settings of the same names."""
+    """Limits of one connection, from the settings of the same names."""
 
     header_bytes_max: int
     header_count_max: int
@@ -55,10 +55,10 @@ class Bounds(Struct, frozen=True):
 
 
 class _Place(Protocol):
-    """What is given back when a connection ends."""
+    """The count of a connection, which ends with it."""
 
     def leave(self) -> None:
-        """Give it back."""
+        """Stop counting the connection."""
         ...
 
 
@@ -85,28 +85,28 @@ class GuardedProtocol(HoldingProtocol):
         self._deaf = False  # nothing more is read from this connection
         self._in_head = False
         self._in_body = False
-        self._progress = False  # the last packet completed headers or brought some body
+        self._progress = False  # the last packet completed a head or contained some body
         self._unproductive = 0  # bytes since then
-        self._head = b""  # the packets of an incomplete head, as long as one began a packet
+        self._head = b""  # an incomplete head, kept only if it began at the start of a packet
         self._head_bytes = 0
         self._hosts_named = 0
         self._deadline: asyncio.TimerHandle | None = None
-        self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have begun yet
-        self._proxied = False  # by somebody whose word counts for the client's address
+        self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have started yet
+        self._proxied = False  # by a trusted proxy
         self.place: _Place | None = None
-        self.begun = False  # there is a connection; with TLS, once its handshake is done
+        self.begun = False  # the connection is open; with TLS, after its handshake
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        """Wait for a request, not for long."""
+        """Wait for a request, at most `header_seconds_max`."""
         super().connection_made(transport)
         self.begun = True
         self._proxied = self.client is not None and self.proxies.trusts(self.client[0])
         self._deadline_set(self.bounds.header_seconds_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and let the running request know."""
+        """Clean up the connection and notify the running request."""
         self._deadline_clear()
         if self.place is not None:
             self.place.leave()
@@ -115,13 +115,13 @@ class GuardedProtocol(HoldingProtocol):
         if running is not None and not running.response_complete:
             running.disconnected = True
             running.message_event.set()
-        # Requests and connection refer to each other: only the garbage collector would free them.
+        # Break the reference cycle of request and connection, which only the collector would free.
         self.pipeline.clear()
         self.cycle = self.scope = None  # type: ignore[assignment] # as before the first request
         self._running = self._fresh = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, within the bounds."""
+        """Parse the received bytes, within the limits."""
         if self._deaf:
             return
         starts_message = not self._in_head and not self._in_body
@@ -134,12 +134,12 @@ class GuardedProtocol(HoldingProtocol):
             self._parse_failed(data, starts_message, error)
             return
         except httptools.HttpParserUpgrade:
-            # An offer to change protocols may be ignored; what follows is not ours to guess.
+            # An offer to upgrade may be ignored, but the following bytes could be either protocol.
             self._last_request()
         self._account(data, starts_message)
 
     def _account(self, data: bytes, starts_message: bool) -> None:
-        """Bound an unfinished message in bytes and in time."""
+        """Limit the bytes and the time of an unfinished message."""
         if self._in_head:
             self._head = data if starts_message else self._head and self._head + data
         self._unproductive = 0 if self._progress else self._unproductive + len(data)
@@ -154,21 +154,21 @@ class GuardedProtocol(HoldingProtocol):
                 self._idle_again()
 
     def _idle_again(self) -> None:
-        """Wait for the next request; an answer that came before the whole request is over now."""
+        """Wait for the next request, after one that was answered before it was complete."""
         if self._idle_until is None and not self.transport.is_closing():
             self._idle_begin()
 
     # Parser callbacks
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
         self._hosts_named = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header; those that decide where a request ends are looked at closely."""
+        """Add one header; check those that decide where a request ends."""
         if not self._in_head:
             return  # a trailer
         name = name.lower()
@@ -197,7 +197,7 @@ class GuardedProtocol(HoldingProtocol):
             self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is understood.")
 
     def on_headers_complete(self) -> None:
-        """Judge the head as a whole and hand the request to the application."""
+        """Check the complete head and pass the request to the application."""
         if self._head_bytes + len(self.url) > self.bounds.header_bytes_max:
             self._stop(*self._headers_too_large())
         version = self.parser.get_http_version()
@@ -227,13 +227,13 @@ class GuardedProtocol(HoldingProtocol):
         self._wait_in_line()
 
     def _wait_in_line(self) -> None:
-        """Take room for a request that has to wait for the answers before it; most have not."""
+        """Reserve memory for the request if it must wait for earlier ones; most need not."""
         size = REQUEST_BYTES + self._head_bytes + len(self.url)
         if self._is_waiting() and not self._hold(self.cycle, self.held.waiting, size):
             self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait on connections.")
 
     def _guard_target(self) -> None:
-        """An absolute target overrides the Host header (RFC 9112, 3.2.2); `*` names no host."""
+        """Check an absolute target: it overrides the Host header (RFC 9112, 3.2.2)."""
         if self.url == b"*":
             return
         target = httptools.parse_url(self.url)
@@ -244,7 +244,7 @@ class GuardedProtocol(HoldingProtocol):
         return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         self._progress = True
         request = cast(Cycle, self.cycle)
         request.received += len(body)
@@ -253,7 +253,7 @@ class GuardedProtocol(HoldingProtocol):
         super().on_body(body)
 
     def _make_room(self, request: Cycle, size: int) -> None:
-        """Take room for a piece of a body, if the body is long or its request waits."""
+        """Reserve memory for a piece of a body that is long or whose request waits."""
         waiting = self._is_waiting()
         if waiting and request.received > WAITING_BODY_MAX:
             self._stop(
@@ -266,18 +266,18 @@ class GuardedProtocol(HoldingProtocol):
             self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many long bodies arrive; try later.")
 
     def _is_waiting(self) -> bool:
-        """Does the request that is being read wait until those before it are answered?"""
+        """Return whether the request that is being received waits for earlier ones."""
         return bool(self.pipeline) and self.pipeline[0][0] is self.cycle
 
     def on_message_complete(self) -> None:
-        """End a request."""
+        """Finish a request."""
         self._deadline_clear()
         self._in_body = False
         self._progress = True
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._let_go(cycle)  # it waits no more
+        self._let_go(cycle)  # it no longer waits
         self._running = cycle
         self._fresh = self.loop.create_task(cycle.run_asgi(app))
         self._fresh.add_done_callback(self.tasks.discard)
@@ -305,7 +305,7 @@ class GuardedProtocol(HoldingProtocol):
         self._refuse(status, reason)
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answer and close, unless an earlier request is still owed its answer: then only that."""
+        """Refuse and close; if earlier requests are unanswered, only close after their answers."""
         logger.info("refused %s: %d %s", self.client, status, reason)
         self._deadline_clear()
         self._deaf = True
@@ -321,10 +321,10 @@ class GuardedProtocol(HoldingProtocol):
             running.keep_alive = False
 
     def _abandon_body(self) -> bool:
-        """Tell the last request's handler that its body will never be whole.
+        """Notify the last request's handler that its body will never be complete.
 
         Returns:
-            Whether an answer may still be sent in the handler's place.
+            Whether an answer may still be sent instead of the handler's.
         """
         self._in_body = False
         if self._is_waiting():
@@ -344,10 +344,10 @@ class GuardedProtocol(HoldingProtocol):
         self._deadline_clear()
         self.cycle.keep_alive = False
 
-    # A content-length that is no number
+    # A content-length that is not a number
 
     def _offer_unreadable_length(self, head: bytes) -> bool:
-        """Hand on a request whose only fault is a content-length of letters. False: refuse it."""
+        """Accept a request whose only error is a content-length of letters; False: refuse it."""
         repaired = head_without_length(head)
         if repaired is None:
             return False
@@ -357,7 +357,7 @@ class GuardedProtocol(HoldingProtocol):
             self.parser.feed_data(clean)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             return False
-        # The handler's task has not begun yet: it sees the scope as it is left here.
+        # The handler's task has not started yet, so it sees these changes of the scope.
         self.headers.append((CONTENT_LENGTH, value))
         cast(dict[str, Any], self.scope)[LENGTH_UNREADABLE] = True
         self._last_request()
@@ -377,7 +377,7 @@ class GuardedProtocol(HoldingProtocol):
         self._deadline = self._fresh = None
         if self.transport.is_closing():
             return
-        if self.flow.read_paused:  # we did not let them send
+        if self.flow.read_paused:  # the server paused reading, so the client is not to blame
             self._deadline_set(seconds)
         elif self._in_head or self._in_body:
             setting = "header_seconds_max" if self._in_head else "body_seconds_max"
@@ -393,6 +393,6 @@ class GuardedProtocol(HoldingProtocol):
 def protocol_for(
     bounds: Bounds, hosts: Hosts, proxies: Proxies, held: Held
 ) -> type[GuardedProtocol]:
-    """Return the protocol class with these bounds, as uvicorn wants it."""
+    """Return the protocol class with these limits, for uvicorn."""
     members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
     return type("Protocol", (GuardedProtocol,), members)

@@ -1,8 +1,8 @@
-"""What trusted proxies tell of the clients behind them: the address and the scheme.
+"""Takes the client's address and scheme from the headers of trusted proxies.
 
-Anybody can send these headers, so only those of the setting `trusted_proxies` are believed. Of
-several addresses in X-Forwarded-For the last that is not a trusted proxy's counts: what stands
-before it was written by the client.
+Anyone can send these headers, so only proxies in the setting `trusted_proxies` are trusted. Of the
+addresses in X-Forwarded-For, the last one that is not a trusted proxy's counts: the client may have
+forged those before it.
 """
 
 from functools import lru_cache
@@ -17,23 +17,23 @@ FORWARDED_PROTO = b"x-forwarded-proto"
 SCHEMES = frozenset({"http", "https"})
 
 HOPS_MAX = 32
-"""Addresses that are looked at: a client can write thousands of those of trusted proxies."""
+"""Addresses that are examined: a client can send thousands of addresses of trusted proxies."""
 
 
 class Proxies:
-    """The proxies that are believed."""
+    """The trusted proxies."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self._networks = networks
         self.trusts = lru_cache(maxsize=4_096)(self._trusts)
-        """Is this the address of a trusted proxy?"""
+        """Returns whether this is the address of a trusted proxy."""
 
     def _trusts(self, host: str) -> bool:
         address = address_of(host) if self._networks else None
         return address is not None and any(address in network for network in self._networks)
 
     def believe(self, scope: Scope) -> None:
-        """Let a request that a trusted proxy sent be the client's: `client` and `scheme`."""
+        """Set `client` and `scheme` of a request from a trusted proxy to those of its client."""
         forwarded: list[bytes] = []
         schemes: list[bytes] = []
         for name, value in scope["headers"]:
@@ -52,7 +52,7 @@ class Proxies:
     def _client(self, forwarded: list[bytes]) -> str | None:
         client = None
         for raw in islice(reversed(forwarded), HOPS_MAX):
-            # A zone (fe80::1%eth0) means nothing on other machines, and could be any text.
+            # A zone (fe80::1%eth0) has no meaning on other machines, and may be any text.
             text = _without_port(raw.strip().decode("latin-1"))
             address = None if "%" in text else address_of(text)
             if address is None:
@@ -64,7 +64,7 @@ class Proxies:
 
 
 def _without_port(text: str) -> str:
-    """Some proxies write `192.0.2.1:4711` and `[2001:db8::1]:4711`."""
+    """Remove the port that some proxies add: `192.0.2.1:4711`, `[2001:db8::1]:4711`."""
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.partition(":")[0] if text.count(":") == 1 else text

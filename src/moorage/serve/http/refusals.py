@@ -1,10 +1,10 @@
-"""Answers that are given before any face has seen a request."""
+"""Answers that are sent before a request reaches any face."""
 
 from http import HTTPStatus
 
 
 def refusal_bytes(status: int, reason: str) -> bytes:
-    """Return a whole answer, after which the connection is closed."""
+    """Return a complete answer, after which the connection is closed."""
     text = reason.encode("ascii", "replace")
     head = (
         f"HTTP/1.1 {int(status)} {HTTPStatus(status).phrase}\r\n"

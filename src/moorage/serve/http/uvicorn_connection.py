@@ -1,7 +1,7 @@
 """uvicorn's connection, with less work per request.
 
-* A complete answer is one write, and its head is looked over once as a whole.
-* An idle connection has one timer for all its life, not one per request.
+* A complete answer is one write, and its head is checked once as a whole.
+* A connection has one idle timer for its whole life, not one per request.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ class Cycle(RequestResponseCycle):
     """One request and its answer."""
 
     _held: dict[str, Any] | None = None
-    """The beginning of an answer that says how long it is: it waits for the body."""
+    """The start of an answer with a content-length: it waits for the body."""
 
     _to_end = False
-    """The answer ends where the connection does: HTTP/1.0 knows no chunks."""
+    """The answer ends with the connection: HTTP/1.0 has no chunks."""
 
     received = 0
     """Bytes of the body that have arrived."""
 
     held_in: Room | None = None
-    """Where room for the request is taken, while it is."""
+    """The budget in which the request has reserved memory; None: it has none."""
 
     held_bytes = 0
-    """How much room that is."""
+    """The bytes that it has reserved."""
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a part of the answer."""
@@ -75,7 +75,7 @@ class Cycle(RequestResponseCycle):
         )
 
     def _answer(self, start: dict[str, Any], part: dict[str, Any]) -> bool:
-        """Send a whole answer at once; False: it is not one, or not an ordinary one."""
+        """Send a complete answer at once; return False if it is incomplete or a special case."""
         body: bytes = part.get("body", b"")
         if (
             part["type"] != "http.response.body"
@@ -106,7 +106,7 @@ class Cycle(RequestResponseCycle):
 
 
 def _is_clean(head: bytes, lines: int) -> bool:
-    """Has a head no more lines than were written? Everything else of it is looked at by uvicorn."""
+    """Return whether no header value adds a line or a NUL to the head."""
     return head.count(b"\n") == lines == head.count(b"\r") and b"\0" not in head
 
 
@@ -114,17 +114,17 @@ class LeanProtocol(HttpToolsProtocol):
     """One connection."""
 
     _idle_until: float | None = None
-    """When it will have been idle for too long; None: it is not idle."""
+    """When it will have been idle for too long; None if it is not idle."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Cancel the idle timer."""
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
 
     def on_headers_complete(self) -> None:
-        """Hand the request to the application; there is nothing else here to change to."""
+        """Pass the request to the application; no upgrade of the protocol is supported."""
         parser, scope = self.parser, cast(dict[str, Any], self.scope)
         version = parser.get_http_version()
         if version != "1.1":
@@ -152,11 +152,11 @@ class LeanProtocol(HttpToolsProtocol):
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
-            # Reading goes on: nothing else tells that the client has closed the connection.
+            # Keep reading: this is the only way to notice that the client closes the connection.
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or wait for one."""
+        """Continue with the next request, or wait for one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -178,11 +178,11 @@ class LeanProtocol(HttpToolsProtocol):
         )
 
     def _unset_keepalive_if_required(self) -> None:
-        """A request begins. The timer finds out when it fires."""
+        """Mark the connection as busy; the timer keeps running and checks this when it fires."""
         self._idle_until = None
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close the connection if it has been idle for as long as it may."""
+        """Close the connection if it has been idle for too long."""
         self.timeout_keep_alive_task = None
         if self._idle_until is None:
             return

@@ -1,6 +1,6 @@
-"""Who may call, and who did what.
+"""Access control and audit.
 
-`tokens.py` makes, rotates, revokes and recognises tokens; `roles.py` says what a role may do;
+`tokens.py` creates, rotates, revokes and validates tokens; `roles.py` defines the rights of roles;
 `audit.py` writes and lists audit rows. May import: `batch`, `feed`, the root of `service`, `store`,
 `core`.
 """

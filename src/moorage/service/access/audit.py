@@ -1,7 +1,7 @@
-"""Who did what to Moorage itself: one row per administrative act, kept for `audit_days`.
+"""The audit trail: one row per administrative action, kept for `audit_days`.
 
-Where an act is a change of rows, its audit row is written in the same transaction. Of what leaves
-the database (a backup) it is written before. Rows that are kept are also lines of the log, see
+If an action changes rows, its audit row is written in the same transaction. If data leaves the
+database (a backup), it is written before. Committed rows are also written to the log, see
 `audit_log`.
 """
 
@@ -24,7 +24,7 @@ ID_BYTES = 6
 
 
 class Actor(Struct, frozen=True):
-    """Who acts: a name, the id of the token that was shown, if it is one of ours, and a role."""
+    """Who acts: a name, the id of the presented token if it is one of Moorage's, and a role."""
 
     who: str
     token_id: str | None
@@ -34,15 +34,15 @@ class Actor(Struct, frozen=True):
 def audit_row(
     at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
 ) -> AuditRow:
-    """Return the row for one act.
+    """Return the row for one action.
 
     Args:
         at: when.
         actor: who.
-        action: what was done, `noun.verb`.
-        target: to what: an id, a path.
-        before: how it was, anything that JSON can tell.
-        after: how it is.
+        action: the action, `noun.verb`.
+        target: its object: an id, a path.
+        before: the state before, any JSON-serializable value.
+        after: the state after it, likewise.
     """
     return AuditRow(
         at,
@@ -68,13 +68,13 @@ class Audit:
     async def record(
         self, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
     ) -> None:
-        """Write a row by itself, see `audit_row`. Raises `Error`: OVERLOADED, UNAVAILABLE."""
+        """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
         row = audit_row(self._clock.now(), actor, action, target, before, after)
         await self._transactor.run_alone(lambda: audit_store.audit_insert(row))
         audit_log.tell([row])
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:
-        """Return rows, newest first, and the cursor of the next page; None: this is the last.
+        """Return rows, newest first, and the cursor of the next page; None on the last page.
 
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """

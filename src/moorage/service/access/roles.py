@@ -1,8 +1,8 @@
-"""What callers may do: the ladder of roles, and the scoped roles that stand outside of it.
+"""The roles of callers: the ladder of ordered roles, and the scoped roles outside of it.
 
-On the ladder, each role may do all that those below it may. A scoped role may do a few things, and
-those only to what its token names. It is not on the ladder: whatever is permitted from some role
-on is not permitted to it. Source: docs/decisions/0023-scoped-roles.md.
+On the ladder, each role has all rights of the lower ones. A scoped role has a few rights, and only
+to the objects that its token names. Rules of the form "from this role on" never include scoped
+roles. Source: docs/decisions/0023-scoped-roles.md.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ from moorage.core.wildcards import BELOW, covers, is_entry
 
 
 class Role(StrEnum):
-    """The ladder, in rising order of trust."""
+    """The ladder, in ascending order of rights."""
 
     READER = "reader"
     USER = "user"
@@ -25,14 +25,14 @@ class Role(StrEnum):
 
 
 class ScopedRole(StrEnum):
-    """Roles outside of the ladder."""
+    """Roles outside of the ladder, restricted to a scope."""
 
     JANITOR = "janitor"
-    """Reads, renews, releases and revokes the leases of some pools, whoever's they are."""
+    """Reads, renews, releases and revokes the leases of some pools, for any owner."""
 
 
 FIELDS: dict[ScopedRole, str] = {ScopedRole.JANITOR: "pool"}
-"""What the scope of each scoped role names."""
+"""The kind of object that the scope of each scoped role names."""
 
 ROLES = (*Role, *ScopedRole)
 
@@ -44,33 +44,33 @@ _STANDINGS = {
 
 
 class Scope(Struct, frozen=True):
-    """What a scoped role is bound to: full names, or `PREFIX/*` for all that are below."""
+    """The objects that a scoped role may act on: full names, or `PREFIX/*` for all names below."""
 
     role: ScopedRole
     names: tuple[str, ...]
 
     @property
     def field(self) -> str:
-        """What its names are of."""
+        """The kind of object that its names stand for."""
         return FIELDS[self.role]
 
     def covers(self, name: str) -> bool:
-        """Is something of this name within the scope?"""
+        """Return whether a name is within the scope."""
         return any(covers(one, name) for one in self.names)
 
 
 def permits(least: Role, role: Role | None) -> bool:
-    """May a role of the ladder do what needs at least another? None: it is not on the ladder."""
+    """Return whether a role is at least `least`; None, a scoped role, never is."""
     return role is not None and _RANKS[role] >= _RANKS[least]
 
 
 def standing(role: str) -> frozenset[str]:
-    """Return the roles of the ladder whose rights a role has; none, if it is not on the ladder."""
+    """Return the roles of the ladder whose rights a role includes; empty for a scoped role."""
     return _STANDINGS.get(role, frozenset())
 
 
 def role_parse(role: str) -> Role | ScopedRole:
-    """Return the role of this name. Raises `Error`: INVALID."""
+    """Parse the name of a role. Raises `Error`: INVALID."""
     for ladder in Role:
         if ladder.value == role:
             return ladder
@@ -81,33 +81,33 @@ def role_parse(role: str) -> Role | ScopedRole:
 
 
 def scope_parse(role: Role | ScopedRole, wanted: dict[str, list[str]]) -> Scope | None:
-    """Return the scope of a token of a role; None: the role has none.
+    """Return the scope of a token; None if its role has none.
 
     Args:
-        role: of the token.
-        wanted: names by the field that the role is bound to.
+        role: the token's role.
+        wanted: names by the kind of object.
 
     Raises:
-        Error: INVALID: the role needs another scope, or none.
+        Error: INVALID, the role needs another scope, or none.
     """
     if isinstance(role, Role):
         if wanted:
-            raise Error(Code.INVALID, f"A token of role {role} has no scope: leave it out.")
+            raise Error(Code.INVALID, f"A token of role '{role}' has no scope: omit it.")
         return None
     field = FIELDS[role]
     if wanted.keys() != {field} or not wanted[field]:
         raise Error(
             Code.INVALID,
-            f"A token of role {role} needs a scope that names each {field} it is for, and nothing"
-            f" else: `--for {field}=NAME`, or `{field}=PREFIX{BELOW}` for all below.",
+            f"A token of role '{role}' needs a scope that names each {field} it is for, and nothing"
+            f" else: `--for {field}=NAME`, or `--for {field}=PREFIX{BELOW}` for all below.",
         )
     names = tuple(sorted({*wanted[field]}))
     if len(names) > SCOPE_NAMES_MAX:
-        raise Error(Code.INVALID, f"A scope has at most {SCOPE_NAMES_MAX} names.")
+        raise Error(Code.INVALID, f"A scope must have at most {SCOPE_NAMES_MAX} names.")
     for name in names:
         if not (name.isprintable() and is_entry(name, POOL_NAME_LENGTH_MAX)):
             raise Error(
                 Code.INVALID,
-                f"{field} {name!r}: a scope has names, or PREFIX{BELOW} for all names below.",
+                f"The {field} {name!r} in the scope must be a name, or PREFIX{BELOW}.",
             )
     return Scope(role, names)

@@ -1,7 +1,7 @@
-"""Who may call, by tokens of Moorage's own: make, list, rotate, revoke, recognise.
+"""Moorage's own tokens: create, list, rotate, revoke, validate.
 
-A token is shown once, when it is made; only its SHA-256 is stored. What its role means to a dialect
-is that dialect's authenticator's business.
+A token's secret is returned once, on creation; only its SHA-256 is stored. Faces map its role to
+their own.
 """
 
 import hashlib
@@ -31,18 +31,18 @@ from moorage.store.api import Engine, Plan
 __all__ = ["Access", "Role", "Token"]
 
 SECRET_PREFIX = "moorage_"
-"""How every token of ours begins, so that leaked ones can be found by a scanner."""
+"""The prefix of every token, so that scanners can find leaked ones."""
 
 SECRET_BYTES = 32
 ID_BYTES = 6
 CACHE_MAX = 4_096
-"""Tokens remembered between two requests; beyond it the oldest is looked up again."""
+"""Tokens cached between requests; beyond this the oldest is dropped."""
 
 USED_EVERY = 3_600 * SECOND
-"""A token's last use is written this long after the one before at the earliest."""
+"""The minimum time between two recorded uses of a token."""
 
 TOLD_EVERY = 60 * SECOND
-"""How often the log tells that the same token is shown though it is not valid any more."""
+"""The minimum time between two log lines about the same revoked or expired token."""
 
 log = logging.getLogger("moorage.auth")
 
@@ -50,8 +50,8 @@ log = logging.getLogger("moorage.auth")
 class Token(Struct, frozen=True):
     """One token, without its secret.
 
-    `project_id` is None when it is bound to no project; `scope` is that of a scoped role. It is not
-    valid from `expires_at` on. `rotated_at`: another one has taken its place.
+    `project_id` is None if it is bound to no project; `scope` is that of a scoped role. It is valid
+    until before `expires_at`. `rotated_at` is when another token replaced it.
     """
 
     id: str
@@ -64,14 +64,14 @@ class Token(Struct, frozen=True):
     expires_at: Instant | None = None
     rotated_at: Instant | None = None
     used_at: Instant | None = None
-    """When it was last shown, give or take an hour."""
+    """When it was last used, with a precision of about an hour."""
 
 
 class Access:
-    """The tokens of one service. A revoked token is refused from the revocation's answer on.
+    """The tokens of one service. A revoked token is refused as soon as its revocation is answered.
 
-    On a shared database another process may have revoked or rotated it: so each request first has a
-    look, with all that come at the same time, at how many were.
+    On a shared database another process may have revoked or rotated tokens. So each request first
+    reads how many were; concurrent requests share one query.
     """
 
     def __init__(self, engine: Engine, transactor: Transactor, clock: Clock) -> None:
@@ -96,19 +96,18 @@ class Access:
         scope: dict[str, list[str]] | None = None,
         lasts: int | None = None,
     ) -> tuple[str, Token]:
-        """Make a token, as `by` asks. Returns its secret, which nobody can show again, and it.
+        """Create a token. Returns its secret, which cannot be retrieved again, and the token.
 
         Args:
-            name: who holds it.
-            role: what the holder may do.
-            project_id: the project that it is bound to; a user's must be.
-            by: who asks.
-            scope: names by field, of a scoped role, see `roles.Scope`.
-            lasts: microseconds until it expires; None: it does not.
+            name: name of the holder.
+            role: name of the role.
+            project_id: the project that it is bound to; required for the role user.
+            by: who creates it.
+            scope: for a scoped role: names by the kind of object, see `roles.Scope`.
+            lasts: microseconds until it expires; None: never.
 
-        Raises `Error`: INVALID for an unknown role, an empty or too long name or project, a name
-        or project that makes another owner's name, or a role with a project or scope that it
-        does not have, or without one that it needs.
+        Raises `Error`: INVALID for an unknown role, an invalid name or project, one that could be
+        confused with another owner of leases, and a missing or superfluous project or scope.
         """
         known = role_parse(role)
         now = self._clock.now()
@@ -137,17 +136,17 @@ class Access:
     async def rotate(
         self, token_id: str, *, grace: int, by: Actor, lasts: int | None = None
     ) -> tuple[str, Token]:
-        """Make a token in the place of another one. Returns the new secret, and the new token.
+        """Replace a token by a new one. Returns the new secret, and the new token.
 
         Args:
-            token_id: of the old one. It stays valid for `grace`, unless it expires before.
+            token_id: of the old token. It stays valid for `grace`, unless it expires before.
             grace: microseconds.
-            by: who asks.
-            lasts: microseconds until the new one expires; None: as long as the old one was meant
-                to last, if it was meant to expire.
+            by: who rotates it.
+            lasts: microseconds until the new one expires; None: the old one's original lifetime;
+                never, if that had no expiry.
 
-        Raises `Error`: TOKEN_NOT_FOUND: there is no such token, or it is not valid, or another one
-        has taken its place already; INVALID.
+        Raises `Error`: TOKEN_NOT_FOUND if there is no such token, or it is not valid, or has been
+        rotated already; INVALID.
         """
         now = self._clock.now()
         until = _after(now, "grace", grace)
@@ -173,13 +172,13 @@ class Access:
         if made is None:
             raise Error(
                 Code.TOKEN_NOT_FOUND,
-                f"There is no valid token {token_id}, or another one has taken its place already.",
+                f"There is no valid token '{token_id}', or it was replaced already.",
             )
         audit_log.tell([made[1]])
         return secret, made[0]
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Token], str | None]:
-        """Return tokens, oldest first, those that are not valid too, and the next page's cursor.
+        """Return tokens, oldest first, including invalid ones, and the next page's cursor.
 
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """
@@ -194,7 +193,7 @@ class Access:
         return page, last
 
     async def list(self) -> list[Token]:
-        """Return all tokens, oldest first, those that are not valid too. Raises `Error`."""
+        """Return all tokens, oldest first, including invalid ones. Raises `Error`."""
         tokens, cursor = await self.page(None, PAGE_MAX)
         while cursor is not None:
             more, cursor = await self.page(cursor, PAGE_MAX)
@@ -202,9 +201,9 @@ class Access:
         return tokens
 
     async def revoke(self, token_id: str, *, by: Actor) -> None:
-        """Make a token worthless, as `by` asks.
+        """Revoke a token.
 
-        Raises `Error`: TOKEN_NOT_FOUND, also when it was revoked already.
+        Raises `Error`: TOKEN_NOT_FOUND, also if it was revoked already.
         """
         now = self._clock.now()
 
@@ -219,11 +218,11 @@ class Access:
         row = await self._transactor.run_alone(plan)
         self._forget()
         if row is None:
-            raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token {token_id}.")
+            raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
         audit_log.tell([row])
 
     async def find(self, secret: str) -> Token | None:
-        """Return the token with this secret; None when there is none, or it is not valid any more.
+        """Return the token with this secret; None if there is none or it is no longer valid.
 
         Raises `Error`: UNAVAILABLE.
         """
@@ -246,7 +245,7 @@ class Access:
         return token
 
     async def note_uses(self) -> None:
-        """Write down which tokens were last used when: a chore. Raises `Error`."""
+        """Write the times at which tokens were last used: a chore. Raises `Error`."""
         uses, self._unwritten = self._unwritten, {}
         if not uses:
             return
@@ -257,7 +256,7 @@ class Access:
             raise
 
     def _with_use(self, token: Token) -> Token:
-        """Let a token tell of its last use here, which may not be written yet."""
+        """Return the token with its last use here, which may not have been written yet."""
         uses = filter(None, (token.used_at, self._used.get(token.id)))
         return structs.replace(token, used_at=max(uses, default=None))
 
@@ -271,20 +270,20 @@ class Access:
         if token.revoked_at is not None:
             self._tell(token, "it was revoked", self._clock.now())
             return None
-        if forgotten == self._forgotten:  # otherwise this may be the one that was revoked
+        if forgotten == self._forgotten:  # otherwise this token may have been revoked meanwhile
             if len(self._known) >= CACHE_MAX:
                 self._known.pop(next(iter(self._known)))
             self._known[digest] = token
         return token
 
     def _tell(self, token: Token, why: str, now: Instant) -> None:
-        """Let the log say who is refused: whoever shows a token that was valid is worth a look."""
+        """Log the refusal of a formerly valid token, which may indicate misuse."""
         if now - self._told.get(token.id, 0) < TOLD_EVERY:
             return
         if len(self._told) >= CACHE_MAX:
             self._told.clear()
         self._told[token.id] = now
-        log.warning("token %s (%s) is shown, and refused: %s", token.id, token.name, why)
+        log.warning("refused the token %s (%s): %s", token.id, token.name, why)
 
     async def _look(self) -> None:
         ends = await self._engine.read(access_store.ends_load())
@@ -298,29 +297,29 @@ class Access:
 
 
 def _check_owner(name: str, project_id: str | None) -> None:
-    """Refuse what would make a token's holder the owner of others' leases. Raises INVALID."""
+    """Refuse names by which the holder would own other owners' leases. Raises INVALID."""
     if "/" in name or is_reserved(name) or (project_id is not None and is_reserved(project_id)):
         raise Error(
             Code.INVALID,
             "A token's name must not contain '/', because an owner of leases is PROJECT/NAME."
-            f" Neither its name nor its project may begin with '{BOSKOS}' or be '{OWNER}': these"
-            " own the leases of Boskos and of the lease proxy.",
+            f" Its name and its project must not begin with '{BOSKOS}' or be '{OWNER}', because"
+            " these names own the leases of Boskos and of the lease proxy.",
         )
 
 
 def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
     if role is Role.USER and project_id is None:
-        raise Error(Code.INVALID, "A token of role user needs a project.")
+        raise Error(Code.INVALID, "A token of role 'user' needs a project.")
     if role not in (Role.USER, Role.READER) and project_id is not None:
         raise Error(
             Code.INVALID,
-            f"A token of role {role} must not have a project: omit the project, or choose the role"
-            " user or reader.",
+            f"A token of role '{role}' must not have a project: omit the project, or choose the"
+            " role 'user' or 'reader'.",
         )
 
 
 def _description(token: Token) -> dict[str, object]:
-    """What audit rows tell of a token; durations are in seconds."""
+    """Return the description of a token in audit rows; durations are in seconds."""
     told: dict[str, object] = {"name": token.name, "role": token.role.value}
     told["project_id"] = token.project_id
     if token.scope is not None:
@@ -376,7 +375,7 @@ def _token(stored: AccessToken) -> Token:
 
 
 def _successor(old: Token, new_id: str, now: Instant, expires_at: Instant | None) -> Token:
-    """Return the token that takes the place of another one; None: it lasts as that was meant to."""
+    """Return the token that replaces `old`; `expires_at` None: with the same lifetime as `old`."""
     if expires_at is None and old.expires_at is not None:
         expires_at = Instant(now + old.expires_at - old.created_at)
     return Token(
@@ -391,9 +390,10 @@ def _successor(old: Token, new_id: str, now: Instant, expires_at: Instant | None
 
 
 def _text(what: str, text: str) -> str:
-    check_plain(f"a token's {what}", text)
+    check_plain(f"A token's {what}", text)
     if not 1 <= len(text) <= IDENTIFIER_LENGTH_MAX or not text.isprintable():
         raise Error(
-            Code.INVALID, f"A token's {what} is 1 to {IDENTIFIER_LENGTH_MAX} printable characters."
+            Code.INVALID,
+            f"A token's {what} must have 1 to {IDENTIFIER_LENGTH_MAX} printable characters.",
         )
     return text

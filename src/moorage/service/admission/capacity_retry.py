@@ -1,4 +1,4 @@
-"""Tickets that wait for capacity in the ledger: tried again when the ledger has changed."""
+"""Retries tickets that also need capacity in the ledger when the ledger has changed."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.bell import Bell
 
 GATHER_SECONDS = 0.05
-"""How long to wait after a change of the ledger, so that one trial answers for many."""
+"""How long to wait after a change of the ledger, so that one attempt covers several changes."""
 
 MORE_SECONDS = 0.005
-"""How long to let others have their turn before the rest of a long line is tried."""
+"""Pause for other work before the rest of a long line is tried."""
 
 RETRY_SECONDS = 1.0
 
@@ -25,37 +25,37 @@ log = logging.getLogger("moorage.claimants")
 
 
 class Claimants:
-    """Which tickets want to hold something in the ledger, too. Call `note` with what changes."""
+    """The waiting tickets with a claim in the ledger. Call `note` with every change."""
 
     def __init__(self, transactor: Transactor, lookout: Lookout, bell: Bell) -> None:
         self._transactor = transactor
         self._lookout = lookout
         self._bell = bell
         self._tickets: dict[LeaseId, frozenset[str]] = {}
-        """The pools that each of them needs."""
+        """The pools that each ticket needs."""
         self._settled: set[LeaseId] | None = None
-        """Who has changed since `_load` has begun to read; None: it does not read now."""
+        """Leases that changed since `_load` began to read; None: it is not reading."""
         self._loaded = False
         self._more = asyncio.Event()
-        """Not everybody could be tried at once."""
+        """Set if a batch could not try all tickets."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to try again by itself, after a look at who waits already."""
+        """Load the waiting tickets and start the loop that retries them."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End the loop."""
+        """Stop the loop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def reload(self) -> None:
-        """Look anew who waits, before the next trial: changes were missed."""
+        """Load the waiting tickets again before the next attempt, because changes were missed."""
         self._loaded = False
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Follow the tickets: who waits with a wish for the ledger, and who does not any more."""
+        """Keep the set of tickets up to date."""
         for key, lease in changes.leases.items():
             if self._settled is not None:
                 self._settled.add(key)
@@ -75,16 +75,16 @@ class Claimants:
                     self._loaded = True
                     await self._load()
                 await self._try()
-            except Exception:  # the database may be away; it is tried again
+            except Exception:  # the database may be unavailable; try again
                 self._loaded = False
-                log.exception("trying those who wait for capacity failed")
+                log.exception("retrying the tickets that wait for capacity failed")
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             await self._woken(ring)
             await asyncio.sleep(MORE_SECONDS if self._more.is_set() else GATHER_SECONDS)
 
     async def _woken(self, ring: asyncio.Event) -> None:
-        """Return when the ledger has changed, or when there is more to try as it is."""
+        """Return when the ledger has changed, or when there are more tickets to try."""
         waits = [asyncio.ensure_future(one.wait()) for one in (ring, self._more)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Claimants:
                 one.cancel()
 
     async def _try(self) -> None:
-        """Try all their pools; one that is faulty waits for the next trial. Raises `Error`."""
+        """Sweep all pools of the tickets; a faulty pool is logged and skipped. Raises `Error`."""
         pools = frozenset().union(*self._tickets.values())
 
         async def parts() -> list[tuple[str, Sweep]]:
@@ -106,7 +106,7 @@ class Claimants:
             log.error("%s", faulty)
 
     async def _load(self) -> None:
-        """Look who waits. Whoever changes meanwhile is known already, from `note`."""
+        """Load the waiting tickets. Those that change meanwhile are up to date through `note`."""
         self._tickets.clear()
         self._settled = set()
         after: tuple[int, str] | None = (0, "")
@@ -114,7 +114,7 @@ class Claimants:
             page = await self._lookout.tickets(after, PAGE_MAX)
             for one in page:
                 if one.claims is None:
-                    log.error("ticket %s cannot be read; see `moorage db check`", one.id)
+                    log.error("cannot read ticket %s; run `moorage db check`", one.id)
                 elif one.claims and one.id not in self._settled:
                     self._tickets[one.id] = one.pools
             after = (page[-1].arrival, page[-1].id) if len(page) == PAGE_MAX else None

@@ -1,4 +1,4 @@
-"""What is counted of admission, for metrics: the pools as they are, and what was done here."""
+"""Counters of admission for metrics: current pools, and what this process has committed."""
 
 from collections import Counter
 
@@ -8,19 +8,19 @@ from moorage.core.service_time import When
 
 
 class Tally:
-    """The pools as last heard of, and what this process has committed since it started."""
+    """The last known state of the pools, and what this process has committed since it started."""
 
     def __init__(self) -> None:
         self.pools: dict[str, Pool] = {}
         self.unheard: dict[str, int] = {}
-        """Leases that occupy though nobody has renewed them, by pool, when last looked at."""
+        """Leases that occupy units although not renewed in time, by pool, as of the last count."""
         self.granted: Counter[str] = Counter()
-        """Leases, by pool."""
+        """Granted leases by pool."""
         self.ended: Counter[tuple[str, str]] = Counter()
-        """Leases and tickets, by pool and cause."""
+        """Ended leases and tickets by pool and cause."""
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Follow the pools; of one that is gone nothing is told any more."""
+        """Update the pools; the counters of a deleted pool are dropped."""
         for name, pool in changes.pools.items():
             if pool is None:
                 self._forget(name)
@@ -28,12 +28,12 @@ class Tally:
                 self.pools[name] = pool
 
     def count(self, changes: Changes, when: When) -> None:
-        """Count what was committed here."""
+        """Count what this process has committed."""
         for lease in changes.leases.values():
             if lease is None:
                 continue
             for need in lease.needs:
-                if lease.ended_at == when.moment.at:  # else it had ended, and is told of again
+                if lease.ended_at == when.moment.at:  # not one that had ended before
                     self.ended[need.pool, lease.cause or ""] += 1
                 elif lease.token is not None and lease.granted_at == when.moment.at:
                     self.granted[need.pool] += 1

@@ -1,4 +1,4 @@
-"""The cases of leases and tickets: which keys each needs, and who decides it."""
+"""The cases of leases and tickets: the keys that each needs, and the rule that decides it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from moorage.store.access.audit import AuditRow
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A lease as it is after a batch, and the time of that."""
+    """A lease after a batch, and the time of the batch."""
 
     lease: Lease
     when: When
@@ -30,9 +30,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Stead:
-    """Who may act in a holder's stead. To do so leaves an audit row.
+    """A caller that may act on behalf of a lease's holder, which leaves an audit row.
 
-    `own` is the owner that it is itself, whose leases are no others'; None: it is none.
+    `own` is the caller's own name as an owner, for whose leases no row is left; None: it has none.
     """
 
     actor: Actor
@@ -41,9 +41,9 @@ class Stead:
 
 @dataclass(slots=True)
 class LeaseCase(AuditedCase[Known]):
-    """A case about one lease; `lease` is its id, and after the decision that of the answer.
+    """A case about one lease; `lease` is its id, after the decision the id of the answer's lease.
 
-    `by`: who acts in its holder's stead; None: its holder does.
+    `by` is the caller that acts on behalf of the holder; None: the holder itself.
     """
 
     lease: LeaseId
@@ -58,7 +58,7 @@ class LeaseCase(AuditedCase[Known]):
     def leave(
         self, action: str, before: Lease | None, changes: Changes, when: When, **after: Any
     ) -> None:
-        """Leave the audit row of what was done in the stead of a lease's holder, if it was."""
+        """Set the audit row, if this acts on behalf of another holder and changes anything."""
         self.rows = []
         by = self.by
         if by is None or before is None or before.owner == by.own or not changes.leases:
@@ -70,14 +70,14 @@ class LeaseCase(AuditedCase[Known]):
 
 @dataclass(slots=True)
 class LeaseAsk(LeaseCase):
-    """Ask for units; with `wait` the ticket is as good as polled for so long (microseconds)."""
+    """Request units; with `wait` the ticket counts as polled for that long (microseconds)."""
 
     ask: Ask
     wait: int = 0
     forced_by: Actor | None = None
-    """Who forces it; leaves an audit row."""
+    """Who forces the grant, which leaves an audit row; None: it is not forced."""
     until: Instant = field(init=False, repr=False)
-    """Alive time until which its ticket is heard of, once it is decided."""
+    """`heard_until` of the ticket in alive time, set by the decision."""
 
     def keys(self) -> Keys:
         return Keys(
@@ -93,7 +93,7 @@ class LeaseAsk(LeaseCase):
         self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
         ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
-        if not changes.leases:  # it was asked for before
+        if not changes.leases:  # a repeated request
             changes, _ = leases.repeat(facts, when.moment, self.lease, self.until)
         self.rows = []
         if self.forced_by is not None and changes.leases:
@@ -103,11 +103,11 @@ class LeaseAsk(LeaseCase):
 
 @dataclass(slots=True)
 class LeasePoll(LeaseCase):
-    """A waiting client is there, and will be for `wait` microseconds; it may then be silent."""
+    """Poll a ticket, whose client waits for another `wait` microseconds."""
 
     wait: int = 0
     until: Instant = field(init=False, repr=False)
-    """Alive time until which the ticket is heard of, once it is decided."""
+    """`heard_until` of the ticket in alive time, set by the decision."""
 
     def keys(self) -> Keys:
         return Keys(heard={self.lease})
@@ -121,9 +121,10 @@ class LeasePoll(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseLeave(LeaseCase):
-    """A waiting client has gone away that was to be heard of until then (alive time).
+    """Shorten a ticket's `heard_until` to its patience, because the client has disconnected.
 
-    If its ticket was heard of for longer since, somebody else asks for it: it stays as it is.
+    `until` is the value that the client had set (alive time). If the ticket has another one now,
+    another client polls it, and nothing changes.
     """
 
     until: Instant
@@ -141,7 +142,7 @@ class LeaseLeave(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRenew(LeaseCase):
-    """A holder is alive: its lease lasts another TTL."""
+    """Renew a lease: it lasts for another TTL."""
 
     proof: Proof
 
@@ -155,7 +156,7 @@ class LeaseRenew(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRelease(LeaseCase):
-    """A holder gives its lease back, or somebody takes a ticket out of its line."""
+    """Release a lease, or withdraw a ticket."""
 
     proof: Proof
     detail: str = ""
@@ -171,7 +172,7 @@ class LeaseRelease(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRevoke(LeaseCase):
-    """Somebody who may takes a lease away; it is `by` a stead, and leaves an audit row."""
+    """Revoke a lease or ticket; `by` is set, so it leaves an audit row."""
 
     reason: str
 
@@ -192,7 +193,7 @@ class LeaseRevoke(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseHold(LeaseCase):
-    """A holder changes the end of its hold: so many microseconds from now, or none."""
+    """Change the end of a lease's hold: `hold` microseconds from now; None: no end."""
 
     proof: Proof
     hold: int | None
@@ -207,9 +208,9 @@ class LeaseHold(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseRetry(LeaseCase):
-    """A holder starts anew: release and ask in one step, with a new key and a new id.
+    """Release a lease and request the same again in one step, with a new key and a new id.
 
-    `old` is the lease so far and `owner` whose it is; `lease` is that of the answer.
+    `old` is the released lease and `owner` its owner; `lease` is the answer's.
     """
 
     old: LeaseId
@@ -218,7 +219,7 @@ class LeaseRetry(LeaseCase):
     fresh: LeaseId
     key: str
     caller: Actor
-    """Whoever starts anew what was forced leaves an audit row, too."""
+    """Who retries; retrying a forced lease leaves another audit row."""
 
     def keys(self) -> Keys:
         return Keys(leases={self.old}, asked={(self.owner, self.key)})
@@ -240,7 +241,7 @@ class LeaseRetry(LeaseCase):
 
 @dataclass(slots=True)
 class LeaseOutcome(LeaseCase):
-    """A holder tells what became of what it started."""
+    """Record the outcome of what the holder started."""
 
     proof: Proof
     result: Result
@@ -258,10 +259,10 @@ class LeaseOutcome(LeaseCase):
 
 @dataclass(slots=True)
 class Sweep(AdmissionCase[bool]):
-    """End what is over at `due` (service time as far as known), and see who may start.
+    """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
-    That is in the pools that are to be woken at that time, and in `pools`. `leases` are looked at
-    whenever they are due. The answer: was anything of all that was due?
+    Grants are tried in the pools that are due to wake then, and in `pools`. `leases` are ended if
+    they are due at the time of the batch. The answer is whether any was ended or postponed.
     """
 
     due: Instant | None = None
@@ -282,6 +283,6 @@ class Sweep(AdmissionCase[bool]):
 
 
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:
-    """Tell who occupies how many units whatever the limits say."""
+    """Return the audit row of a lease that occupies units regardless of the limits."""
     needs = {need.pool: need.units for need in ask.needs}
     return audit_row(when.wall, by, "lease.force", lease, after=needs)

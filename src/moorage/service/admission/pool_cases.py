@@ -1,4 +1,4 @@
-"""The cases of pools: each leaves an audit row, in the transaction of its change."""
+"""The cases of pools: each writes an audit row, in the transaction of its change."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,19 +24,19 @@ class PoolCase(AuditedCase[None]):
         return Keys(pools={self.name})
 
     def conclude(self, facts: Facts, when: When) -> None:
-        """There is nothing to tell."""
+        """Return nothing."""
 
     def leave(self, action: str, before: Any, after: Any, when: When) -> None:
-        """Leave the audit row of a decision, unless it changes nothing."""
+        """Set the audit row of a decision, unless it changes nothing."""
         row = audit_row(when.wall, self.by, action, self.name, before, after)
         self.rows = [row] if before != after else []
 
 
 @dataclass(slots=True)
 class PoolPut(PoolCase):
-    """Make a pool, or let it be as described. `generation` is the one seen; 0: there is none.
+    """Create or update a pool. `generation` is the expected one; 0: the pool must not exist.
 
-    `paced`: its pacing follows from its hold and its units, whatever `spec` says.
+    `paced`: its pacing is derived from its hold and its units, regardless of `spec`.
     """
 
     spec: PoolSpec
@@ -56,7 +56,7 @@ class PoolPut(PoolCase):
 
 @dataclass(slots=True)
 class PoolPause(PoolCase):
-    """Stop granting (`paused`), or go on; everything else goes on meanwhile."""
+    """Stop granting (`paused`) or resume it; everything else continues."""
 
     paused: bool
 
@@ -70,7 +70,7 @@ class PoolPause(PoolCase):
 
 @dataclass(slots=True)
 class PoolDelete(PoolCase):
-    """Remove a pool that nobody holds or waits for."""
+    """Delete a pool without leases and tickets."""
 
     def decide(self, facts: Facts, when: When) -> Changes:
         before = _told(facts.pools.get(self.name))

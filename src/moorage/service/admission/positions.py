@@ -1,4 +1,4 @@
-"""Where tickets stand: one pass over a pool's line serves everybody who asks within a second."""
+"""Positions of tickets: one pass over a pool's line serves all requests within a second."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -17,57 +17,57 @@ from moorage.store.admission.line_pass import Pass, pass_load
 from moorage.store.api import Engine
 
 PASS_SECONDS = 1.0
-"""How old a pass may be that is told."""
+"""How old the pass behind an answer may be."""
 
 SHORT = 256
-"""Lines of so many tickets are passed over anew whenever something has changed here."""
+"""Lines of up to this many tickets are read again after every change of the pool."""
 
 POOLS_MAX = 1_000
-"""Pools of which a pass is kept: those that were passed over last."""
+"""Pools whose last pass is kept, the most recently read ones."""
 
 GANGS_MAX = 32
-"""Tickets of a line that need other pools, too, of which those pools are looked at: the first."""
+"""The first tickets of a line that also need other pools, and whose other pools are considered."""
 
 OTHERS_MAX = 8
-"""Pools that are looked at for them."""
+"""Other pools that are considered for them."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A pass, and what is drawn from it for all who ask; no view: there is no such pool."""
+    """A pass and the data derived from it for all requests; without a view the pool is gone."""
 
     read: Pass
     queue: Queue
     plain: View | None
-    """As if nobody in this line needed other pools."""
+    """The view without regard to other pools that tickets need."""
     view: View | None = None
-    """With what those wait for in other pools; None: nobody has asked for it yet."""
+    """The view with regard to other pools; None: not needed yet."""
 
 
 class _Passes:
-    """The last passes over the lines of pools, shared by all who ask at the same time."""
+    """The last passes over the lines of pools, shared by concurrent requests."""
 
     def __init__(
         self, engine: Engine, when: Callable[[Timeline], When], tickets: int | None
     ) -> None:
-        """Take what it works with; `tickets`: how many of each line are read; None: all."""
+        """Create it; `tickets`: how many tickets of each line are read; None: all."""
         self._engine = engine
         self._when = when
         self._tickets = tickets
         self._passes: dict[str, tuple[float, _Seen]] = {}
-        """With the time of each, in the loop's time; the newest last."""
+        """Passes by pool, with the loop's time of each; the newest last."""
         self._changed: set[str] = set()
         """Pools that have changed since their pass."""
         self._under_way: dict[str, asyncio.Task[_Seen]] = {}
 
     def note(self, pools: Iterable[str]) -> None:
-        """Remember which pools have changed, of those that anybody has asked about."""
+        """Mark pools as changed if a pass over them is kept or in progress."""
         for pool in pools:
             if pool in self._passes or pool in self._under_way:
                 self._changed.add(pool)
 
     async def of(self, pool: str) -> _Seen:
-        """Return a pass that is new enough to be told."""
+        """Return a pass that is recent enough."""
         loop = asyncio.get_running_loop()
         known = self._passes.get(pool)
         is_short = known is None or len(known[1].queue.places) <= SHORT
@@ -75,20 +75,20 @@ class _Passes:
         if known is not None and not stale and loop.time() - known[0] < PASS_SECONDS:
             return known[1]
         task = self._under_way.get(pool)
-        # Of a long line one pass is under way at a time: they would pile up where much happens.
+        # One pass at a time over a long line: otherwise passes would pile up on a busy pool.
         if task is None or stale:
             self._changed.discard(pool)
             task = self._under_way[pool] = loop.create_task(self._read(pool))
         return await asyncio.shield(task)
 
     async def _read(self, pool: str) -> _Seen:
-        """Pass over a pool's line; keep the pass, unless one that began later is kept already."""
+        """Read a pool's line; keep the pass, unless one that began later is kept already."""
         at = asyncio.get_running_loop().time()
         mine = asyncio.current_task()
         try:
             one = self._seen(pool, await self._engine.read_aside(pass_load(pool, self._tickets)))
         finally:
-            if self._under_way.get(pool) is mine:  # a later one may be done already
+            if self._under_way.get(pool) is mine:  # a later one may have replaced it
                 del self._under_way[pool]
         kept = self._passes.get(pool)
         if kept is None or kept[0] < at:
@@ -114,7 +114,7 @@ class _Passes:
 
 
 class Standings:
-    """Where tickets stand, and who is first. Raises StoreError."""
+    """Positions of tickets, and the first ticket of a line. Raises StoreError."""
 
     def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:
         self._when = when
@@ -122,15 +122,15 @@ class Standings:
         self._heads = _Passes(engine, when, 1)
 
     async def of(self, ticket: Lease) -> Standing | None:
-        """Return where a ticket stands; None: a pool of it is gone."""
+        """Return a ticket's standing; None if one of its pools is gone."""
         return await self._standing(
             ticket, {need.pool: await self._lines.of(need.pool) for need in ticket.needs}
         )
 
     async def first(self, pool: str) -> tuple[Lease, Standing] | None:
-        """Return the ticket that is first in a pool's line and where it stands; None: no one is.
+        """Return the first ticket of a pool's line and its standing; None if the line is empty.
 
-        That takes no look at the rest of the line; at other lines, if it needs other pools, too.
+        This does not read the rest of the line, but the whole lines of other pools that it needs.
         """
         here = await self._heads.of(pool)
         ticket = here.read.first
@@ -155,12 +155,12 @@ class Standings:
         )
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Look anew at pools that have changed."""
+        """Mark the passes over changed pools as stale."""
         self._lines.note(changes.pools)
         self._heads.note(changes.pools)
 
     async def _view(self, pool: str, seen: _Seen) -> View | None:
-        """Return what tickets of a pool are told from, with what its gangs wait for elsewhere."""
+        """Return the view for a pool's tickets, including waits of its gangs in other pools."""
         if seen.view is None and seen.plain is not None:
             floors = await self._floors(pool, seen)
             if not floors:
@@ -171,9 +171,9 @@ class Standings:
         return seen.view
 
     async def _floors(self, pool: str, seen: _Seen) -> dict[int, Floor]:
-        """Return when other pools let those start who need them besides this one, by their index.
+        """Return the earliest starts that other pools permit for this line's gangs, by index.
 
-        Each of the other pools is taken by itself: what its own gangs wait for is not followed.
+        Each other pool is considered separately: waits of its own gangs are not followed.
         """
         gangs = seen.queue.gangs[:GANGS_MAX]
         names = dict.fromkeys(need.pool for _, gang in gangs for need in gang.needs)

@@ -1,4 +1,4 @@
-"""Looks at pools and leases: the rows, their times by the wall clock, and where a ticket stands."""
+"""Reads pools and leases: their rows, times by the wall clock, and positions of tickets."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -32,20 +32,20 @@ from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
 
 VIEWS_AT_A_TIME = 200
-"""Leases of a page that are looked at in one go: a few milliseconds."""
+"""Leases of a page that are converted before other work runs: a few milliseconds."""
 
 
 class NextDue(Struct, frozen=True):
-    """What a sweeper must know: the time, and when it must look next; None: nothing is due."""
+    """The state for a sweeper: the time, and when something is due next; None: nothing."""
 
     when: When
     due: Instant | None
     late: bool
-    """Nobody has said for long that the service is alive, and something rests on it."""
+    """Whether `alive_at` is out of date although deadlines depend on it."""
 
 
 class Lookout:
-    """Answers from the rows. Every method raises `Error`: UNAVAILABLE."""
+    """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
     def __init__(self, engine: Engine, chronometer: Chronometer) -> None:
         self._engine = engine
@@ -53,15 +53,15 @@ class Lookout:
         self._standings = Standings(engine, self._when)
         self._unheard: dict[str, int] = {}
         self._unheard_next: Instant | None = None
-        """From which service time on it is counted anew."""
+        """Service time from which on it is counted again."""
 
     async def now(self) -> When:
-        """Return the time."""
+        """Return the current time."""
         with errors.told():
             return self._when(await self._engine.read(reads.timeline_load()))
 
     async def next_due(self) -> NextDue:
-        """Return when something is due next, and the time now."""
+        """Return when something is due next, and the current time."""
         with errors.told():
             due, lives = await self._engine.read(reads.next_due_load())
             timeline = await self._engine.read(reads.timeline_load())
@@ -70,7 +70,7 @@ class Lookout:
         return NextDue(when, due, late)
 
     async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
-        """Return the ids of what is due at a service time, and the pools that are to be woken."""
+        """Return the ids of leases and tickets due at a service time, and the pools to wake."""
         with errors.told():
             return await self._engine.read(reads.all_due_load(at))
 
@@ -98,13 +98,13 @@ class Lookout:
         return lease_view(seen.lease, self._when(seen.timeline), await self.standing(seen.lease))
 
     async def waits(self, lease: LeaseId) -> bool:
-        """Is it a ticket that waits now?"""
+        """Return whether it is a waiting ticket now."""
         with errors.told():
             seen = await self._engine.read(reads.lease_load(lease))
         return seen is not None and seen.lease.state == "waiting"
 
     async def leases_of(self, leases: Sequence[LeaseId]) -> list[Lease]:
-        """Return leases by their ids; those that are not there are left out."""
+        """Return leases by their ids; missing ones are left out."""
         found = []
         with errors.told():
             for first in range(0, len(leases), PAGE_MAX):
@@ -113,7 +113,7 @@ class Lookout:
         return found
 
     async def tickets(self, after: tuple[int, str], limit: int) -> list[TicketSeen]:
-        """Return who waits in any pool, in the order of asking, after (arrival, id)."""
+        """Return waiting tickets of all pools in order of arrival, after (arrival, id)."""
         with errors.told():
             return await self._engine.read_aside(reads.tickets_window(after, limit))
 
@@ -125,7 +125,7 @@ class Lookout:
         state: State | None,
         owner: str | None,
     ) -> tuple[list[LeaseView], str | None]:
-        """Return leases in the order of asking, and the next cursor. Raises INVALID."""
+        """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
         check_limit(limit)
         after = place_parse(cursor, START)
         with errors.told():
@@ -144,17 +144,17 @@ class Lookout:
         return views, str(Place(Instant(page[-1].arrival), page[-1].id))
 
     async def holder(self, pool: str, token: str) -> LeaseView | None:
-        """Return the live lease in a pool that has this token; None: nobody has."""
+        """Return the live lease in a pool that has this token; None if there is none."""
         with errors.told():
             timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
         return None if lease is None else lease_view(lease, self._when(timeline))
 
     async def unheard(self) -> dict[str, int]:
-        """Count, by pool, the leases that go on to occupy though nobody has renewed them."""
+        """Count, by pool, the leases that occupy units although they were not renewed in time."""
         return await self._unheard_count(await self.now())
 
     async def _unheard_at(self, when: When) -> dict[str, int]:
-        """Return what was counted at most a second ago: all deadlines are read for it."""
+        """Return the count as of at most a second ago, because it reads all deadlines."""
         if self._unheard_next is None or when.moment.at >= self._unheard_next:
             return await self._unheard_count(when)
         return self._unheard
@@ -166,7 +166,7 @@ class Lookout:
         return self._unheard
 
     async def report(self, pool: str) -> ReportView:
-        """Return what is known of a pool's last 24 hours, and all outcomes that are kept.
+        """Return statistics of a pool's last 24 hours, and all recorded outcomes.
 
         Raises POOL_NOT_FOUND.
         """
@@ -188,21 +188,21 @@ class Lookout:
         )
 
     async def standing(self, lease: Lease) -> Standing | None:
-        """Return where a ticket stands, as of at most a second ago; None: it does not wait."""
+        """Return a ticket's standing as of at most a second ago; None if it does not wait."""
         if lease.state != "waiting":
             return None
         with errors.told():
             return await self._standings.of(lease)
 
     def note(self, changes: Changes, when: When) -> None:
-        """Look anew at what was changed here."""
+        """Mark data about changed pools as stale."""
         self._standings.note(changes, when)
 
     def _when(self, timeline: Timeline) -> When:
         return self._chronometer.estimate(timeline)
 
     async def _pool_seen(self, name: str) -> tuple[PoolSeen, When]:
-        """Return a pool as it is stored, and the time. Raises POOL_NOT_FOUND."""
+        """Return a pool as stored, and the current time. Raises POOL_NOT_FOUND."""
         with errors.told():
             seen = await self._engine.read(reads.pool_load(name))
         if not seen.pools:
@@ -226,7 +226,7 @@ class Lookout:
 
 
 async def pools_all(engine: Engine) -> dict[str, Pool]:
-    """Return every pool there is, by name. Raises `Error`: UNAVAILABLE."""
+    """Return all pools by name. Raises `Error`: UNAVAILABLE."""
     found: dict[str, Pool] = {}
     after = ""
     while True:

@@ -1,4 +1,4 @@
-"""May it start now: everything a face may ask of pools, leases and waiting lines."""
+"""Admission: the operations on pools, leases and waiting lines that faces may call."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -34,14 +34,14 @@ from moorage.store.admission import save
 from moorage.store.api import Engine
 
 OUTCOMES_KEPT_SECONDS = 90 * 24 * 3600
-"""How long outcomes are kept."""
+"""How long recorded outcomes are kept."""
 
 FORGET_MAX = 500
-"""Leases that are forgotten in one transaction."""
+"""Leases that are deleted in one transaction."""
 
 
 class AskWanted(msgspec.Struct, frozen=True):
-    """A wish to occupy units. Times are microseconds; None: the pools' own."""
+    """A request for units. Times are microseconds; None: the defaults of the pools."""
 
     owner: str
     key: str
@@ -87,7 +87,7 @@ class Admission:
             transactor.follow(follower)
 
     async def start(self) -> None:
-        """Begin to follow what is committed, and to end what is over. Raises `Error`."""
+        """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
         self.tally.note(Changes(pools=pools), await self._lookout.now())
         await self.look_unheard()
@@ -97,7 +97,7 @@ class Admission:
         self._claimants.start()
 
     async def _anew(self) -> Changes:
-        """Return all that those who follow should know, of whatever they have missed."""
+        """Return the current state for followers that may have missed changes."""
         pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
         self._claimants.reload()
         pools |= await pools_all(self._engine)
@@ -105,18 +105,18 @@ class Admission:
         return Changes(pools=pools, leases={lease.id: lease for lease in leases})
 
     def close(self) -> None:
-        """Answer everybody who waits with what there is."""
+        """End all waits: their requests are answered with the current state."""
         self.waiting.close()
 
     async def stop(self) -> None:
-        """End what `start` has begun."""
+        """Stop what `start` has started."""
         self.close()
         await self._others.stop()
         await self._claimants.stop()
         await self.sweeper.stop()
 
     async def forget(self) -> int:
-        """Forget leases that have ended long ago, with their keys, and old outcomes; how many?"""
+        """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self._lookout.now()).moment.at
         ended = Instant(now - LEASES_KEPT_HOURS * 3600 * SECOND)
         told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
@@ -128,7 +128,7 @@ class Admission:
                 return total
 
     async def look_unheard(self) -> None:
-        """Count anew what metrics tell of unheard leases: it changes by nothing but time."""
+        """Update the metric of leases not renewed in time, which changes without any commit."""
         self.tally.unheard = await self._lookout.unheard()
 
     async def pool_put(
@@ -140,19 +140,19 @@ class Admission:
         *,
         paced: bool = False,
     ) -> PoolView:
-        """Make a pool, or let it be as described; `paced`: its pacing follows from its hold."""
+        """Create or update a pool; `paced`: its pacing is derived from its hold and its units."""
         case = pool_cases.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
         await self._transactor.submit_case(case)
         return await self.pool(name)
 
     async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
-        """Stop granting, or go on."""
+        """Stop granting from a pool, or resume it."""
         case = pool_cases.PoolPause(name=name, by=by, paused=paused)
         await self._transactor.submit_case(case)
         return await self.pool(name)
 
     async def pool_delete(self, name: str, by: Actor) -> None:
-        """Remove a pool that nobody holds or waits for."""
+        """Delete a pool without leases and tickets."""
         await self._transactor.submit_case(pool_cases.PoolDelete(name=name, by=by))
 
     async def pool(self, name: str) -> PoolView:
@@ -164,7 +164,7 @@ class Admission:
         return await self._lookout.pools(cursor, limit)
 
     async def report(self, pool: str) -> ReportView:
-        """Return what is known for choosing a pool's limit."""
+        """Return the statistics that help to choose a pool's limit."""
         return await self._lookout.report(pool)
 
     async def ask(
@@ -174,7 +174,7 @@ class Admission:
         seconds: float = 0.0,
         gone: Callable[[], Awaitable[None]] | None = None,
     ) -> LeaseView:
-        """Ask for units, and wait up to `seconds` for them; the ticket goes on waiting after."""
+        """Request units and wait up to `seconds` for them; the ticket continues to wait after."""
         ask = _ask_of(wanted, standing(by.role))
         case = lease_cases.LeaseAsk(
             LeaseId(""), ask=ask, wait=_micro(seconds), forced_by=by if wanted.force else None
@@ -185,10 +185,10 @@ class Admission:
     async def waited(
         self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
     ) -> LeaseView:
-        """Return a lease; while it waits in line, wait up to `seconds` for what becomes of it.
+        """Return a lease; if it is a waiting ticket, wait up to `seconds` for its grant or end.
 
-        To ask is to be heard of. If the caller goes away meanwhile, its ticket has its patience
-        left. Raises LEASE_NOT_FOUND.
+        This counts as a poll. If the caller disconnects meanwhile, the ticket survives for its
+        patience. Raises LEASE_NOT_FOUND.
         """
         case = lease_cases.LeasePoll(lease, wait=_micro(seconds))
         known = await self._transactor.submit_case(case)
@@ -197,9 +197,9 @@ class Admission:
     async def until_ended(
         self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
     ) -> LeaseView:
-        """Return a lease when it has ended, or as it stands after so many seconds.
+        """Return a lease when it has ended, or its state after `seconds`.
 
-        To ask is no sign of life, and writes nothing. Raises LEASE_NOT_FOUND.
+        This is not a poll, and writes nothing. Raises LEASE_NOT_FOUND.
         """
         future = self.waiting.expect_end(lease)
         try:
@@ -212,7 +212,7 @@ class Admission:
         return await self._lookout.lease(lease)
 
     async def lease(self, lease: LeaseId) -> LeaseView:
-        """Return a lease without being heard of. Raises LEASE_NOT_FOUND."""
+        """Return a lease; this is not a poll. Raises LEASE_NOT_FOUND."""
         return await self._lookout.lease(lease)
 
     async def leases(
@@ -223,43 +223,43 @@ class Admission:
         state: State | None = None,
         owner: str | None = None,
     ) -> tuple[list[LeaseView], str | None]:
-        """Return leases and tickets in the order of asking, and the next page's cursor."""
+        """Return leases and tickets in the order of their requests, and the next page's cursor."""
         return await self._lookout.leases(cursor, limit, pool, state, owner)
 
     async def verify(self, pool: str, token: str) -> LeaseView | None:
-        """Return the live lease that has this token in a pool; None: it is not current."""
+        """Return the live lease with this fencing token in a pool; None: it is not current."""
         return await self._lookout.holder(pool, token)
 
     async def renew(self, lease: LeaseId, proof: Proof) -> LeaseView:
-        """A holder is alive: its lease lasts another TTL."""
+        """Renew a lease: it lasts for another TTL."""
         return await self._done(lease_cases.LeaseRenew(lease, proof))
 
     async def release(
         self, lease: LeaseId, proof: Proof, instead: Stead | None = None
     ) -> LeaseView:
-        """Give a lease back, or take a ticket out of its line; a second time says what was.
+        """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
 
-        Here and below, `instead` is who acts in the holder's stead, for the audit row.
+        Here and below, `instead` is the caller acting on behalf of the holder, for the audit row.
         """
         return await self._done(lease_cases.LeaseRelease(lease, proof, by=instead))
 
     async def hold(
         self, lease: LeaseId, proof: Proof, hold: int | None, instead: Stead | None = None
     ) -> LeaseView:
-        """End a lease by itself so many microseconds from now; None: not at all."""
+        """Set a lease's hold to end `hold` microseconds from now; None: no end."""
         return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
 
     async def retry(
         self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: Stead | None = None
     ) -> LeaseView:
-        """Release and ask anew, in one step."""
+        """Release a lease and request the same again in one step."""
         old = (await self._lookout.lease(lease)).lease
         fresh = lease_id_new()
         case = lease_cases.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by, by=instead)
         return await self._done(case)
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
-        """Take a lease away."""
+        """Revoke a lease or ticket."""
         return await self._done(lease_cases.LeaseRevoke(lease, reason, by=Stead(by)))
 
     async def outcome(
@@ -270,7 +270,7 @@ class Admission:
         detail: str,
         instead: Stead | None = None,
     ) -> LeaseView:
-        """Tell what became of what was started."""
+        """Record the outcome of what the holder started."""
         return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
 
     async def _done(self, case: AdmissionCase[Known]) -> LeaseView:
@@ -288,13 +288,13 @@ class Admission:
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None,
     ) -> LeaseView:
-        """Wait for what becomes of a ticket that was just heard of, until then (alive time)."""
+        """Wait for the grant or end of a ticket just polled; `until` is its `heard_until`."""
         lease = known.lease
         if lease.state != "waiting" or seconds <= 0:
             return await self._shown_lease(known)
         future = self.waiting.expect(lease.id, until)
         try:
-            # Another process may have granted it, and that may have been heard of, just now.
+            # Another process may have granted it, and the change may already have been followed.
             if self._engine.shared and not await self._lookout.waits(lease.id):
                 return await self._lookout.lease(lease.id)
             there = await either(future, seconds, gone)
@@ -308,7 +308,7 @@ class Admission:
 
 
 def _ask_of(wanted: AskWanted, roles: frozenset[str]) -> Ask:
-    # Without its key, so that what a retry has asked for anew can be asked for again by its own.
+    # Without the key, so that a client can repeat a retry's request with the retry's new key.
     asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
     digest = hashlib.sha256(asked).hexdigest()
     return Ask(

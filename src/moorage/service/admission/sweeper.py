@@ -1,7 +1,8 @@
-"""What admission does by itself: end what is over, grant when time alone permits it, be alive.
+"""The periodic work of admission: end what is due, grant what time permits, write `alive_at`.
 
-Every process does it; a sweep that finds nothing due changes nothing, so nothing rests on who does
-it or how often. When to look next is asked of the rows and moved forward by what is committed here.
+Every process does this. A sweep that finds nothing due changes nothing, so it does not matter which
+process sweeps, or how often. The next time is read from the database; commits of this process can
+only make it earlier.
 """
 
 import asyncio
@@ -18,13 +19,13 @@ from moorage.service.admission.sweeps import FaultyError, swept
 from moorage.service.batch.transactor import Transactor
 
 BEAT_SECONDS = 5.0
-"""How often a process says that it is alive, while there is anything that rests on it."""
+"""How often a process writes that it is alive, while any deadline depends on it."""
 
 SHARED_SECONDS = 0.5
-"""How often the rows are asked on a shared database: others may have gone in the middle."""
+"""How often the rows are read on a shared database: another process may have stopped midway."""
 
 GRAIN_SECONDS = 0.02
-"""Time between two sweeps at the least: what is due in between is done together."""
+"""The minimum time between two sweeps; whatever becomes due in between is done together."""
 
 RETRY_SECONDS = 1.0
 
@@ -32,29 +33,29 @@ log = logging.getLogger("moorage.sweeper")
 
 
 class Sweeper:
-    """Sweeps when something is due. Call `note` with what was committed."""
+    """Sweeps when something is due. Call `note` with every commit."""
 
     def __init__(self, transactor: Transactor, lookout: Lookout, *, shared: bool) -> None:
         self._transactor = transactor
         self._lookout = lookout
         self._pause = SHARED_SECONDS if shared else BEAT_SECONDS
         self._due: Instant | None = None
-        """The earliest time, in service time, at which something may be due."""
+        """The earliest service time at which something may be due."""
         self._sooner = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to sweep by itself."""
+        """Start the loop that sweeps."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End the loop."""
+        """Stop the loop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def note(self, changes: Changes, when: When) -> None:
-        """Look sooner, if what was committed here is due sooner."""
+        """Sweep sooner, if a committed change is due sooner."""
         dues = [due_of(lease) for lease in changes.leases.values() if lease is not None]
         downtime = when.moment.at - when.moment.alive
         dues += [Instant(heard_until + downtime) for heard_until in changes.heard.values()]
@@ -65,11 +66,11 @@ class Sweeper:
             self._sooner.set()
 
     async def sweep(self) -> bool:
-        """End what is over and grant what time permits; return whether there is more due now."""
+        """End what is due and grant what time permits; return whether more is due now."""
         return _is_over(await self._swept())
 
     async def _swept(self) -> NextDue:
-        """Sweep if something is due; return what is due then."""
+        """Sweep if something is due; return what is due afterwards."""
         found = await self._lookout.next_due()
         if found.late or _is_over(found):
             before, at = found.due, found.when.moment.at
@@ -81,7 +82,7 @@ class Sweeper:
         return found
 
     async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
-        """Return what is due at a service time, each by itself."""
+        """Return one sweep for each lease and each pool due at a service time."""
         leases, pools = await self._lookout.all_due(at)
         parts: list[tuple[str, Sweep]] = []
         parts += [(lease, Sweep(leases=frozenset({lease}))) for lease in leases]
@@ -97,7 +98,7 @@ class Sweeper:
                 log.error("%s", faulty)
                 pause = RETRY_SECONDS
             except Exception:  # the database may be away; the requests say so, too
-                log.exception("a sweep failed; it is tried again")
+                log.exception("a sweep failed; it will be repeated")
                 pause = RETRY_SECONDS
             await asyncio.sleep(GRAIN_SECONDS)
             if pause > GRAIN_SECONDS and not self._sooner.is_set():
@@ -108,7 +109,7 @@ class Sweeper:
                     continue
 
     def _pause_after(self, found: NextDue) -> float:
-        """Return the seconds until something is due; what is over already waits for nothing."""
+        """Return the seconds until the next sweep; 0 if something is due already."""
         if found.due is None:
             return self._pause
         return min(self._pause, max(0.0, (found.due - found.when.moment.at) / 1e6))

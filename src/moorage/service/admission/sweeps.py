@@ -1,4 +1,4 @@
-"""Sweeps of many leases and pools, of which a faulty one stops no other."""
+"""Sweeps of many leases and pools; a faulty one does not stop the others."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,19 +8,19 @@ from moorage.service.admission.lease_cases import Sweep
 from moorage.service.batch.transactor import Transactor
 
 FAULTY_TOLD = 20
-"""Leases and pools that one line of the log names."""
+"""Leases and pools that one log line names."""
 
 log = logging.getLogger("moorage.sweeping")
 
 
 class FaultyError(Exception):
-    """What cannot be swept: leases and pools."""
+    """Leases and pools that cannot be swept."""
 
     def __init__(self, faulty: Sequence[str]) -> None:
         more = f" and {len(faulty) - FAULTY_TOLD} more" if len(faulty) > FAULTY_TOLD else ""
         super().__init__(
             f"{', '.join(faulty[:FAULTY_TOLD])}{more} cannot be swept; "
-            "`moorage db check` may tell why"
+            "`moorage db check` may show why"
         )
 
 
@@ -29,22 +29,22 @@ async def swept(
     whole: Sweep,
     parts: Callable[[], Awaitable[Sequence[tuple[str, Sweep]]]],
 ) -> bool:
-    """Sweep together; if that fails, part by part, so that only the faulty stays.
+    """Sweep all together; if that fails, part by part, so that only the faulty parts remain.
 
     Args:
-        transactor: carries it out.
-        whole: all of it.
-        parts: returns the same by name, each by itself.
+        transactor: executes the sweeps.
+        whole: the sweep of everything.
+        parts: returns the same as separate sweeps, by name.
 
-    Returns whether anything was due; it was, if it came to the parts.
-    Raises `Error`: UNAVAILABLE, OVERLOADED, and nobody is at fault; FaultyError.
+    Returns the answer of `whole`, or true if it was swept in parts.
+    Raises `Error`: UNAVAILABLE, OVERLOADED, which mean no fault of a part; FaultyError.
     """
     try:
         return await transactor.submit_case(whole)
     except Error:
         raise
     except Exception:
-        log.exception("a sweep failed; it is done part by part")
+        log.exception("a sweep failed; sweeping part by part")
     faulty = []
     for name, part in await parts():
         try:

@@ -1,4 +1,4 @@
-"""What a face is shown of pools and leases: the values, with their times by the wall clock."""
+"""Pools and leases as faces see them: with times by the wall clock."""
 
 from msgspec import Struct
 
@@ -15,35 +15,35 @@ class LeaseView(Struct, frozen=True):
     asked_at: Instant
     granted_at: Instant | None
     expires_at: Instant | None
-    """When it ends unless it is renewed; None: it does not wait and need not be renewed."""
+    """When it ends unless it is renewed; None: a ticket, an ended lease, or one without a TTL."""
     hold_until: Instant | None
     ended_at: Instant | None
     unheard: bool
-    """Nobody has renewed it in time, and it goes on to occupy."""
+    """It was not renewed in time but is kept, so it still occupies units."""
     standing: Standing | None = None
-    """Of a ticket that waits."""
+    """Position and reason, if it is a waiting ticket."""
 
 
 class PoolView(Struct, frozen=True):
-    """A pool with what can be told of it now."""
+    """A pool with its current figures."""
 
     pool: Pool
     slots: dict[str, int]
-    """How many of its slots are in which state; empty: it has none."""
+    """Number of its slots by state; empty: it has none."""
     free: int
-    """Units that could be granted if nobody were before; negative: over the limit."""
+    """Units that could be granted if the line were empty; negative: over the limit."""
     unheard: int
-    """Leases that occupy though nobody has renewed them in time, as of at most a second ago."""
+    """Leases that occupy units although not renewed in time, as of at most a second ago."""
     next_grant_at: Instant | None
     """When pacing permits the next grant, by the wall clock; None: now."""
     first: LeaseView | None
-    """Who is first in its line, and why that waits, as of at most a second ago; None: nobody."""
+    """The first ticket of its line and why it waits, at most a second old; None: an empty line."""
 
 
 class OutcomeCount(Struct, frozen=True):
     """Outcomes of the starts at one limit and one number of starts within the same minute.
 
-    None: their leases are forgotten, so nobody knows how many started beside them.
+    The latter is None if it is unknown, because their leases have been deleted.
     """
 
     limit: int
@@ -54,12 +54,12 @@ class OutcomeCount(Struct, frozen=True):
 
 
 class ReportView(Struct, frozen=True):
-    """What is known for choosing a pool's limit. Each list: median, 90th, 99th percentile."""
+    """Statistics for choosing a pool's limit. Each list: median, 90th, 99th percentile."""
 
     pool: str
     leases: int
     waited: list[int] | None
-    """Microseconds from asking to the grant."""
+    """Microseconds from the request to the grant."""
     held: list[int] | None
     """Microseconds from the grant to the end."""
     causes: dict[str, int]
@@ -67,7 +67,7 @@ class ReportView(Struct, frozen=True):
 
 
 def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> LeaseView:
-    """Return a lease as it is shown at a time."""
+    """Return the view of a lease at a time."""
     back = when.wall - when.moment.at
     alive_back = when.wall - when.moment.alive
 

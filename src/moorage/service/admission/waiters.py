@@ -1,4 +1,4 @@
-"""Those who wait for a grant, or for an end: a future each, nothing else."""
+"""Requests that wait for a grant or for the end of a lease: one future each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,28 +13,28 @@ from moorage.core.service_time import When
 
 
 class Waiting:
-    """Futures by lease. More than one client may wait for the same."""
+    """Futures by lease. Several clients may wait for the same lease."""
 
     def __init__(self) -> None:
         self._futures: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
         self._latest: dict[LeaseId, Instant] = {}
-        """Until when one of those who wait here has said to do so, whether or not it has gone."""
+        """The latest `until` of the clients that wait or waited here for each lease."""
         self._ends: dict[LeaseId, set[asyncio.Future[Lease]]] = {}
-        """Futures of those who wait for an end and nothing else."""
+        """Futures of requests that wait only for the end."""
         self._closed = False
 
     @property
     def count(self) -> int:
-        """How many leases somebody waits for."""
+        """The number of leases with waiting clients."""
         return len(self._futures.keys() | self._ends.keys())
 
     @property
     def expected(self) -> list[LeaseId]:
-        """The leases that somebody waits for."""
+        """The leases with waiting clients."""
         return [*(self._futures.keys() | self._ends.keys())]
 
     def close(self) -> None:
-        """Let go of everybody who waits, now and ever after: the service is ending."""
+        """Cancel all current and future waits, because the service is stopping."""
         self._closed = True
         for futures in (*self._futures.values(), *self._ends.values()):
             for future in futures:
@@ -42,11 +42,13 @@ class Waiting:
                     future.cancel()
 
     def expect(self, lease: LeaseId, until: Instant) -> asyncio.Future[Lease]:
-        """Return what is set when the lease next changes. Expect first, then look, then wait.
+        """Return a future that is set when the ticket is granted or ends.
+
+        Call this first, then read the lease, then wait, so that no change is missed.
 
         Args:
             lease: a ticket.
-            until: alive time until which it is heard of because of who waits now.
+            until: its `heard_until` (alive time) because of this client.
         """
         self._latest[lease] = max(until, self._latest.get(lease, until))
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
@@ -56,9 +58,9 @@ class Waiting:
         return future
 
     def forget(self, lease: LeaseId, future: asyncio.Future[Lease]) -> Instant | None:
-        """Give back what `expect` has given.
+        """Give back a future of `expect`.
 
-        Returns, if nobody else waits for it here, until when those who did have said to.
+        Returns the latest `until` of the lease's clients, if no other one waits for it here.
         """
         future.cancel()
         futures = self._futures.get(lease, set())
@@ -69,7 +71,7 @@ class Waiting:
         return self._latest.pop(lease, None)
 
     def expect_end(self, lease: LeaseId) -> asyncio.Future[Lease]:
-        """Return what is set when the lease ends. Expect first, then look, then wait."""
+        """Return a future that is set when the lease ends. Use it as `expect`."""
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
             future.cancel()
@@ -77,7 +79,7 @@ class Waiting:
         return future
 
     def forget_end(self, lease: LeaseId, future: asyncio.Future[Lease]) -> None:
-        """Give back what `expect_end` has given."""
+        """Give back a future of `expect_end`."""
         future.cancel()
         futures = self._ends.get(lease, set())
         futures.discard(future)
@@ -85,7 +87,7 @@ class Waiting:
             self._ends.pop(lease, None)
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Wake those whose ticket does not wait in its line any more, or whose lease has ended."""
+        """Wake clients whose ticket no longer waits, or whose lease has ended."""
         for lease in changes.leases.values():
             if lease is None or lease.state == "waiting":
                 continue
@@ -100,7 +102,7 @@ class Waiting:
 async def either(
     future: asyncio.Future[Lease], seconds: float, gone: Callable[[], Awaitable[None]] | None
 ) -> bool:
-    """Wait for a future, a time or the caller's going away; return whether it is still there."""
+    """Wait for a future, a timeout or a disconnect; return whether the caller is still there."""
     if gone is None:
         await asyncio.wait([future], timeout=seconds)
         return True

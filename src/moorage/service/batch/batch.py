@@ -1,4 +1,4 @@
-"""One batch inside its transaction: load, decide each in turn, grant whoever may start, save.
+"""One batch in its transaction: load, decide each request in turn, grant leases, save.
 
 Ledger and admission share the transaction, so a lease and what it holds in the ledger come and go
 together. The order of locks is the ledger's rows, then admission's one, then the revision.
@@ -34,8 +34,8 @@ LARGE = 1_000
 """Rows from which on a batch is decided in a thread: about twenty milliseconds of work."""
 
 SEARCHES_MAX = 2 * BATCH_MAX
-"""How often a claim is searched for. The first of a batch finds what nobody can take before it, so
-within one process a claim waits for its turn at most; others may be faster again and again."""
+"""Most searches for one claim. The first claim of a batch finds what no other can take before it:
+within one process each claim is served in turn, but peers may be faster again and again."""
 
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -45,33 +45,33 @@ log = logging.getLogger("moorage.transactor")
 
 @dataclass(slots=True)
 class Item:
-    """One waiting request: a use case, or a plan of another room that runs by itself."""
+    """One waiting request: a use case, or a plan that runs in a transaction of its own."""
 
     future: asyncio.Future[Any]
     use_case: UseCase[Any] | None = None
     case: AdmissionCase[Any] | None = None
     plan: Callable[[], Plan[Any]] | None = None
     keys: Keys = field(default_factory=Keys)
-    """Of the ledger."""
+    """Keys of the ledger."""
     refusal: Exception | None = None
     answer: Any = None
     searches: int = 0
     again: bool = False
-    """It is to be searched for again, in the next batch."""
+    """Whether to search for it again, in the next batch."""
 
     @property
     def alone(self) -> bool:
-        """Must it be the only one of its batch?"""
+        """Whether it must be the only request of its batch."""
         one = self.use_case or self.case
         return one is None or one.alone
 
     def audit(self, now: Instant) -> list[AuditRow]:
-        """Return the audit rows of what was decided, none if it was refused."""
+        """Return the audit rows of the decision; none if the request was refused."""
         one = self.use_case or self.case
         return one.audit(now) if one is not None and self.refusal is None else []
 
     def settle(self) -> None:
-        """Tell the caller, unless it has gone away."""
+        """Answer the caller, unless it has gone away."""
         if self.future.done():
             return
         if self.refusal is not None:
@@ -80,18 +80,18 @@ class Item:
             self.future.set_result(self.answer)
 
     def fail(self, error: Exception) -> None:
-        """Tell the caller that nothing was kept."""
+        """Answer the caller that nothing was saved."""
         self.refusal = error
         self.settle()
 
 
 @dataclass(slots=True)
 class Made:
-    """What a batch has written, to be committed. `revision` is None when no follower is told."""
+    """What a batch has written, before the commit. `revision` is None: followers need not know."""
 
     ledger: Changes
     granting: Granting | None
-    """Admission's share; None: it had none."""
+    """Admission's share; None: the batch has none."""
     revision: int | None
     at: Instant
     written: bool
@@ -119,9 +119,9 @@ class Batches:
         self._last = Instant(0)
 
     async def run(self, items: list[Item], extra: Extra, transaction: Transaction) -> Made:
-        """Load, decide and save; commit is the caller's.
+        """Load, decide and save; the caller commits.
 
-        Raises StoreError, NeedsLedgerError: to be run anew with that in `extra`, too.
+        Raises StoreError; NeedsLedgerError: run the batch again with its keys added to `extra`.
         """
         keys = _union(items, extra.keys)
         # To look for uses of a word takes a look at every provider.
@@ -189,7 +189,7 @@ class Batches:
         return Granting.begun(loaded, self._chronometer, wall, began, share)
 
     def _now(self, told: Instant | None) -> Instant:
-        """When a batch begins, by the database if it tells, always after the end of the last."""
+        """Return the time of a batch: the database's if known, always later than the last batch."""
         return Instant(max(self._last + 1, self._clock.now() if told is None else told))
 
 
@@ -204,14 +204,14 @@ def _union(items: list[Item], extra: Keys) -> Keys:
 
 
 async def _worked(large: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
-    """Do a step of a batch; of a large one in a thread: its facts are nobody else's."""
+    """Run a step of a batch; of a large one in a thread, since nothing else uses its facts."""
     if large:
         return await asyncio.to_thread(work, *args, **more)
     return work(*args, **more)
 
 
 async def forget(*values: dict[Any, Any]) -> None:
-    """Let go of many values in a thread, one by one: all at once, nobody else could go on."""
+    """Free many values in a thread, one by one: freeing them at once would hold the GIL."""
 
     def one_by_one(some: dict[Any, Any]) -> None:
         while some:
@@ -257,7 +257,9 @@ def _decide(
     except Exception as fault:  # a fault in one decision must not take the others down
         if item.case is not None:
             raise  # it may have given back half of what leases held: all are tried one by one
-        log.exception("deciding %r failed", type(item.use_case or item.case).__name__)
+        log.exception(
+            "cannot decide a request of type %r", type(item.use_case or item.case).__name__
+        )
         item.refusal = fault
     else:
         facts.apply(made)

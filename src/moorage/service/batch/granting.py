@@ -1,4 +1,4 @@
-"""Admission's share of a batch: decide in turn, then grant whoever may start, ledger included."""
+"""Admission's share of a batch: decide in turn, then grant, and take what leases hold."""
 
 from collections.abc import Mapping
 
@@ -26,14 +26,14 @@ from moorage.store.admission import load
 from moorage.store.api import Plan
 
 CLAIMS_MAX = 256
-"""Tickets that one batch reads more of the ledger for, to try them; the next one goes on."""
+"""Most tickets for which one batch reads more of the ledger; the next batch continues."""
 
 
 class NeedsLedgerError(Exception):
-    """A lease is to be granted or ended that holds something in the ledger: load that, too.
+    """A lease to be granted or ended holds something in the ledger that is not loaded yet.
 
-    `tickets`: consumers of those who want something for the first time. `lines`: how long the lines
-    of the pools were then: the next run begins with longer ones.
+    `tickets`: consumers of tickets that ask for something. `lines`: how many tickets of each line
+    were loaded; the next run begins with more.
     """
 
     def __init__(self, keys: LedgerKeys, tickets: set[ConsumerId], lines: dict[str, int]) -> None:
@@ -44,17 +44,17 @@ class NeedsLedgerError(Exception):
 
 
 class Extra:
-    """What a batch turned out to need beyond what its requests name."""
+    """What a batch needs beyond the keys of its requests."""
 
     def __init__(self) -> None:
         self.keys = LedgerKeys()
         self.tickets: set[ConsumerId] = set()
-        """Consumers of those who were found in lines, to be tried."""
+        """Consumers of tickets found in lines, to be tried."""
         self.lines: dict[str, int] = {}
-        """Tickets to load of each line before anybody is tried."""
+        """How many tickets of each line to load before the first is tried."""
 
     def add(self, needed: NeedsLedgerError) -> None:
-        """Take what one more run has found."""
+        """Add what one more run has found."""
         self.keys.update(needed.keys)
         self.tickets |= needed.tickets
         for pool, known in needed.lines.items():
@@ -62,12 +62,12 @@ class Extra:
 
     @property
     def is_enough(self) -> bool:
-        """Has the batch been run anew for as many tickets as it may?"""
+        """Whether the batch has been run again for as many tickets as allowed."""
         return len(self.tickets) >= CLAIMS_MAX
 
 
 class LedgerShare:
-    """What the leases of a batch take and give back in the ledger."""
+    """What the leases of a batch take from the ledger and return to it."""
 
     def __init__(
         self,
@@ -82,16 +82,16 @@ class LedgerShare:
         self._loaded = loaded
         self._extra = extra
         self._admission = admission
-        """All that the batch has loaded so far."""
+        """Everything of admission that the batch has loaded so far."""
         self._now = now
         self._obstacles = obstacles
         self.changes = LedgerChanges()
-        """What stands and was not fetched yet."""
+        """Final changes that were not fetched yet."""
         self._claims: list[tuple[LedgerChanges, LedgerChanges]] = []
-        """(made, before) of each claim that may yet be taken back."""
+        """(made, before) of each claim that may still be undone."""
 
     def claim(self, lease: Lease) -> str | None:
-        """Let a lease hold what it asks for; return why it cannot, None if it does.
+        """Take what a lease asks for; return None, or why it is not possible.
 
         Raises NeedsLedgerError, ClaimLaterError.
         """
@@ -114,21 +114,21 @@ class LedgerShare:
         return None
 
     def take_back(self) -> None:
-        """Undo the claims since `kept`: they will be tried again."""
+        """Undo the claims since `kept`; they will be tried again."""
         while self._claims:
             _, before = self._claims.pop()
             self._facts.apply(before)
 
     def kept(self) -> None:
-        """The claims stand."""
+        """Make the claims final."""
         for made, _ in self._claims:
             self.changes.update(made)
         self._claims.clear()
 
     def release(self, lease: Lease) -> None:
-        """Give back what a lease holds, unless somebody has done so already.
+        """Return what a lease holds to the ledger, unless that has happened already.
 
-        Then its consumer is gone, or was made anew by others: what that holds is theirs.
+        If its consumer is gone, or others have created it again, there is nothing to return.
         """
         if lease.allocations is None:
             return
@@ -141,26 +141,26 @@ class LedgerShare:
             self.changes.update(made)
 
     def dated(self, lease: Lease) -> Lease:
-        """Return a lease that was just granted, with the time at which its consumer was made."""
+        """Return a lease that was just granted, with the time at which its consumer was created."""
         if lease.allocations is None:
             return lease
         held = structs.replace(_holdings.decode(lease.allocations), since=self._now)
         return structs.replace(lease, allocations=text_of(held))
 
     def stuck(self, pool: str) -> str:
-        """Return the tickets of a pool that need not be tried, for `lines_load`."""
+        """Return the tickets of a pool to skip, for `lines_load`."""
         return self._obstacles.stuck(self._facts, pool)
 
     def fetched(self) -> LedgerChanges:
-        """Return what stands since this was last called."""
+        """Return the final changes since the last call."""
         changes, self.changes = self.changes, LedgerChanges()
         return changes
 
     def _need(self, keys: LedgerKeys, *, may_wait: bool = False) -> None:
-        """Raise NeedsLedgerError unless this was loaded: for all leases that are known, at once.
+        """Raise NeedsLedgerError, for all known leases at once, unless these keys are loaded.
 
-        One by one, a batch would have to be run anew for each of them. What may wait for the next
-        batch has to, if this one was run anew for enough of them: ClaimLaterError.
+        One by one, the batch would run again for each of them. If it has run again often enough,
+        what may wait is left to the next batch: ClaimLaterError.
         """
         loaded = self._loaded
         if (
@@ -186,7 +186,7 @@ class LedgerShare:
 
 
 class Granting:
-    """The pools and leases of one batch, from their load to what is to be saved."""
+    """The pools and leases of one batch, from load to save."""
 
     def __init__(self, facts: Facts, when: When, ledger: LedgerShare, late: bool) -> None:
         self.facts = facts
@@ -201,7 +201,7 @@ class Granting:
     def begun(
         cls, facts: Facts, chronometer: Chronometer, wall: Instant, asked: int, ledger: LedgerShare
     ) -> "Granting":
-        """Begin with what was loaded, at the time that it is now, see `Chronometer.read`."""
+        """Begin with what was loaded, at the present time; see `Chronometer.read`."""
         before = facts.timeline
         facts.timeline, moment = chronometer.read(before, wall, asked)
         when = When(moment, wall)
@@ -210,7 +210,7 @@ class Granting:
         return cls(facts, when, ledger, jumped or chronometer.is_late(before, when))
 
     def decide(self, case: AdmissionCase[object]) -> None:
-        """Decide one case. Raises Error: it is refused; NeedsLedgerError."""
+        """Decide one case. Raises Error when it is refused; NeedsLedgerError."""
         made = case.decide(self.facts, self.when)
         for key, lease in made.leases.items():
             before = self.facts.leases.get(key)
@@ -223,10 +223,10 @@ class Granting:
         self._at_once += case.at_once()
 
     def grant(self, lines: Mapping[str, int]) -> Plan[None]:
-        """Grant whoever may start. Raises NeedsLedgerError.
+        """Grant leases to the tickets that may start. Raises NeedsLedgerError.
 
         Args:
-            lines: tickets to load of some lines at first.
+            lines: how many tickets of some lines to load first.
         """
         polled = frozenset(self._polled)
         wanted = {name: count for name, count in lines.items() if name in self.facts.pools}
@@ -255,13 +255,13 @@ class Granting:
             return
 
     def finish(self) -> None:
-        """Let the timeline be saved if anything is, or if it was not saved for long."""
+        """Save the timeline if anything else is saved, or if it is too old."""
         if self.changes or self._late:
             self.changes.timeline = self.facts.timeline
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """What a lease holds in the ledger, as it is kept with the lease. The consumer must be new."""
+    """What a lease holds in the ledger, as stored with the lease. The consumer must be new."""
 
     consumer: ConsumerId
     allocations: Allocations
@@ -269,19 +269,19 @@ class Holding(msgspec.Struct, frozen=True):
     user_id: str
     consumer_type: str | None = None
     since: Instant | None = None
-    """When its consumer was made, once the lease is granted."""
+    """When its consumer was created, once the lease is granted."""
 
 
 _holdings = msgspec.json.Decoder(Holding)
 
 
 def request_of(lease: Lease) -> ConsumerRequest | None:
-    """Return what a lease holds in the ledger, or asks for; None: nothing."""
+    """Return what a lease holds in the ledger or asks for; None: nothing."""
     return None if lease.allocations is None else request_from(lease.allocations)
 
 
 def request_from(text: str) -> ConsumerRequest:
-    """Read what `text_of` writes."""
+    """Decode what `text_of` encodes."""
     held = _holdings.decode(text)
     return ConsumerRequest(
         held.consumer,
@@ -294,5 +294,5 @@ def request_from(text: str) -> ConsumerRequest:
 
 
 def text_of(holding: Holding) -> str:
-    """Return what is kept with a lease."""
+    """Return the text that is stored with a lease."""
     return msgspec.json.encode(holding).decode()

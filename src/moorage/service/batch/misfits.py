@@ -1,7 +1,7 @@
-"""Tickets that did not fit into the ledger, and why: they are not tried while that stands.
+"""Remembers tickets that did not fit into the ledger, and why; they are skipped while that holds.
 
-Thousands may wait for capacity in a pool with free units. Each batch that grants there passes them
-over; to read and to try all of them every time would slow everybody down.
+Thousands of tickets may wait for capacity in a pool with free units. Reading and trying all of them
+in each batch that grants from the pool would slow down every request.
 """
 
 from typing import NamedTuple
@@ -15,18 +15,18 @@ from moorage.core.service_time import When
 from moorage.store.encoding import encode
 
 OBSTACLES_MAX = 200_000
-"""Tickets that are remembered; the oldest are forgotten, and tried again."""
+"""Most tickets to remember; the oldest are dropped, and tried again."""
 
 
 CONSUMER = ""
-"""In place of a resource class: it is a consumer that is in the way, by being there."""
+"""In place of a resource class: the obstacle is a consumer that exists already."""
 
 
 class Obstacle(NamedTuple):
     """The inventory that refused a ticket, as it was then.
 
-    It refuses again while it is the same and at least as much of it is used; one that was not there
-    (`updated_at` is None), while it is not.
+    It refuses again while it is unchanged and at least as much of it is used. A missing inventory
+    (`updated_at` is None) refuses while it is missing.
     """
 
     owner: ProviderId | ConsumerId
@@ -35,36 +35,36 @@ class Obstacle(NamedTuple):
     used: int
 
     def stands(self, inventory: Inventory | None) -> bool:
-        """Does it refuse for sure, as it is now?"""
+        """Return whether the inventory, as it is now, certainly refuses again."""
         if inventory is None or self.updated_at is None:
             return inventory is None and self.updated_at is None
         return inventory.updated_at == self.updated_at and inventory.used >= self.used
 
 
 def obstacle_of(provider: ProviderId, resource_class: str, inventory: Inventory | None) -> Obstacle:
-    """Return what an inventory that has refused is to a ticket; None: there is none."""
+    """Return the obstacle that an inventory is; None: the provider has no such inventory."""
     if inventory is None:
         return Obstacle(provider, resource_class, None, 0)
     return Obstacle(provider, resource_class, inventory.updated_at, inventory.used)
 
 
 class Obstacles:
-    """What this process knows of them. It may forget any: then a ticket is tried once more.
+    """The obstacles that this process knows. Any may be dropped: then its ticket is tried again.
 
-    Call `follow` with what changes, here and in other processes.
+    Call `follow` with every change, of this process and of its peers.
     """
 
     def __init__(self) -> None:
         self._known: dict[LeaseId, tuple[Obstacle, tuple[str, ...]]] = {}
-        """With the pools that each ticket needs."""
+        """Each ticket's obstacle and the pools that it needs."""
         self._pools: dict[str, dict[Obstacle, dict[LeaseId, None]]] = {}
-        """Many of a pool have the same: a host that is full refuses all who want it."""
+        """By pool and obstacle: a full host refuses every ticket that asks for it."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def note(self, lease: Lease, obstacle: Obstacle) -> None:
-        """Remember what is in a ticket's way."""
+        """Remember a ticket's obstacle."""
         pools = tuple({need.pool for need in lease.needs})
         self.forget(lease.id)
         self._known[lease.id] = (obstacle, pools)
@@ -74,7 +74,7 @@ class Obstacles:
             self.forget(next(iter(self._known)))
 
     def forget(self, lease: LeaseId) -> None:
-        """Forget a ticket that does not wait any more."""
+        """Drop a ticket that no longer waits."""
         known = self._known.pop(lease, None)
         if known is None:
             return
@@ -88,7 +88,7 @@ class Obstacles:
                 del self._pools[pool]
 
     def follow(self, changes: Changes, _when: When) -> None:
-        """Forget whoever does not wait any more."""
+        """Drop tickets that no longer wait."""
         for key, lease in changes.leases.items():
             if lease is None or lease.state != "waiting":
                 self.forget(key)
@@ -96,8 +96,8 @@ class Obstacles:
     def stuck(self, facts: Facts, pool: str) -> str:
         """Return a JSON array of [owner, class, updated_at, used, [ticket, ...]] of a pool.
 
-        Of the providers that a batch has loaded those are judged here, because it may have changed
-        them; tickets that are stuck for sure have null for the owner.
+        Obstacles at providers that the batch has loaded are judged here, because the batch may have
+        changed them; tickets that certainly do not fit have null for the owner.
         """
         rows: list[tuple[str | None, str, int | None, int, list[LeaseId]]] = []
         for obstacle, tickets in self._pools.get(pool, {}).items():

@@ -1,16 +1,16 @@
-"""What time it is for admission in this process, see `core/service_time.py`."""
+"""Reads service time in this process; the rules are in `core/service_time.py`."""
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.service_time import NOT_YET, Moment, Timeline, When, advance
 
 ALIVE_MICROSECONDS = 5_000_000
-"""How old `alive_at` may become before a batch that changes nothing else writes it."""
+"""Microseconds after which even a batch that changes nothing else writes `alive_at`."""
 
 
 class Chronometer:
-    """Tells admission's time: the wall clock's, as long as it goes with the machine's own.
+    """Computes service time: the wall clock, as long as it agrees with the monotonic clock.
 
-    `alone`: no other process serves this database, so nobody did before this one.
+    `alone`: no other process serves this database, so none served it before this one started.
     """
 
     def __init__(self, clock: Clock, *, alone: bool) -> None:
@@ -23,14 +23,14 @@ class Chronometer:
         """The monotonic time before the last reading."""
 
     def monotonic(self) -> int:
-        """Return the machine's own time, for `read`."""
+        """Return the monotonic time, for `read`."""
         return self._clock.monotonic()
 
     def read(self, timeline: Timeline, wall: Instant, asked: int) -> tuple[Timeline, Moment]:
         """Return the timeline and the moment of a batch that has just locked it.
 
-        `asked`: the machine's own time before `wall` was asked for. The answer may have taken
-        long, or this process may have been stopped since: that is no jump.
+        `asked`: the monotonic time before `wall` was read. Reading it may have taken long, or this
+        process may have been stopped since: neither counts as a jump.
         """
         told = self._clock.monotonic()
         expected = None
@@ -45,7 +45,7 @@ class Chronometer:
         return timeline, moment
 
     def estimate(self, timeline: Timeline) -> When:
-        """Return the time now for whoever only looks; `timeline` as it is stored."""
+        """Return the time now for reads; `timeline` as it is stored."""
         if self._last is None:
             wall = self._clock.now()
             _, moment = advance(timeline, wall, began=self._began)
@@ -57,7 +57,7 @@ class Chronometer:
         return When(moment, Instant(when.wall + passed))
 
     def since(self, when: When) -> When:
-        """Return the time now for whoever has been told the time of a batch."""
+        """Return the time now, given the time of a batch."""
         if self._last is None:
             return when
         last, then = self._last
@@ -67,5 +67,5 @@ class Chronometer:
         return When(moment, Instant(when.wall + passed))
 
     def is_late(self, timeline: Timeline, when: When) -> bool:
-        """Was the service last said to be alive so long ago that it should be said again?"""
+        """Return whether `alive_at` is so old that it must be written again."""
         return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS

@@ -1,9 +1,9 @@
 """The batch is the transaction: load, decide, save, commit, and only then index and answers.
 
-The one place that begins and commits. Requests queue here; up to `BATCH_MAX` of them share one
-load, one save and one COMMIT. A refused request has changed nothing, so no savepoints are needed.
-Nothing is acknowledged before it is durable, refusals included: they may rest on what an earlier
-request of the same batch took.
+The only place that begins and commits transactions. Requests queue here; up to `BATCH_MAX` of them
+share one load, one save and one COMMIT. A refused request has changed nothing, so no savepoints are
+needed. Nothing is acknowledged before it is durable, not even a refusal: it may depend on what an
+earlier request of the same batch took.
 """
 
 import asyncio
@@ -29,23 +29,23 @@ from moorage.store.api import Conflict, Engine, Fatal, Held, Plan, StoreError, U
 T = TypeVar("T")
 
 BATCH_KEYS_MAX = 2_000
-"""Rows that the requests of one batch may ask for together; a larger request runs by itself."""
+"""Most rows that the requests of one batch load together; a larger request runs alone."""
 
 Follower = Callable[[AdmissionChanges, When], None]
-"""Told what has become of pools and leases, after it is durable."""
+"""Receives the changes of pools and leases, once they are durable."""
 
 RETRIES_MAX = 5
-"""How often a batch is loaded and decided again after somebody else was faster."""
+"""Most tries of a batch that a peer was faster than."""
 
 HELD_MAX = 2
-"""How often a batch waits until others let go of what it needs: 15 seconds each time."""
+"""How often a batch waits for locks that others hold: 15 seconds each time."""
 
 log = logging.getLogger("moorage.transactor")
 
 
 @dataclass(slots=True)
 class Counters:
-    """What the transactor has done since it started; for metrics."""
+    """What the transactor has done since it started, for metrics."""
 
     batches: int = 0
     requests: int = 0
@@ -56,18 +56,18 @@ class Counters:
 
 
 NEEDS_MAX = 100
-"""How often a batch is run anew because it needs more of the ledger than was known before."""
+"""Most runs of a batch that needs more of the ledger each time."""
 
 
 class _Fault(Exception):
-    """Loading or saving met an unforeseen error before anything was committed; the cause says."""
+    """An unforeseen error before the commit; `__cause__` has it."""
 
 
 class Transactor:
-    """Takes requests from the queue, batch after batch.
+    """Carries out queued requests, batch after batch.
 
     `on_fatal` is called when a commit may or may not be durable, or when the index is wrong and
-    cannot be read anew; it should end the process.
+    cannot be read again; it should end the process.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class Transactor:
 
     @property
     def obstacles(self) -> Obstacles:
-        """What is known of tickets that did not fit into the ledger."""
+        """The tickets that did not fit into the ledger."""
         return self._batches.obstacles
 
     def start(self) -> None:
-        """Begin to work; needs a running event loop."""
+        """Start; needs a running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def stop(self) -> None:
-        """Take nothing more, finish what was accepted, end."""
+        """Accept nothing more, finish what was accepted, stop."""
         self._closed = True
         self._wake.set()
         if self._task is not None:
@@ -137,13 +137,13 @@ class Transactor:
         return answer
 
     def follow(self, follower: Follower) -> None:
-        """Let somebody be told of every change of pools and leases that is committed here."""
+        """Call `follower` with every change of pools and leases that is committed here."""
         self._followers.append(follower)
 
     async def run_alone(self, plan: Callable[[], Plan[T]]) -> T:
         """Run a rare plan in a transaction of its own, in turn with the batches.
 
-        `plan` makes the plan, anew for every try. Raises `Error` as `submit` does.
+        `plan` returns a new plan for each try. Raises `Error` as `submit` does.
         """
         answer: T = await self._enqueue(Item(asyncio.get_running_loop().create_future(), plan=plan))
         return answer
@@ -191,9 +191,9 @@ class Transactor:
         return batch
 
     async def _carry_out(self, batch: list[Item]) -> None:
-        """Bring a batch to its end: retried when others were faster, then item by item.
+        """Carry out a batch: retry it when peers were faster, then run its items one by one.
 
-        If others do not let go of what is needed, all are told so: item by item, each would wait.
+        If peers keep the locks that it needs, all items fail: one by one, each would wait again.
         """
         held = 0
         last: Exception
@@ -226,18 +226,18 @@ class Transactor:
                 item.fail(self._fatal)
 
     def _settle(self, batch: list[Item]) -> None:
-        """Answer those that are decided; whoever must be searched for again is next."""
+        """Answer the decided items; those to search for again go first in the next batch."""
         for item in batch:
             if not item.again:
                 item.settle()
         self._queue.extendleft(item for item in reversed(batch) if item.again)
 
     async def _search(self, batch: list[Item]) -> None:
-        """Find what the claims of a batch may choose from, and put them first.
+        """Search for the claims of a batch, and put them first.
 
-        All that is in a batch came at the same time, so any order is right; in this one nothing
-        that a claim has found can change before it, except that other claims take it. Claims that
-        there is no time to search for leave the batch, and are the first of the next one.
+        The requests of a batch are concurrent, so any order is right. In this one, only other
+        claims of the batch can take what a claim has found. Claims that there is no time to search
+        for go first in the next batch.
         """
         searching = [item.use_case for item in batch if isinstance(item.use_case, SearchingUseCase)]
         if not searching:
@@ -261,7 +261,7 @@ class Transactor:
         batch.sort(key=lambda item: not isinstance(item.use_case, SearchingUseCase))
 
     async def _attempt(self, batch: list[Item]) -> None:
-        """Run a batch, and again as long as it finds that it needs more of the ledger."""
+        """Run a batch, and again while it needs more of the ledger."""
         extra = Extra()
         for _ in range(NEEDS_MAX):
             try:
@@ -300,15 +300,18 @@ class Transactor:
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
     async def _tell(self, made: Made) -> None:
-        """Let the index and all followers know what is durable now.
+        """Update the index and notify all followers, after the commit.
 
-        It stands, whatever they make of it: a fault of theirs is no answer to those who asked.
+        The commit is final: a follower's exception is logged, never returned to a caller.
         """
         if made.revision is not None:
             try:
                 await self._index.apply(made.epoch, made.revision, made.at, made.ledger)
             except Exception:
-                log.exception("the index cannot follow revision %d; it is read anew", made.revision)
+                log.exception(
+                    "cannot apply revision %d to the index; reading the whole index again",
+                    made.revision,
+                )
                 await self._index_anew()
             await forget(made.ledger.consumers)  # no catalog and no follower asks for them any more
         granting = made.granting
@@ -317,35 +320,35 @@ class Transactor:
                 try:
                     follower(granting.changes, granting.when)
                 except Exception:
-                    log.exception("%r failed at what was committed", follower)
+                    log.exception("the follower %r failed on a commit", follower)
 
     async def _index_anew(self) -> None:
-        """Read the index anew; if that fails, too, end: whoever searches would be misled."""
+        """Rebuild the index; if that fails, stop: searches would return wrong results."""
         try:
             await self._index.load()
         except Exception as error:
-            log.critical("the index cannot be read: %s; ending", error)
+            log.critical("cannot read the index, stopping: %s", error)
             self._closed = True
             self._on_fatal(error)
 
     def _failed(self, batch: list[Item], error: Exception) -> None:
-        """Nothing of the batch was kept: say so to everybody who waits for it."""
+        """Answer all callers of a batch that nothing was saved."""
         fatal = isinstance(error, Fatal)
         if fatal:
-            log.critical("cannot tell whether a commit is durable: %s; ending", error)
+            log.critical("cannot find out whether a commit is durable, stopping: %s", error)
             self._closed = True
             self._on_fatal(error)
             batch = [*batch, *self._queue]
             self._queue.clear()
         self.counters.failed += len(batch)
         if isinstance(error, StoreError):
-            log.error("a batch of %d was not kept: %s", len(batch), error)
+            log.error("a batch of %d requests was not committed: %s", len(batch), error)
             error = Error(
                 Code.UNAVAILABLE, f"The database cannot take the change now: {error}. Try again."
             )
             if fatal:
                 self._fatal = error
         else:
-            log.exception("a batch of %d failed", len(batch), exc_info=error)
+            log.exception("a batch of %d requests failed", len(batch), exc_info=error)
         for item in batch:
             item.fail(error)

@@ -1,7 +1,7 @@
 """Use cases: what the transactor is given.
 
-Each is decided in turn with the others of its batch. Then admission grants whoever may start, once
-for the whole batch (`core/admission/admit.py`); then each of its cases draws its answer.
+Each is decided in turn with the others of its batch. Then admission grants leases, once for the
+whole batch (`core/admission/admit.py`); then each of its cases draws its answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class AdmissionCase(Generic[A]):
         return frozenset()
 
     def at_once(self) -> tuple[AtOnce, ...]:
-        """Return what this request takes of what nobody waits for, once it is decided."""
+        """Return the free units that this request takes at once, after it is decided."""
         return ()
 
     def conclude(self, facts: Facts, when: When) -> A:
@@ -116,7 +116,7 @@ class AdmissionCase(Generic[A]):
 
 @dataclass(slots=True)
 class AuditedCase(AdmissionCase[A]):
-    """A case whose decision may leave audit rows; each decision sets them anew."""
+    """A case whose decision may leave audit rows; each decision replaces them."""
 
     rows: list[AuditRow] = field(default_factory=list, init=False)
 

@@ -1,7 +1,8 @@
-"""What Boskos does, on pools with named slots: acquire, release, heartbeat, reset, configuration.
+"""Boskos on pools with named slots: acquire, release, heartbeat, reset, configuration.
 
-A configuration is applied at the start, when its file changes, and when a slot that it does not
-name as it is, or one of a growing pool, comes free: that is when something may have to go.
+A configuration is applied at the start, when its file changes, and when a slot becomes free that
+the configuration does not name in that pool (such as those of growing pools): it may then have to
+be removed.
 """
 
 import asyncio
@@ -38,15 +39,15 @@ from moorage.store.admission.reads import SlotCount
 from moorage.store.api import Engine
 
 LOOK_SECONDS = 1.0
-"""Time between two looks at the file."""
+"""Time between two checks of the file."""
 
 PERIOD_SECONDS = 60.0
-"""The longest time between two rounds: expired slots are marked by then."""
+"""The longest time between two rounds, in which expired slots are marked."""
 
 log = logging.getLogger("moorage.boskos")
 
 Seen = tuple[int, int, int]
-"""What a file looks like from outside: its inode, time and size."""
+"""A file's inode, modification time and size."""
 
 
 class Boskos:
@@ -61,13 +62,13 @@ class Boskos:
         strict: bool,
         native: bool = False,
     ) -> None:
-        """Take what it works on.
+        """Create it.
 
         Args:
-            engine: to look with.
-            transactor: to change with.
-            config: path of the configuration; None: the slots are those that there are.
-            strict: answer exactly as Boskos does, where it does harm, too.
+            engine: for reads.
+            transactor: for changes.
+            config: path of the configuration; None: the existing slots are kept.
+            strict: answer exactly as Boskos does, even where that does harm.
             native: native leases may be released, updated and reset here, too.
         """
         self._engine = engine
@@ -77,7 +78,7 @@ class Boskos:
         self._native = native
         self._roster = SlotConfig()
         self._named: dict[str, Entry] = {}
-        """What the configuration says of each name."""
+        """The entry of the configuration for each slot name."""
         self._seen: Seen | None = None
         self._stale = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -92,7 +93,7 @@ class Boskos:
         self._task = asyncio.get_running_loop().create_task(self._follow(self._config))
 
     async def stop(self) -> None:
-        """End the loop."""
+        """Stop the loop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -107,7 +108,7 @@ class Boskos:
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str]
     ) -> list[Slot]:
-        """Take slots by name, the longest rested first. Raises `Error`: NO_CAPACITY."""
+        """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
         wish = Wish("", state, dest, owner, "", LeaseId(""), "")
         wanted = sorted(set(names))
         if self._strict:
@@ -115,23 +116,23 @@ class Boskos:
         return await self._transactor.submit_case(AcquireNamed(wish, wanted))
 
     async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
-        """Give a slot back. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
+        """Release a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
         await self._transactor.submit_case(Release(name, owner, self._native, dest, by))
 
     async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
-        """Be heard of. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
+        """Renew a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
         await self._transactor.submit_case(Update(name, owner, self._native, state, user_data))
 
     async def reset(
         self, pool: str, state: str, expire: int, dest: str, by: Actor
     ) -> dict[str, str]:
-        """Take slots that were not heard of for `expire` nanoseconds; return whose they were."""
+        """Take away slots not renewed for `expire` nanoseconds; return their previous owners."""
         return await self._transactor.submit_case(
             Reset(pool, state, expire, dest, self._native, by)
         )
 
     async def counts(self, pool: str) -> Counts:
-        """Count a type's slots. Raises `Error`: NO_CAPACITY when it has none."""
+        """Count a type's slots. Raises `Error`: NO_CAPACITY if it has none."""
         with errors.told():
             slots = await self._engine.read(reads.slots_load(pool))
         if not slots:
@@ -144,13 +145,13 @@ class Boskos:
             return await self._engine.read(reads.slots_count())
 
     async def sync(self) -> None:
-        """Let there be what the configuration says. Raises `Error`."""
+        """Apply the configuration. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
         for problem in await self._transactor.submit_case(Sync(self._roster, pools, self._strict)):
             log.warning("%s: %s", self._config, problem)
 
     async def _slotted(self) -> set[str]:
-        """Name all pools that have slots, or may have."""
+        """Return the names of all pools that have slots, or may have."""
         pools = (await pools_all(self._engine)).values()
         return {pool.name for pool in pools if pool.spec.limit is None}
 
@@ -169,7 +170,7 @@ class Boskos:
             raise ConfigFileError(f"{path}: {error}") from None
 
     def _note(self, changes: Changes, when: When) -> None:
-        """See whether something that was committed may have to go."""
+        """Check whether a committed change freed a slot that may have to be removed."""
         for (pool, name), slot in changes.slots.items():
             entry = self._named.get(name)
             if slot is None or slot.owner or (entry is not None and entry.pool == pool):
@@ -188,24 +189,26 @@ class Boskos:
                 changed = self._is_changed(path)
                 if changed:
                     self._take(self._read(path))
-                    log.info("%s has changed", path)
+                    log.info("%s has changed, reading it again", path)
                 if changed or self._stale.is_set() or waited >= PERIOD_SECONDS:
                     self._stale.clear()
                     waited = 0.0
                     await self.sync()
             except (ConfigFileError, Error) as error:
-                log.error("the configuration is not applied: %s", error)
+                log.error("cannot apply the configuration: %s", error)
             except Exception:  # the next round tries again; the resources are served meanwhile
-                log.exception("following the configuration failed")
-            await asyncio.sleep(0.1)  # what comes free at the same time is looked at together
+                log.exception("cannot follow the configuration")
+            await asyncio.sleep(0.1)  # handles slots that become free at the same time together
 
     def _is_changed(self, path: str) -> bool:
-        """Look at the file, once per change; one that is away has not changed."""
+        """Return whether the file has changed since the last call; a missing one has not."""
         try:
             seen = _seen(path)
         except OSError as error:
             if self._seen is not None:
-                log.warning("%s: %s; what it said stays in force", path, error.strerror)
+                log.warning(
+                    "cannot read %s: %s; its last content stays in force", path, error.strerror
+                )
             self._seen = None
             return False
         before, self._seen = self._seen, seen

@@ -1,4 +1,4 @@
-"""The cases of Boskos: which keys each needs, and who decides it."""
+"""The cases of Boskos: the keys that each needs, and the rule that decides it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class Acquire(AdmissionCase[Acquired]):
 
 @dataclass(slots=True)
 class AcquireNamed(AdmissionCase[list[Slot]]):
-    """Take slots by name, all or none, after those who wait for them. Raises NO_CAPACITY."""
+    """Take slots by name, all or none; waiting tickets come first. Raises NO_CAPACITY."""
 
     wish: Wish
     names: list[str]
@@ -77,7 +77,7 @@ class AcquireNamed(AdmissionCase[list[Slot]]):
 
     def conclude(self, facts: Facts, when: When) -> list[Slot]:
         wish = self._at_once
-        assert wish is not None  # it was decided
+        assert wish is not None  # set by `decide`
         if any(ticket.id not in facts.leases for ticket in wish.tickets):
             raise boskos.nothing(self.wish.state)
         pools = [ticket.needs[0].pool for ticket in wish.tickets]
@@ -86,7 +86,7 @@ class AcquireNamed(AdmissionCase[list[Slot]]):
 
 @dataclass(slots=True)
 class TakeNamed(AdmissionCase[list[Slot]]):
-    """Take slots by name as Boskos does. Raises NO_CAPACITY; what could be had is kept then."""
+    """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
 
     wish: Wish
     names: list[str]
@@ -110,7 +110,7 @@ class TakeNamed(AdmissionCase[list[Slot]]):
 
 @dataclass(slots=True)
 class SlotCase(AuditedCase[None]):
-    """A case about one slot, by name; `native`: also if a native lease holds it."""
+    """A case about one slot, by name; `native`: also if a native lease occupies it."""
 
     name: str
     owner: str
@@ -120,15 +120,15 @@ class SlotCase(AuditedCase[None]):
         return Keys(slots={("", self.name)})
 
     def conclude(self, facts: Facts, when: When) -> None:
-        """There is nothing to tell."""
+        """Return nothing."""
 
 
 @dataclass(slots=True)
 class Release(SlotCase):
-    """Give a slot back; it is then in the state `dest`.
+    """Release a slot, which changes to the state `dest`.
 
-    An audit row tells of it if the lease was not made through Boskos: then this is not the
-    ordinary end of a holder's own lease.
+    This leaves an audit row if the lease was not made through Boskos, because then it is not the
+    ordinary release by its holder.
     """
 
     dest: str
@@ -154,7 +154,7 @@ class Release(SlotCase):
 
 @dataclass(slots=True)
 class Update(SlotCase):
-    """Say that a slot's holder is alive, and what it wants to be remembered."""
+    """Renew a slot and store its holder's user data."""
 
     state: str
     user_data: dict[str, str]
@@ -177,9 +177,9 @@ class Update(SlotCase):
 
 @dataclass(slots=True)
 class Reset(AuditedCase[dict[str, str]]):
-    """Take slots whose holders were not heard of. Answer: whose they were, by name.
+    """Take away slots that were not renewed. Answer: the previous owners, by name of the slot.
 
-    Each of them leaves an audit row.
+    Each slot leaves an audit row.
     """
 
     pool: str
@@ -217,7 +217,7 @@ class Reset(AuditedCase[dict[str, str]]):
 
 @dataclass(slots=True)
 class Sync(AdmissionCase[tuple[str, ...]]):
-    """Let there be what a configuration says. Answer: what cannot be done yet."""
+    """Apply a configuration. Answer: the changes that are not possible yet."""
 
     config: SlotConfig
     pools: set[str]
@@ -240,7 +240,7 @@ class Sync(AdmissionCase[tuple[str, ...]]):
 
 
 def _row(when: When, by: Actor, action: str, slot: Slot, dest: str) -> AuditRow:
-    """Tell who took a slot from whom, and what it became."""
+    """Return the audit row: who took a slot from whom, and its new state."""
     return audit_row(
         when.wall,
         by,

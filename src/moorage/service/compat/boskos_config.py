@@ -1,6 +1,6 @@
-"""Boskos' configuration file: read, checked in Boskos' own words, turned into a SlotConfig.
+"""Parses Boskos' configuration file into a SlotConfig, with Boskos' error messages.
 
-Source: Boskos' `ValidateConfig`. Keys are known in any case, unknown ones are passed over.
+Source: Boskos' `ValidateConfig`. Keys are case-insensitive, unknown ones are ignored.
 """
 
 import re
@@ -26,11 +26,11 @@ _TOO_LONG = f"must be no more than {SUBDOMAIN_LENGTH_MAX} characters"
 
 
 class ConfigFileError(Exception):
-    """A configuration cannot be used; the message says what is wrong."""
+    """The configuration is invalid or unreadable; the message is the reason."""
 
 
 class _Entry(Struct, frozen=True):
-    """One entry as it is written."""
+    """One entry of the file."""
 
     type: str
     state: str
@@ -46,10 +46,10 @@ class _Entry(Struct, frozen=True):
 
 
 def slot_config_parse(text: str | bytes) -> SlotConfig:
-    """Return what a configuration says there shall be. Raises ConfigFileError."""
-    import yaml  # only now: whoever has no such file does not pay for it
+    """Parse and check a configuration. Raises ConfigFileError."""
+    import yaml  # deferred: only needed with such a file
 
-    # Every scalar is a string for this loader, and nothing in a file can make an object of ours.
+    # This loader returns every scalar as a string, and a file cannot create arbitrary objects.
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         root = yaml.load(text, Loader=loader)
@@ -78,7 +78,7 @@ def _core(entry: _Entry) -> Entry:
 
 
 def _lower(value: Any) -> dict[str, Any]:
-    """Return a mapping with its keys in lower case; of anything else nothing."""
+    """Return a mapping with its keys in lower case; empty for any other value."""
     return {str(key).lower(): one for key, one in value.items()} if isinstance(value, dict) else {}
 
 
@@ -115,7 +115,7 @@ def _number(index: int, name: str, value: Any) -> int:
 
 
 def _lifespan(index: int, value: Any) -> int | None:
-    """Return nanoseconds; a number without a unit is so many of them."""
+    """Return nanoseconds, which are also the unit of a plain number."""
     text = _text(value)
     if not text:
         return None
@@ -158,7 +158,7 @@ def _of_counts(index: int, entry: _Entry) -> Iterator[str]:
 
 
 def _of_names(index: int, entry: _Entry, names: set[str]) -> Iterator[str]:
-    """Check the names of one entry against those before it, which it joins."""
+    """Check the names of one entry, and add them to `names`, those of earlier entries."""
     for at, name in enumerate(entry.names):
         faults = []
         if len(name) > SUBDOMAIN_LENGTH_MAX:
@@ -173,7 +173,7 @@ def _of_names(index: int, entry: _Entry, names: set[str]) -> Iterator[str]:
 
 
 def _of_needs(entries: list[_Entry]) -> Iterator[str]:
-    """What dynamic types are made from must be there, for as many as there may be."""
+    """Check that the resources that dynamic types need exist, in the maximum number."""
     there: dict[str, int] = {}
     wanted: dict[str, int] = {}
     for entry in entries:

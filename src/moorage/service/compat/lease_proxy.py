@@ -1,8 +1,8 @@
-"""What a CI job's lease proxy does: wait for some units of a type, give them back by name.
+"""The lease proxy of CI jobs: waits for units of a type, and releases them by name.
 
-A lease is made for all units at once, and waited for as long as the caller is there. Nobody renews
-it: it lasts until it is given back, or for its pool's hold. Until its names are about to be told it
-has a deadline, so that nothing is lost when the process ends before.
+All units of a request are one lease, waited for as long as the caller is connected. It is never
+renewed: it lasts until it is released, or for its pool's hold or `proxy_ttl`. It has a TTL until
+just before its names are returned, so that no units are lost if the process stops before.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from moorage.service.batch.use_case import AdmissionCase
 RETRY_SECONDS = 1.0
 
 POLL_SECONDS = 10.0
-"""How often a ticket says that its caller is there: well within its patience."""
+"""How often a ticket is polled while its caller is connected: well within its patience."""
 
 SELF = Actor("lease proxy", None, "server")
 
@@ -40,7 +40,7 @@ Gone = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class Confirm(AdmissionCase[list[str]]):
-    """Let a lease last until it is given back. Answer: its names."""
+    """Make a lease last until it is released. Answer: its names."""
 
     lease: LeaseId
 
@@ -56,7 +56,7 @@ class Confirm(AdmissionCase[list[str]]):
 
 @dataclass(slots=True)
 class GiveBack(AdmissionCase[None]):
-    """Give one unit back by its name; once more is nothing. Raises SLOT_NOT_FOUND."""
+    """Release one unit by its name; repeating it does nothing. Raises SLOT_NOT_FOUND."""
 
     name: str
     _lease: LeaseId | None = field(init=False)
@@ -73,30 +73,30 @@ class GiveBack(AdmissionCase[None]):
         return lease_proxy.give_back(facts, when.moment, when.wall, self.name)
 
     def conclude(self, facts: Facts, when: When) -> None:
-        """There is nothing to tell."""
+        """Return nothing."""
 
 
 class LeaseProxy:
-    """Leases that last until they are given back by name."""
+    """Leases that last until they are released by name."""
 
     def __init__(self, admission: Admission, transactor: Transactor) -> None:
         self._admission = admission
         self._transactor = transactor
         self._late: set[asyncio.Task[None]] = set()
-        """Those that give back what nobody holds, until they can."""
+        """Tasks that keep trying to release leases without a holder."""
 
     async def acquire(self, pool: str, count: int, seconds: float, gone: Gone) -> list[str] | None:
-        """Wait for `count` units and return their names; None: the time is over.
+        """Wait for `count` units and return their names; None after a timeout.
 
         Args:
             pool: the type.
-            count: all at once, or none.
-            seconds: to wait at most.
-            gone: ends when the caller has gone away; then nothing is held.
+            count: number of units, granted all at once or not at all.
+            seconds: the longest wait.
+            gone: returns when the caller has disconnected; then no units stay occupied.
 
         Raises:
             Error: POOL_UNKNOWN, LIMIT_EXCEEDED, UNITS_ABOVE_LIMIT, QUEUE_FULL, UNAVAILABLE.
-            CallerGoneError: there is nobody to be told.
+            CallerGoneError: the caller has disconnected.
         """
         leaving = asyncio.ensure_future(gone())
         try:
@@ -141,7 +141,7 @@ class LeaseProxy:
         return None
 
     async def _check_count(self, pool: str, count: int) -> None:
-        """Raise LIMIT_EXCEEDED for too many units, but POOL_UNKNOWN if there is no such pool."""
+        """Raise LIMIT_EXCEEDED for too many units, or POOL_UNKNOWN if there is no such pool."""
         if count <= PROXY_UNITS_MAX:
             return
         try:
@@ -153,14 +153,18 @@ class LeaseProxy:
         raise Error(Code.LIMIT_EXCEEDED, f"one request may acquire {PROXY_UNITS_MAX} units at most")
 
     async def _let_go(self, lease: LeaseId) -> None:
-        """Leave nothing behind: what cannot be given back now is tried again and again.
+        """Release a lease; if that fails, keep trying in the background.
 
-        Once it is confirmed a lease has no deadline any more.
+        A confirmed lease may have no deadline at all, so it might never end by itself.
         """
         try:
             await self._admission.release(lease, Proof(OWNER))
         except Error as error:
-            log.warning("lease %s is held by nobody; giving it back: %s", lease, error.message)
+            log.warning(
+                "cannot release lease %s, which no client knows; trying again: %s",
+                lease,
+                error.message,
+            )
             task = asyncio.get_running_loop().create_task(self._let_go_at_last(lease))
             self._late.add(task)
             task.add_done_callback(self._late.discard)
@@ -176,11 +180,14 @@ class LeaseProxy:
                         continue
                 return
         except asyncio.CancelledError:
-            log.error("lease %s is held by nobody; `moorage lease revoke` ends it", lease)
+            log.error(
+                "lease %s was not released, and no client knows it: run `moorage lease revoke`",
+                lease,
+            )
             raise
 
     async def release(self, names: Iterable[str]) -> None:
-        """Give units back by name, in this order. Raises NotReleasedError at the first failure."""
+        """Release units by name, in this order. Raises NotReleasedError at the first failure."""
         done: list[str] = []
         for name in names:
             try:
@@ -191,11 +198,11 @@ class LeaseProxy:
 
 
 class CallerGoneError(Exception):
-    """The caller went away while it waited; it holds nothing."""
+    """The caller disconnected while it waited; no units stay occupied."""
 
 
 class NotReleasedError(Exception):
-    """One of several names could not be given back; those before it were."""
+    """One of several names could not be released; those before it were."""
 
     def __init__(self, name: str, error: Error, done: list[str]) -> None:
         super().__init__(f"{name}: {error.message}")

@@ -1,26 +1,29 @@
-"""Wake-ups: told that something may have happened, those who wait look again."""
+"""Wake-ups: tasks that wait are notified that something may have changed, and read again."""
 
 import asyncio
 
 
 class Bell:
-    """Wakes everybody who listens. A ring carries nothing: it is a hint to look, never data."""
+    """Wakes all listeners. A ring carries no data: it is only a hint to read again."""
 
     def __init__(self) -> None:
         self._ring = asyncio.Event()
         self.closed = False
 
     def ring(self) -> None:
-        """Wake everybody who listens now."""
+        """Wake all current listeners."""
         self._ring.set()
         if not self.closed:
             self._ring = asyncio.Event()
 
     def close(self) -> None:
-        """Wake everybody, now and ever after: there will be nothing more to wait for."""
+        """Wake all current and future listeners, because nothing more will happen."""
         self.closed = True
         self.ring()
 
     def listen(self) -> asyncio.Event:
-        """Return what the next ring sets. Listen first, then look, then wait: nothing is missed."""
+        """Return the event that the next ring sets.
+
+        Listen first, then read, then wait, so that no change is missed.
+        """
         return self._ring

@@ -1,6 +1,7 @@
-"""Copies of the catalog, built beside the index: a snapshot, then the change rows.
+"""Builds new copies of the catalog while the index stays in use: a snapshot, then the change rows.
 
-Nothing here holds the event loop: a snapshot is read in a thread, a large batch applied in chunks.
+It does not block the event loop: a snapshot is read in a thread, large batches are applied in
+chunks.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -43,7 +44,7 @@ class Copy:
         self.at: Instant | None = None
 
     async def read(self, engine: Engine) -> None:
-        """Read everything into the catalog, beside other work. It must be empty and not in use."""
+        """Read a snapshot into the catalog in the background. It must be empty and not in use."""
         snapshot = await engine.read_aside(self._read(), slow=True)
         self.epoch, self.revision, self.at = snapshot[:3]
 
@@ -80,8 +81,8 @@ async def apply(catalog: Catalog, changes: Changes, driver: Driver) -> None:
 async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
     """Yield the changes of the catalog after a revision, some rows at a time, oldest first.
 
-    Every batch is whole: one that a window of rows cuts comes with the next window. Yields at
-    least once. Raises ChangesGone: the next window is not of the same history as the last one.
+    Every batch is complete: one that a window of rows cuts is yielded with the next window. Yields
+    at least once. Raises ChangesGone: the next window does not continue the last one's history.
     """
     place: tuple[int, int] | None = (revision, WHOLE)
     cut: list[changelog.Batch] = []

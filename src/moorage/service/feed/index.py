@@ -1,8 +1,8 @@
-"""Upkeep of the candidate index: the in-memory copy of the catalog that every search runs on.
+"""Keeps the catalog up to date: the in-memory copy of all providers that every search runs on.
 
-The start is a snapshot of the rows at a revision; from there one way in, `_follow`, batch by batch
-in the order of their revisions: after the commit of a batch of our own, and on a shared database
-from the change rows of the others. Notifications only say when to look.
+It starts from a snapshot of the rows at a revision. After that, `_follow` alone changes it, batch
+by batch in the order of revisions: after the commit of a batch of this process and, on a shared
+database, from the change rows of peers. Notifications only say when to look.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from moorage.store.changelog import Batch, Tail
 from moorage.store.ledger import reads as ledger_reads
 
 WOKEN_SECONDS_MAX = 1.0
-"""How long other processes' changes may go unread when nobody asks and nothing is heard."""
+"""Longest time between two reads of the change rows without a request or a notification."""
 
 log = logging.getLogger("moorage.index")
 
@@ -48,7 +48,7 @@ class Index:
         self.revision = 0
         self.epoch = 0
         self.began_at = Instant(0)
-        """When the ledger was made, and the standard classes and traits with it."""
+        """When the ledger and the standard classes and traits in it were created."""
         self._at: Instant | None = None
         """When `revision` was written; None: unknown."""
         self.loaded = False
@@ -58,23 +58,23 @@ class Index:
         self._listening: asyncio.Task[None] | None = None
         self._following = asyncio.Lock()
         self._whole = asyncio.Event()
-        """Not set while a large batch is being applied, part by part."""
+        """Cleared while a large batch is being applied in parts."""
         self._whole.set()
         self._torn = False
-        """A batch was applied in part and failed: only the rows tell what is right."""
+        """Whether applying a batch failed half-way: the rows must be read again."""
         self._copies: list[Copy] = []
-        """Follow whatever the catalog follows."""
+        """Copies that follow the same changes."""
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
-        """Read everything anew; needed at the start and after the rows were replaced."""
+        """Read everything; needed at the start and after the rows were replaced."""
         self.began_at = await self._engine.read_aside(ledger_reads.beginning_load())
         while True:
             copy = self._empty()
             await copy.read(self._engine)
             try:
-                # A batch of our own may have been followed since. On a shared database the next
-                # look finds it again; here nobody would.
+                # A batch of this process may have been followed since. On a shared database the
+                # next read of the change rows finds it again; here nothing would.
                 if not self._engine.shared and copy.epoch == self.epoch:
                     await copy.follow(self._engine, self._turns, lambda: self.revision)
             except ChangesGone:
@@ -96,9 +96,9 @@ class Index:
     async def apply(self, epoch: int, revision: int, at: Instant, changes: Changes) -> None:
         """Follow a batch that was committed here.
 
-        If others have committed before it and that is not known yet, it waits for the next look at
-        the change rows, like theirs. So it does in an epoch that is not known yet: others may have
-        begun it because the database was put back, and have written since.
+        If peers have committed before it and their batches are not known yet, the next read of the
+        change rows finds all of them. The same holds in an unknown epoch: peers may have begun it
+        because the database was restored, and may have written since.
         """
         async with self._following:
             goes_on = (epoch, revision) == (self.epoch, self.revision + 1)
@@ -108,7 +108,7 @@ class Index:
     async def current(self) -> Catalog:
         """Return the catalog with every change that was acknowledged before this call.
 
-        Raises `Error`: UNAVAILABLE, when a database that others use does not answer.
+        Raises `Error`: UNAVAILABLE when a shared database does not answer.
         """
         if self._engine.shared:
             with errors.told():
@@ -117,14 +117,11 @@ class Index:
         return self.catalog
 
     def is_followed(self, copy: Copy) -> bool:
-        """Has a copy all that this catalog has? Not any more when that was read anew."""
+        """Return whether a copy follows this catalog; not after the catalog was read again."""
         return copy in self._copies
 
     async def whole(self) -> bool:
-        """Wait while the catalog holds one part of a batch and not yet another.
-
-        Returns whether it had to.
-        """
+        """Wait while only a part of a batch is applied; return whether it was necessary."""
         waited = False
         while not self._whole.is_set():
             waited = True
@@ -133,11 +130,11 @@ class Index:
 
     @asynccontextmanager
     async def copied(self, barrier: Callable[[], Awaitable[int]]) -> AsyncIterator[Copy]:
-        """Offer another catalog, made of the rows, that stays at the same revision as this one.
+        """Build a second catalog from the rows; it stays at the same revision as this one.
 
-        It is made beside, in spare turns; the batches that follow are applied to both. `barrier` is
-        called when it is made: from then on this catalog has all that was committed before, except
-        so many revisions that it has missed for good. Raises ChangesGone.
+        It is built in spare turns; later batches are applied to both. `barrier` is called when it
+        is built, and returns how many revisions this catalog has missed for good: except for those,
+        it has everything that was committed before. Raises ChangesGone.
         """
         copy = self._empty()
         try:
@@ -158,12 +155,12 @@ class Index:
             self._let_go_slowly(copy.catalog)
 
     def start(self) -> None:
-        """Begin to follow the others without being asked, so that whoever asks waits less."""
+        """Start to follow peers in the background, so that requests wait less."""
         if self._engine.shared:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     async def stop(self) -> None:
-        """End what `start` has begun."""
+        """Stop following."""
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
@@ -173,7 +170,7 @@ class Index:
         return Copy(Catalog(self.catalog.standard_classes, self.catalog.standard_traits))
 
     def _let_go_slowly(self, catalog: Catalog) -> None:
-        """See to it that a large catalog, once nobody has it, is let go in spare turns."""
+        """Free a large catalog in spare turns, once nothing refers to it."""
         owned, loop = Belongings(catalog), asyncio.get_running_loop()
 
         def gone() -> None:
@@ -185,14 +182,16 @@ class Index:
         weakref.finalize(catalog, gone).atexit = False
 
     async def _sync(self) -> None:
-        """Follow what others have committed; if that fails half-way, read everything anew."""
+        """Follow what peers have committed; if that fails half-way, read everything again."""
         try:
             if not self._torn:
                 return await self._catch_up()
         except Exception:
             if not self._torn:
                 raise
-            log.exception("the changes of others cannot be followed; the index is read anew")
+            log.exception(
+                "cannot follow the changes of other processes; reading the whole index again"
+            )
         await self.load()
 
     async def _catch_up(self) -> None:
@@ -207,37 +206,41 @@ class Index:
                         followed = self.catalog is catalog
                         if followed:
                             await self._follow(tail.batches)
-                    if not followed:  # it was read anew meanwhile, maybe as of before
+                    if not followed:  # it was read again, perhaps at an older revision
                         return await self._catch_up()
                     newest = tail.revision
-        except ChangesGone:  # from one window to the next: so it does not go on from here, either
+        except ChangesGone:  # between two pages: the change rows do not continue from here
             return await self._catch_up()
         if newest is None or self.revision < newest:
-            log.warning("reading the whole ledger anew: the change rows do not go on from here")
+            log.warning("the change rows do not continue from here; reading the whole ledger again")
             await self.load()
 
     async def _goes_on(self, tail: Tail, epoch: int, known: int, at: Instant | None) -> bool:
-        """Is what is known, up to a revision that was written at some time, how this began?
+        """Return whether the change rows continue what is known.
 
-        `epoch`: of when the look began; one that was begun here since is not in the tail.
+        A transaction is executed once: if the last known revision was written at the same time in
+        both histories, everything before it is the same.
 
-        A transaction is executed once: who has the same one at the last revision has all that was
-        before it, too.
+        Args:
+            tail: what was read.
+            epoch: the epoch when the read began; an epoch begun here since is not in `tail`.
+            known: the last known revision.
+            at: when that was written.
         """
         same = at is not None and tail.at == at
         changed = at is not None and tail.at is not None and not same
         back = (tail.epoch, tail.revision) < (epoch, known)
         if back or (changed and tail.epoch == epoch):
-            log.warning("revision %d.%d is not there any more", epoch, known)
+            log.warning("revision %d.%d no longer exists", epoch, known)
             await self._engine.history_checked()
             return False
         if not tail.compacted <= known <= tail.revision:
             return False
         if tail.epoch == epoch:
             return True
-        # Another server goes on, or another epoch was begun.
+        # Another server has taken over, or another epoch was begun.
         if same:
-            log.info("epoch %d goes on from revision %d, as it is known", tail.epoch, known)
+            log.info("epoch %d continues from revision %d", tail.epoch, known)
             self.epoch = max(self.epoch, tail.epoch)
             self.bell.ring()
         return same
@@ -245,11 +248,11 @@ class Index:
     async def epoch_raised(self, epoch: int) -> None:
         """Follow a new epoch that was begun here; the rows stay as they are.
 
-        On a shared database a look tells whether they did: an epoch is begun because somebody has
-        put them back.
+        On a shared database, reading the change rows shows whether they did: an epoch is begun
+        because the database was restored.
         """
         if self._engine.shared:
-            with suppress(Error):  # it has begun all the same, and the next look tells
+            with suppress(Error):  # it has begun all the same; the next read finds out
                 await self.current()
             return
         async with self._following:
@@ -265,10 +268,10 @@ class Index:
                     await self._apply(batch.changes)
                     self.revision, self._at = batch.revision, batch.at
         except BaseException:
-            self._torn = True  # `whole` waits until it is read anew
+            self._torn = True  # `whole` waits until it is read again
             raise
         self._engine.seen(self.epoch, self.revision, self._at)
-        if self.revision > known:  # most looks find nothing new: those who wait need not look, too
+        if self.revision > known:  # most reads find nothing new: waiters need not look
             self.bell.ring()
 
     async def _apply(self, changes: Changes) -> None:
@@ -290,6 +293,6 @@ class Index:
                     log.warning("the database does not answer: %s", error)
                 reachable = False
                 await asyncio.sleep(WOKEN_SECONDS_MAX)
-            except Exception:  # the requests themselves look again
-                log.exception("following the other processes failed")
+            except Exception:  # each request looks again itself
+                log.exception("cannot follow the other processes")
                 await asyncio.sleep(WOKEN_SECONDS_MAX)

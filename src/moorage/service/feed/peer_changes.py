@@ -1,4 +1,4 @@
-"""What other processes commit in pools and leases: read from the change rows, told like our own."""
+"""Follows what peers commit to pools and leases, by the change rows of the database."""
 
 import asyncio
 import logging
@@ -11,10 +11,10 @@ from moorage.service.feed.watch import ChangesGoneError, Seen, Watch
 from moorage.store.admission.rows import lease_from_body, pool_from_body
 
 KINDS = ("pool", "lease")
-"""The kinds of changes that somebody here follows."""
+"""The kinds of changes that followers need."""
 
 RETRY_SECONDS = 1.0
-"""How long to wait after a look at the change rows has failed."""
+"""Pause after a failed read of the change rows."""
 
 WAIT_SECONDS = 60.0
 
@@ -24,35 +24,35 @@ log = logging.getLogger("moorage.others")
 
 
 class Others:
-    """Reads the change rows of a shared database, our own included, and tells the followers."""
+    """Reads the change rows of a shared database, our own included, and notifies followers."""
 
     def __init__(
         self,
         watch: Watch,
         now: Callable[[], Awaitable[When]],
         followers: Sequence[Follower],
-        anew: Callable[[], Awaitable[Changes]],
+        reload: Callable[[], Awaitable[Changes]],
     ) -> None:
-        """Take who follows.
+        """Remember what to follow and whom to notify.
 
         Args:
             watch: the change rows.
-            now: the time of the service.
-            followers: told what has changed.
-            anew: returns all that they should know, when changes were missed.
+            now: returns the service's time.
+            followers: called with the changes.
+            reload: returns everything they need, for the start and when changes were missed.
         """
         self._watch = watch
         self._now = now
         self._followers = followers
-        self._anew = anew
+        self._reload = reload
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to follow: with what there is, then with what changes."""
+        """Start: report what there is, then what changes."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -62,8 +62,8 @@ class Others:
         while not self._watch.closed:
             try:
                 if cursor is None:
-                    newest = await self._watch.now()  # first: what comes meanwhile is told twice
-                    self._tell(await self._anew(), await self._now())
+                    newest = await self._watch.now()  # first: changes in between are reported twice
+                    self._tell(await self._reload(), await self._now())
                     cursor = newest
                 window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
                 if window.changes:
@@ -71,8 +71,8 @@ class Others:
                 cursor = window.next
             except ChangesGoneError:  # this process was away for too long, or there was a restore
                 cursor = None
-            except Exception:  # what was read may not have been told: it is all told anew
-                log.exception("following the other processes failed; it is tried again")
+            except Exception:  # followers may have missed something: report everything again
+                log.exception("cannot follow the other processes; trying again")
                 cursor = None
                 await asyncio.sleep(RETRY_SECONDS)
 

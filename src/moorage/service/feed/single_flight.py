@@ -1,4 +1,4 @@
-"""Looks at a shared database that everybody who waits at the same time has in common."""
+"""Coalesces concurrent reads: callers that wait at the same time share one query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from moorage.store.api import Unavailable
 
 
 class Look:
-    """Calls `look` for whoever waits: never one that began before they came, and one at a time."""
+    """Runs `look`, one at a time, for all waiting callers; each gets one begun after its call."""
 
     def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
         self._look = look
@@ -24,7 +24,7 @@ class Look:
         await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """End a look that is under way; whoever waits is told Unavailable."""
+        """Cancel a running look; waiting callers get Unavailable."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -40,7 +40,7 @@ class Look:
             except asyncio.CancelledError:
                 _fail(asked, _ended())
                 raise
-            except Exception as error:  # whoever asked is told, and asks again if need be
+            except Exception as error:  # raised to the callers, which may try again
                 _fail(asked, error)
             else:
                 asked.set_result(None)
@@ -52,4 +52,4 @@ def _ended() -> Unavailable:
 
 def _fail(asked: asyncio.Future[None], error: Exception) -> None:
     asked.set_exception(error)
-    asked.exception()  # perhaps nobody waits any more
+    asked.exception()  # marks it as retrieved, in case no caller waits any more

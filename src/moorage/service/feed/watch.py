@@ -1,7 +1,7 @@
-"""The change rows for readers outside: in order, from any place, waited for when there are none.
+"""The change feed for clients: ordered, from any cursor, waiting for new changes.
 
-A reader is a cursor and nothing else: between two looks it holds no transaction, no thread and no
-row, and any process that shares the database can answer it.
+A reader's whole state is its cursor. Between two reads it has no transaction, thread or row, and
+any process on the same database can serve it.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from moorage.store.changelog import KINDS, WHOLE
 from moorage.store.pages import ChangeRow
 
 ROWS_MAX = 500
-"""Change rows that are looked at in one go."""
+"""Change rows that are read at a time."""
 
 GATHER_SECONDS = 0.01
-"""How long to wait after a wake-up, so that one look answers for many batches."""
+"""How long to wait after a wake-up, so that one read covers several batches."""
 
 DIGITS_MAX = 18
 
 
 class Cursor(Struct, frozen=True, order=True):
-    """A place between two changes: after the n-th change of a revision, or after all of them."""
+    """A position between two changes: after the n-th change of a revision, or after all of it."""
 
     epoch: int
     revision: int
@@ -39,21 +39,24 @@ class Cursor(Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> "Cursor":
-        """Read `EPOCH.REVISION` or `EPOCH.REVISION.N`. Raises `Error`: INVALID."""
+        """Parse `EPOCH.REVISION` or `EPOCH.REVISION.N`. Raises `Error`: INVALID."""
         parts = text.split(".")
         good = all(part.isascii() and part.isdigit() and len(part) <= DIGITS_MAX for part in parts)
         if not good or len(parts) not in (2, 3):
-            raise Error(Code.INVALID, f"{text!r} is no cursor: EPOCH.REVISION or EPOCH.REVISION.N.")
+            raise Error(
+                Code.INVALID,
+                f"{text!r} is not a cursor: it must be EPOCH.REVISION or EPOCH.REVISION.N.",
+            )
         return cls(*map(int, parts))
 
 
 class ChangesGoneError(Error):
-    """The reader has missed something: it must read everything anew, then go on from `oldest`."""
+    """The reader has missed changes: it must read everything again, then continue from `oldest`."""
 
     def __init__(self, cursor: Cursor, oldest: Cursor) -> None:
         super().__init__(
             Code.CHANGES_GONE,
-            f"What follows {cursor} is not kept; read everything anew. "
+            f"The changes after {cursor} are no longer kept: read everything again. "
             f"The oldest cursor that can be resumed from is {oldest}.",
         )
         self.oldest = oldest
@@ -67,16 +70,16 @@ class Seen(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True):
-    """Changes in order, and the cursor to go on from."""
+    """Changes in order, and the cursor to continue from."""
 
     changes: list[Seen]
     next: Cursor
     cut: bool
-    """There is more already."""
+    """Whether more rows follow already."""
 
 
 class Watch:
-    """Answers readers of the change rows. Each method raises `Error`: UNAVAILABLE."""
+    """Reads change rows for clients. Each method raises `Error`: UNAVAILABLE."""
 
     def __init__(self, engine: Engine, bell: Bell) -> None:
         self._engine = engine
@@ -84,11 +87,11 @@ class Watch:
 
     @property
     def closed(self) -> bool:
-        """Is the service ending? Then nobody is made to wait."""
+        """Whether the service is stopping; then no call waits."""
         return self._bell.closed
 
     def close(self) -> None:
-        """Answer everybody who waits with what there is."""
+        """End all waits: their requests are answered with the current state."""
         self._bell.close()
 
     async def now(self) -> Cursor:
@@ -102,7 +105,7 @@ class Watch:
     ) -> Window:
         """Return the changes of some kinds among the next `rows_max` changes after a cursor.
 
-        Raises `Error`: CHANGES_GONE (a `ChangesGoneError`) when the next of them is not kept.
+        Raises `Error`: CHANGES_GONE (a `ChangesGoneError`) if the next of them was deleted.
         """
         with errors.told():
             found = await self._engine.read(
@@ -130,7 +133,7 @@ class Watch:
         seconds: float,
         rows_max: int = ROWS_MAX,
     ) -> Window:
-        """As `window`, but wait up to `seconds` for a change; the changes may be none."""
+        """As `window`, but wait up to `seconds` for a change; after that there may be none."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while True:
@@ -141,7 +144,7 @@ class Watch:
                 return window
             after = window.next
             if window.cut:
-                await asyncio.sleep(0)  # others are served between two looks
+                await asyncio.sleep(0)  # lets other tasks run between two reads
                 continue
             try:
                 async with asyncio.timeout(rest):

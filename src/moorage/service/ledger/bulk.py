@@ -1,8 +1,8 @@
-"""Bulk changes of providers: the difference to what is there, written in small units.
+"""Bulk upsert of providers: only the differences are written, in small units.
 
-Most of a report says what is known already. That is found by comparing with the index, without any
-load; only the rest goes through the transactor, one unit after another, each in a spare turn, so
-that others' requests come in between and none waits for more than one unit of a bulk change.
+Most of a report is unchanged, which a comparison with the index finds without any database access.
+Only the rest goes through the transactor, one unit after another, each in a spare turn: other
+requests run in between, and none waits for more than one unit.
 """
 
 from collections import Counter
@@ -24,22 +24,22 @@ from moorage.service.fair_turns import Pieces
 from moorage.service.feed.index import Index
 
 UNIT_PROVIDERS = 32
-"""Providers that are changed in one go, about 3 ms of work; a tree is never split."""
+"""Providers that one transaction changes, about 3 ms of work; a tree is never split."""
 
 
 @dataclass(slots=True)
 class TreesUpsert(UseCase[list[Upserted]]):
-    """Let the providers of some trees be as described, all or none of a tree. Answer: of each."""
+    """Upsert some trees of providers, each tree as a whole or not at all. Answer: all outcomes."""
 
     trees: list[list[ProviderSpec]]
     movable: set[ProviderId]
     create_vocabulary: bool
     actor: Actor
     counts: Counter[Outcome] = field(default_factory=Counter)
-    """How often each outcome was decided."""
+    """Number of providers by outcome."""
 
     def keys(self) -> Keys:
-        """Name providers and parents with all they have, whole trees of whoever moves, words."""
+        """Name providers, parents, names, trees of moved providers, custom classes and traits."""
         keys = Keys()
         for spec in self._specs():
             keys.providers.add(spec.uuid)
@@ -59,7 +59,7 @@ class TreesUpsert(UseCase[list[Upserted]]):
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, list[Upserted]]:
         """Return the changes of every tree that was not refused, and an answer for each provider.
 
-        The trees are decided one after another, each on what the one before has left.
+        The trees are decided one after another, each based on the state after the previous one.
         """
         changes = Changes()
         answers: list[Upserted] = []
@@ -72,7 +72,7 @@ class TreesUpsert(UseCase[list[Upserted]]):
         return changes, answers
 
     def audit(self, now: Instant) -> list[AuditRow]:
-        """Return one row that counts the outcomes, if something is changed."""
+        """Return one row with the number of each outcome, if anything is changed."""
         if not (self.counts[Outcome.CREATED] or self.counts[Outcome.UPDATED]):
             return []
         after = {kind.value: self.counts[kind] for kind in Outcome}
@@ -91,14 +91,14 @@ async def providers_upsert(
     specs: list[ProviderSpec],
     create_vocabulary: bool,
 ) -> list[Upserted]:
-    """Let providers be as described; return what became of each, in the order of `specs`.
+    """Upsert providers; return the outcome of each, in the order of `specs`.
 
-    Every tree is changed whole or not at all, different trees independently. If the database fails
-    in between, what has not been done is refused with UNAVAILABLE or OVERLOADED. Every transaction
-    that changes something leaves an audit row of its own, so none is missing whatever happens.
+    Each tree is changed as a whole or not at all, independently of the others. If the database
+    fails in between, the remaining providers are refused with UNAVAILABLE or OVERLOADED. Every
+    transaction that changes something writes its own audit row, so none is lost by a failure.
 
     Raises `Error`: LIMIT_EXCEEDED, INVALID for a provider that is described twice, UNAVAILABLE and
-    OVERLOADED when nothing was done at all.
+    OVERLOADED if nothing was done at all.
     """
     _check(specs)
     await index.current()
@@ -132,11 +132,11 @@ async def providers_upsert(
 
 
 def check_count(providers: int) -> None:
-    """Raise LIMIT_EXCEEDED when so many providers are too many for one request."""
+    """Raise LIMIT_EXCEEDED if a request has too many providers."""
     if providers > BULK_PROVIDERS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
-            f"More than {BULK_PROVIDERS_MAX} providers are described; send several requests.",
+            f"A request may describe at most {BULK_PROVIDERS_MAX} providers: send several.",
         )
 
 
@@ -145,12 +145,12 @@ def _check(specs: list[ProviderSpec]) -> None:
     seen: set[ProviderId] = set()
     for spec in specs:
         if spec.uuid in seen:
-            raise Error(Code.INVALID, f"Provider {spec.uuid} is described twice.")
+            raise Error(Code.INVALID, f"Provider '{spec.uuid}' is described twice.")
         seen.add(spec.uuid)
 
 
 def units(trees: Iterable[list[ProviderSpec]]) -> Iterable[list[list[ProviderSpec]]]:
-    """Put trees together to units that are about as large as one may be."""
+    """Combine trees into units of up to `UNIT_PROVIDERS`; a larger tree is a unit by itself."""
     unit: list[list[ProviderSpec]] = []
     size = 0
     for tree in trees:
@@ -164,7 +164,7 @@ def units(trees: Iterable[list[ProviderSpec]]) -> Iterable[list[list[ProviderSpe
 
 
 def _movable(catalog: Catalog, unit: list[list[ProviderSpec]]) -> set[ProviderId]:
-    """Return the providers that will get another parent, as far as the index knows."""
+    """Return the providers that will get another parent, according to the index."""
     found = set()
     for spec in (spec for tree in unit for spec in tree):
         record = catalog.record(spec.uuid)

@@ -1,6 +1,6 @@
-"""The use case that chooses: search when the batch is taken, take when it is decided.
+"""The claim use case: searches when its batch is formed, allocates when it is decided.
 
-Why not when it is submitted: what requests of earlier batches have taken would be offered again.
+A search on submission would offer capacity that requests of earlier batches then take.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,37 +20,37 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.service.batch.use_case import SearchingUseCase
 
 SPARE_CANDIDATES = 8
-"""Candidates that are looked for beyond two for each claim, in case others are faster."""
+"""Candidates that are searched for beyond two per claim, in case other requests are faster."""
 
 OFFERED_MAX = 1_000
-"""Candidates that the claims of one batch may ask to be loaded, as far as each has a few."""
+"""Candidates of one batch that are loaded, shared by its queries; each gets a few in any case."""
 
 QUESTIONS_MAX = 16
-"""Different questions that one batch searches for; what goes beyond is for the next batch."""
+"""Different queries that one batch searches for; the others are left to the next batch."""
 
 SEARCH_SECONDS = 0.02
-"""Time after which a batch begins no other search: whatever else is in it waits meanwhile."""
+"""Time after which a batch starts no further search, because its other requests wait."""
 
 
 @dataclass(slots=True)
 class Claim(SearchingUseCase[Claimed]):
-    """Choose providers for a new consumer and let it hold what it asks for. Answer: what and where.
+    """Choose providers for a new consumer and allocate from them. Answer: the allocations.
 
-    Raises, when submitted, also OVERLOADED: others were faster over and over.
+    Submitting it may also raise OVERLOADED: other requests were faster too many times.
     """
 
     wish: Wish
     question: bytes = b""
-    """Claims with the same question share a search."""
+    """The encoded query; claims with the same one share a search."""
     offer: Offer = field(default_factory=Offer)
 
     def __post_init__(self) -> None:
-        """Make the question."""
+        """Encode the query."""
         order = self.wish.order
         self.question = msgspec.msgpack.encode((self.wish.query, order.preference))
 
     def keys(self) -> Keys:
-        """Name the consumer, the providers of all candidates, and custom classes."""
+        """Name the consumer, the providers of all candidates, and the custom classes."""
         words = (name for group in self.wish.query.groups for name in group.resources)
         return Keys(
             consumers={self.wish.consumer},
@@ -59,17 +59,17 @@ class Claim(SearchingUseCase[Claimed]):
         )
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Claimed]:
-        """Take the first candidate that still fits; raises SearchAgain when none does any more."""
+        """Allocate the first candidate that still fits. Raises SearchAgain if none does."""
         return claims.take(facts, now, self.wish, self.offer)
 
     @staticmethod
     def prepare(
         batch: Sequence[SearchingUseCase[Any]], catalog: Catalog, given_up: Callable[[bytes], None]
     ) -> Steps[list[SearchingUseCase[Any]]]:
-        """Find candidates for the claims of a batch, with one search per question.
+        """Find candidates for the claims of a batch, with one search per query.
 
-        Returns the claims that the batch has no time to search for. The first question is
-        searched for in any case.
+        Returns the claims that the batch has no time to search for. The first query is searched
+        for in any case.
         """
         asking: dict[bytes, list[Claim]] = {}
         for claim in batch:

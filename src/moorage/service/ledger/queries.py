@@ -1,6 +1,6 @@
-"""The use cases that only look, where the rows are asked and not the index.
+"""Queries that read rows of the ledger.
 
-What is known of providers, traits and candidates is answered from `index.py`.
+Queries for providers, traits and candidates are answered by the index instead.
 """
 
 from moorage.core.ids import ConsumerId, ProviderId
@@ -16,21 +16,21 @@ __all__ = ["ProviderAllocation", "Reads", "Usages"]
 
 
 class Reads:
-    """Questions about consumers and what they hold, each answered from one snapshot.
+    """Queries for consumers and allocations, each answered from one snapshot.
 
-    Each raises `Error`: UNAVAILABLE when the database cannot answer.
+    Each raises `Error`: UNAVAILABLE if the database cannot answer.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def consumer(self, uuid: ConsumerId) -> Consumer | None:
-        """Return a consumer with all it holds, or None when it holds nothing."""
+        """Return a consumer with its allocations, or None if it has none."""
         with errors.told():
             return await self._engine.read(ledger_reads.consumer_load(uuid))
 
     async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
-        """Return everything that is allocated on one provider, by consumer."""
+        """Return all allocations on one provider, by consumer."""
         with errors.told():
             return await self._engine.read_aside(ledger_reads.provider_allocations_load(provider))
 
@@ -48,6 +48,6 @@ class Reads:
         return found[:limit], found[limit - 1] if len(found) > limit else None
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
-        """Add up what a project, or one user in it, holds: by consumer type and class."""
+        """Sum the allocations of a project, or of one user in it, by consumer type and class."""
         with errors.told():
             return await self._engine.read_aside(ledger_reads.usages_load(project_id, user_id))

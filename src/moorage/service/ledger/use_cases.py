@@ -1,7 +1,7 @@
-"""The use cases that change the ledger: which keys each needs, and who decides it.
+"""The use cases that change the ledger: the keys that each needs, and the rule that decides it.
 
-Submit one with `await transactor.submit(use_case)`; the answer is what its decision returns.
-Every one raises `Error` when it is refused; then nothing of it was applied.
+Submit one with `await transactor.submit(use_case)`; the answer is the result of its decision.
+A refused one raises `Error`, and none of its changes is applied.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from moorage.core.ledger.traits_aggregates import TagState
 from moorage.service.batch.use_case import UseCase
 
 REQUESTS_LARGE = 1_000
-"""Consumers in one request from which on it is a large one."""
+"""A reshape with more consumers than this is a large request."""
 
 
 @dataclass(slots=True)
@@ -49,8 +49,8 @@ class ProviderCreate(UseCase[Provider]):
 class ProviderUpdate(UseCase[Provider]):
     """Rename a provider and, with `move`, give it `parent` (None: make it a root).
 
-    `free` allows any move within the rules (microversion 1.37 on); without it a parent can only
-    be given to a provider that has none. Answer: the provider.
+    `free` allows any valid move (from microversion 1.37 on); without it only a provider without a
+    parent can get one. Answer: the provider.
     """
 
     uuid: ProviderId
@@ -87,7 +87,7 @@ class ProviderDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class InventoriesReplace(UseCase[InventoryState]):
-    """Let a provider offer exactly `inventories`. Answer: its state afterwards."""
+    """Replace all inventories of a provider. Answer: its state afterwards."""
 
     provider: ProviderId
     generation: int
@@ -105,7 +105,7 @@ class InventoriesReplace(UseCase[InventoryState]):
 
 @dataclass(slots=True)
 class InventoryCreate(UseCase[InventoryState]):
-    """Let a provider offer one more resource class. Answer: its state afterwards."""
+    """Add an inventory to a provider. Answer: its state afterwards."""
 
     provider: ProviderId
     resource_class: str
@@ -123,7 +123,7 @@ class InventoryCreate(UseCase[InventoryState]):
 
 @dataclass(slots=True)
 class InventoryUpdate(UseCase[InventoryState]):
-    """Change what a provider offers of one resource class. Answer: its state afterwards."""
+    """Change one inventory of a provider. Answer: its state afterwards."""
 
     provider: ProviderId
     resource_class: str
@@ -148,7 +148,7 @@ class InventoryUpdate(UseCase[InventoryState]):
 
 @dataclass(slots=True)
 class InventoryDelete(UseCase[None]):
-    """Stop offering one resource class; refused while it is allocated."""
+    """Delete one inventory of a provider; refused while it has allocations."""
 
     provider: ProviderId
     resource_class: str
@@ -162,7 +162,7 @@ class InventoryDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class InventoriesDelete(UseCase[None]):
-    """Stop offering anything; refused while any of it is allocated."""
+    """Delete all inventories of a provider; refused while any has allocations."""
 
     provider: ProviderId
 
@@ -175,7 +175,7 @@ class InventoriesDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class TraitsReplace(UseCase[TagState]):
-    """Give a provider exactly these traits. Answer: its state afterwards."""
+    """Replace all traits of a provider. Answer: its state afterwards."""
 
     provider: ProviderId
     generation: int
@@ -196,7 +196,7 @@ class TraitsReplace(UseCase[TagState]):
 
 @dataclass(slots=True)
 class TraitsDelete(UseCase[None]):
-    """Take all traits from a provider."""
+    """Remove all traits from a provider."""
 
     provider: ProviderId
 
@@ -209,7 +209,7 @@ class TraitsDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class AggregatesReplace(UseCase[TagState]):
-    """Put a provider into exactly these aggregates; see `tags.replace_aggregates`."""
+    """Replace all aggregates of a provider; see `traits_aggregates.replace_aggregates`."""
 
     provider: ProviderId
     aggregates: frozenset[AggregateId]
@@ -226,7 +226,7 @@ class AggregatesReplace(UseCase[TagState]):
 
 @dataclass(slots=True)
 class ClassCreate(UseCase[CustomName]):
-    """Make a custom resource class known; refused when it is. Answer: the class."""
+    """Create a custom resource class; refused if it exists. Answer: the class."""
 
     name: str
 
@@ -239,7 +239,7 @@ class ClassCreate(UseCase[CustomName]):
 
 @dataclass(slots=True)
 class ClassEnsure(UseCase[bool]):
-    """Make a custom resource class known unless it is. Answer: was it made now?"""
+    """Create a custom resource class unless it exists. Answer: whether it was created."""
 
     name: str
 
@@ -252,7 +252,7 @@ class ClassEnsure(UseCase[bool]):
 
 @dataclass(slots=True)
 class ClassRename(UseCase[CustomName]):
-    """Rename a custom resource class and everything that is of it. Answer: the class."""
+    """Rename a custom resource class and all its uses. Answer: the class."""
 
     alone: ClassVar[bool] = True
 
@@ -260,7 +260,7 @@ class ClassRename(UseCase[CustomName]):
     new: str
 
     def keys(self) -> Keys:
-        # Its uses are renamed, known or not: nobody else may be about to write them.
+        # All its uses are renamed, loaded or not: no other request may write any of them.
         return Keys(classes={self.old, self.new}, class_uses={self.old})
 
     def decide(self, facts: Facts, now: Instant) -> tuple[Changes, CustomName]:
@@ -269,7 +269,7 @@ class ClassRename(UseCase[CustomName]):
 
 @dataclass(slots=True)
 class ClassDelete(UseCase[None]):
-    """Remove a custom resource class that no inventory is of."""
+    """Delete a custom resource class without inventories."""
 
     name: str
 
@@ -282,7 +282,7 @@ class ClassDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class TraitEnsure(UseCase[tuple[CustomName, bool]]):
-    """Make a custom trait known unless it is. Answer: the trait, and was it made now?"""
+    """Create a custom trait unless it exists. Answer: the trait, and whether it was created."""
 
     name: str
 
@@ -295,7 +295,7 @@ class TraitEnsure(UseCase[tuple[CustomName, bool]]):
 
 @dataclass(slots=True)
 class TraitDelete(UseCase[None]):
-    """Remove a custom trait that no provider has."""
+    """Delete a custom trait that no provider has."""
 
     name: str
 
@@ -308,7 +308,7 @@ class TraitDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class AllocationsReplace(UseCase[None]):
-    """Let each consumer hold exactly what its request says; all of them or none."""
+    """Replace the allocations of consumers; all of them or none."""
 
     requests: list[ConsumerRequest]
 
@@ -321,7 +321,7 @@ class AllocationsReplace(UseCase[None]):
 
 @dataclass(slots=True)
 class AllocationsDelete(UseCase[None]):
-    """Give back everything a consumer holds."""
+    """Delete all allocations of a consumer."""
 
     consumer: ConsumerId
 
@@ -334,7 +334,7 @@ class AllocationsDelete(UseCase[None]):
 
 @dataclass(slots=True)
 class Reshape(UseCase[None]):
-    """Move inventories and the allocations on them together; all of it or nothing."""
+    """Move inventories together with the allocations on them; all or nothing."""
 
     inventories: Reshaped
     requests: list[ConsumerRequest]

@@ -1,4 +1,4 @@
-"""Audit rows in the words of the native API."""
+"""Audit rows in the native API."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from moorage.service.native.encoding import time_of
 from moorage.wire.audit import AuditEntry
 
 OF_SPECS = ("pool.put", "pool.delete")
-"""Actions whose rows tell what an operator said of a pool."""
+"""Actions whose rows contain a pool's specification."""
 
 
 def shown(row: AuditRow) -> AuditEntry:
-    """Return a row as it is shown."""
+    """Convert a row to its wire form."""
     return AuditEntry(
         at=time_of(row.at),
         id=row.id,

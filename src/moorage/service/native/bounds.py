@@ -1,6 +1,6 @@
-"""What callers say of pools and leases, as far as the core cannot take it: seconds, long texts.
+"""Checks and converts input that the core does not check: seconds, lengths of texts, UUIDs.
 
-All other bounds are the core's. Each function raises `Error`: INVALID.
+The core checks all other limits. Each function raises `Error`: INVALID.
 """
 
 import re
@@ -11,45 +11,47 @@ from moorage.core.ids import is_normal
 from moorage.core.limits import DURATION_SECONDS_MAX, IDENTIFIER_LENGTH_MAX
 
 WAIT_SECONDS_MAX = 60.0
-"""Longest wait of one request."""
+"""The longest wait of one request."""
 
 WORD = re.compile(rf"[A-Z0-9_]{{1,{IDENTIFIER_LENGTH_MAX}}}")
-"""What resource classes and consumer types look like."""
+"""The form of resource classes and consumer types."""
 
 
 def check_text(what: str, text: str, most: int, least: int = 0) -> str:
-    """Return a text of a length that is within its bounds."""
+    """Return a text after checking its length."""
     if not least <= len(text) <= most:
         raise Error(Code.INVALID, f"{what} must have {least} to {most} characters.")
     return text
 
 
 def check_wait(seconds: float) -> float:
-    """Return how long to wait, in seconds."""
+    """Return the wait in seconds after checking it."""
     if not 0 <= seconds <= WAIT_SECONDS_MAX:
-        raise Error(Code.INVALID, f"wait is 0 to {WAIT_SECONDS_MAX:g} seconds, not {seconds:g}.")
+        raise Error(
+            Code.INVALID, f"wait must be from 0 to {WAIT_SECONDS_MAX:g} s, not {seconds:g} s."
+        )
     return seconds
 
 
 def microseconds(what: str, seconds: float) -> int:
-    """Return a duration given in seconds in microseconds."""
+    """Convert a duration from seconds to microseconds, after checking it."""
     if not 0 <= seconds <= DURATION_SECONDS_MAX:
         raise Error(
-            Code.INVALID, f"{what} must be 0 to {DURATION_SECONDS_MAX} seconds, not {seconds:g}."
+            Code.INVALID, f"{what} must be from 0 to {DURATION_SECONDS_MAX} s, not {seconds:g} s."
         )
     return round(seconds * SECOND)
 
 
 def microseconds_or_none(what: str, seconds: float | None) -> int | None:
-    """Return a duration given in seconds in microseconds; None: there is none."""
+    """As `microseconds`; None stays None."""
     return None if seconds is None else microseconds(what, seconds)
 
 
 def uuid_of(text: str, what: str) -> str:
-    """Return a UUID in lower case. It must have its dashes."""
+    """Return a UUID in lower case; it must have its dashes."""
     if is_normal(text):
         return text
     lower = text.lower()
     if not is_normal(lower):
-        raise Error(Code.INVALID, f"{what} must be a UUID with its dashes.")
+        raise Error(Code.INVALID, f"{what} must be a UUID with dashes.")
     return lower

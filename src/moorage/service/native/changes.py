@@ -1,4 +1,4 @@
-"""How rows of changes are told: only what everybody may see, times and durations as elsewhere."""
+"""Converts change rows to their wire form: only public members, times and durations as usual."""
 
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -26,18 +26,18 @@ DURATIONS = frozenset(
         "jitter",
     }
 )
-"""Members that are kept in microseconds and told in seconds."""
+"""Members that are stored in microseconds and returned in seconds."""
 
 Teller = Callable[[Any], Any]
 
 
 def value_of(kind: str, body: str) -> Any:
-    """Return the value of a change row as it is told."""
+    """Convert the value of a change row to its wire form."""
     return _teller_of(kind)(msgspec.json.decode(body))
 
 
 def pool_spec_of(kept: Any) -> Any:
-    """Return what an operator said of a pool, as it is told; None: there was none."""
+    """Convert a pool's stored specification to its wire form; None stays None."""
     return None if kept is None else _pool_spec(kept)
 
 
@@ -47,7 +47,7 @@ def _teller_of(kind: str) -> Teller:
 
 
 def _teller(hint: Any) -> Teller:
-    """Return what makes a value of this type out of what is kept."""
+    """Return the function that converts a stored value to this type."""
     if hint is datetime:
         return time_of
     if is_dataclass(hint):

@@ -1,4 +1,4 @@
-"""How values of the service are told in the dataclasses of `wire`."""
+"""Encodes times and durations for the dataclasses of `wire`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,15 +8,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_of(instant: Instant) -> datetime:
-    """Return an instant, exactly."""
+    """Convert an instant exactly."""
     return _EPOCH + timedelta(microseconds=instant)
 
 
 def time_or_none(instant: Instant | None) -> datetime | None:
-    """Return an instant, exactly; None: never."""
+    """As `time_of`; None stays None."""
     return None if instant is None else time_of(instant)
 
 
 def seconds_of(duration: int | None) -> float | None:
-    """Return a duration of the core, microseconds, in seconds; None: there is none."""
+    """Convert a duration from microseconds to seconds; None stays None."""
     return None if duration is None else duration / SECOND

@@ -1,4 +1,4 @@
-"""Leases in the words of `wire`: what is asked for, checked, and how they are shown."""
+"""Leases in the native API: checks requests, and converts leases to their wire form."""
 
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
@@ -21,7 +21,7 @@ from moorage.wire import admission as wire
 
 
 def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
-    """Return what the service is asked for an owner. Raises `Error`: INVALID."""
+    """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
     needs = [Need(need.pool, need.units) for need in wanted.needs]
     return AskWanted(
         owner=owner,
@@ -42,20 +42,24 @@ def _holding(wanted: wire.AllocationsWanted) -> Holding:
         for name, amount in amounts.items():
             if WORD.fullmatch(name) is None:
                 raise Error(
-                    Code.INVALID, f"allocations: {name!r} cannot be a resource class of {provider}."
+                    Code.INVALID,
+                    f"{name!r} in allocations of provider '{provider}' is not a resource class.",
                 )
             if not 1 <= amount <= MAX_INT:
                 raise Error(
                     Code.INVALID,
-                    f"allocations: {name} of {provider} must be 1 to {MAX_INT}, not {amount}.",
+                    f"The amount of {name!r} of provider '{provider}' must be from 1 to {MAX_INT},"
+                    f" not {amount}.",
                 )
     if not wanted.allocations or not all(wanted.allocations.values()):
-        raise Error(Code.INVALID, "allocations must name providers, and of each an amount.")
+        raise Error(
+            Code.INVALID, "allocations must name at least one provider, and an amount for each."
+        )
     consumer_type = wanted.consumer_type
     if consumer_type is not None and WORD.fullmatch(consumer_type) is None:
         raise Error(
             Code.INVALID,
-            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} of A-Z, 0-9 and _.",
+            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, 0-9, '_'.",
         )
     return Holding(
         consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
@@ -75,7 +79,7 @@ def _name(what: str, text: str) -> str:
 
 
 def shown(view: LeaseView, token: bool) -> wire.Lease:
-    """Return a lease as it is shown; with its `token` to its owner and to operators only."""
+    """Convert a lease to its wire form. `token`: include it (for its owner and operators only)."""
     lease = view.lease
     return wire.Lease(
         id=lease.id,

@@ -1,4 +1,4 @@
-"""Pools in the words of the native API."""
+"""Pools in the native API."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from moorage.wire import admission as wire
 
 
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
-    """Return what the core is told of a pool. Raises `Error`: INVALID."""
+    """Convert a pool's specification to the core's type. Raises `Error`: INVALID."""
     hold = microseconds_or_none("hold", wanted.hold)
     return PoolSpec(
         limit=wanted.limit,
@@ -50,7 +50,7 @@ def _pacing(
 
 
 def shown(view: PoolView) -> wire.Pool:
-    """Return a pool as it is shown."""
+    """Convert a pool to its wire form."""
     pool, spec = view.pool, view.pool.spec
     return wire.Pool(
         name=pool.name,
@@ -88,7 +88,7 @@ def shown(view: PoolView) -> wire.Pool:
 
 
 def _resting(view: PoolView) -> int:
-    """Return the units that nobody holds and that are not free."""
+    """Return the units that are neither occupied nor free."""
     limit = view.pool.spec.limit
     if limit is not None:
         return limit - view.pool.occupied - view.free
@@ -102,7 +102,7 @@ def _pacing_shown(pacing: Pacing) -> wire.Pacing:
 
 
 def report_shown(view: ReportView) -> wire.PoolReport:
-    """Return a report as it is shown."""
+    """Convert a report to its wire form."""
     return wire.PoolReport(
         pool=view.pool,
         leases=view.leases,

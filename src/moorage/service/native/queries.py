@@ -1,4 +1,4 @@
-"""From a question in JSON to the ledger's, and the address that explains it."""
+"""Converts queries from their wire form, and builds the addresses of their explanations."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -14,11 +14,11 @@ from moorage.service.native.bounds import uuid_of
 from moorage.wire.ledger import GroupAsked, Question
 
 ADDRESS_LENGTH_MAX = 4_096
-"""Longer addresses are not told: they would be cut off somewhere on their way."""
+"""Longer addresses are not returned: clients, proxies or logs might truncate them."""
 
 
 def query_of(asked: Question) -> CandidateQuery:
-    """Return the ledger's question. Raises `Error`: INVALID, LIMIT_EXCEEDED."""
+    """Convert a query to the ledger's type. Raises `Error`: INVALID, LIMIT_EXCEEDED."""
     query = CandidateQuery(
         groups=tuple(_group(group) for group in asked.groups),
         group_policy=asked.group_policy,
@@ -33,7 +33,7 @@ def query_of(asked: Question) -> CandidateQuery:
 
 
 def explaining_address(asked: Question) -> str:
-    """Return where a question is explained: it stands in the address, unless it is too long."""
+    """Return the address that explains a query; it contains the query, unless that is too long."""
     told = {
         field.name: value
         for field in fields(Question)
@@ -65,7 +65,7 @@ def _aggregate(text: str) -> AggregateId:
 
 
 def _brief(value: Any) -> Any:
-    """Leave out of groups what says nothing."""
+    """Omit empty members of groups."""
     if isinstance(value, list):
         return [_brief(each) for each in value]
     if isinstance(value, GroupAsked):

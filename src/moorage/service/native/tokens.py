@@ -1,4 +1,4 @@
-"""Tokens in the words of the native API."""
+"""Tokens in the native API."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from moorage.wire.admin import RotationWanted, Token, TokenMade, TokenWanted
 
 
 async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
-    """Make a token as it is wanted. Raises `Error`."""
+    """Create a token. Raises `Error`."""
     secret, token = await tokens.create(
         wanted.name,
         wanted.role,
@@ -24,7 +24,7 @@ async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
 
 
 async def replace(tokens: Access, token_id: str, wanted: RotationWanted, by: Actor) -> TokenMade:
-    """Make a token in the place of another one. Raises `Error`."""
+    """Replace a token by a new one. Raises `Error`."""
     secret, token = await tokens.rotate(
         token_id,
         grace=microseconds("grace", wanted.grace),
@@ -35,7 +35,7 @@ async def replace(tokens: Access, token_id: str, wanted: RotationWanted, by: Act
 
 
 def shown(token: ServiceToken) -> Token:
-    """Return a token as it is shown."""
+    """Convert a token to its wire form."""
     return Token(**_members(token))
 
 

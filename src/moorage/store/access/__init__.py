@@ -1,5 +1,5 @@
 """Access tokens and audit rows.
 
-`tokens.py` stores tokens by their SHA-256; `audit.py` stores who did what. May import: the root of
+`tokens.py` stores tokens as their SHA-256; `audit.py` records who did what. May import: the root of
 `store`, `core`.
 """

@@ -1,4 +1,4 @@
-"""Audit rows: who did what to Moorage itself. They never change; old ones are forgotten."""
+"""Audit rows: who did what to Moorage itself. They never change; old ones are deleted."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from moorage.core.clock import Instant
 from moorage.store.api import Plan, Query, Write
 
 END = Instant((1 << 63) - 1)
-"""After every row."""
+"""Later than every row."""
 
 
 class AuditRow(NamedTuple):
-    """One act. `before` and `after` are JSON, None where there is nothing to tell."""
+    """One action. `before` and `after` are JSON, or None if there is no such state."""
 
     at: Instant
     id: str
@@ -35,10 +35,11 @@ def audit_window(at: Instant, row_id: str, rows_max: int) -> Plan[list[AuditRow]
 
 
 def audit_forget(now: Instant, kept: int, rows_max: int) -> Plan[int]:
-    """Forget the oldest rows that are older than `kept` microseconds; return how many.
+    """Delete rows that are older than `kept` microseconds, oldest first; return how many.
 
-    That is older than the newest row, not only than now: a clock that jumps ahead erases nothing.
-    At most `rows_max` go; call again, in another transaction, while it is `rows_max`.
+    The age is measured from now or from the newest row, whichever is earlier, so that a clock that
+    jumps ahead deletes nothing. Deletes at most `rows_max` rows: while the result is `rows_max`,
+    call it again in another transaction.
     """
     (newest,) = yield [Query("audit_window", (END, "", 1))]
     if not newest:

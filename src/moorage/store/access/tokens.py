@@ -1,4 +1,4 @@
-"""Access tokens: stored by their SHA-256, never as they are."""
+"""Access tokens: only their SHA-256 is stored, never the token itself."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from moorage.store.encoding import encode, key_set
 
 
 class AccessToken(Struct, frozen=True):
-    """One token: who its bearer is. `sha256` is hexadecimal.
+    """One token and the identity of its bearer. `sha256` is hexadecimal.
 
-    `revoked_at` None: it was not revoked; `rotated_at` None: none has taken its place. From
-    `expires_at` on it is not valid. `used_at` is roughly when it was last shown.
+    `revoked_at` is None unless it was revoked, `rotated_at` is None unless another token replaced
+    it. It is invalid from `expires_at` on. `used_at` is about when it was last used.
     """
 
     id: str
@@ -31,7 +31,7 @@ class AccessToken(Struct, frozen=True):
 
 
 def token_insert(token: AccessToken) -> Plan[None]:
-    """Add a token. Raises Conflict if its id or its hash is known already."""
+    """Add a token. Raises Conflict if its id or its hash already exists."""
     row = (
         token.id,
         token.sha256,
@@ -50,49 +50,49 @@ def token_insert(token: AccessToken) -> Plan[None]:
 
 
 def token_by_sha256(sha256: str) -> Plan[AccessToken | None]:
-    """Find a token, valid or not."""
+    """Find a token by its hash, valid or not."""
     (rows,) = yield [Query("token_by_sha256", (sha256,))]
     return _token(rows[0]) if rows else None
 
 
 def token_by_id(token_id: str) -> Plan[AccessToken | None]:
-    """Find a token, valid or not."""
+    """Find a token by its id, valid or not."""
     (rows,) = yield [Query("token_by_id", (token_id,))]
     return _token(rows[0]) if rows else None
 
 
 def tokens_window(created_at: Instant, token_id: str, rows_max: int) -> Plan[list[AccessToken]]:
-    """Return tokens after (created_at, id), oldest first, those that are not valid too."""
+    """Return tokens after (created_at, id), oldest first, including invalid ones."""
     (rows,) = yield [Query("tokens_window", (created_at, token_id, rows_max))]
     return [_token(row) for row in rows]
 
 
 def ends_load() -> Plan[tuple[int, int]]:
-    """Return the epoch, and how many tokens were revoked or rotated until now.
+    """Return the epoch, and the number of tokens revoked or rotated so far.
 
-    Within an epoch that number only rises.
+    Within an epoch this number never falls.
     """
     (((epoch, ends),),) = yield [Query("token_ends_load")]
     return epoch, ends
 
 
 def token_revoke(token_id: str, now: Instant) -> Plan[AccessToken | None]:
-    """End a token and return it. None: there is no such token, or it was revoked before."""
+    """Revoke a token and return it; None if it does not exist or was already revoked."""
     (rows,) = yield [Query("token_revoke", (now, token_id))]
     return _token(rows[0]) if rows else None
 
 
 def token_rotate(token_id: str, now: Instant, until: Instant) -> Plan[AccessToken | None]:
-    """Let another token take the place of one, which is valid until then; return it.
+    """Mark a token as replaced and make it expire at `until`; return it.
 
-    None: there is no such token, or it was revoked or rotated before.
+    Returns None if it does not exist, or was already revoked or rotated.
     """
     (rows,) = yield [Query("token_rotate", (now, until, token_id))]
     return _token(rows[0]) if rows else None
 
 
 def tokens_used(uses: Mapping[str, Instant]) -> Plan[None]:
-    """Note when tokens were last shown, by id."""
+    """Record when tokens were last used, by id."""
     yield [Write("token_used", [(at, token_id) for token_id, at in sorted(uses.items())])]
 
 

@@ -1,8 +1,8 @@
 """Admission's rows: pools, slots, leases, tickets and outcomes.
 
-`rows.py` says how values stand in rows. `load.py` turns keys into facts and reads lines, `save.py`
-turns changes into rows, `changes.py` writes and reads change rows. `reads.py` answers queries from
-rows, `line_pass.py` reads a whole line for positions and waits. `check.py` compares every column
-with the bodies, `sums.py` adds up what leases hold. May import: the root of `store`,
+`rows.py` maps values to rows. `load.py` turns keys into facts and reads lines, `save.py` turns
+changes into rows, `changes.py` writes and reads change rows. `reads.py` answers queries from rows,
+`line_pass.py` reads a whole line to compute positions and waiting times. `check.py` compares every
+column with the bodies, `sums.py` adds up the leases. May import: the root of `store`,
 `core/admission`.
 """

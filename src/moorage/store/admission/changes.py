@@ -1,4 +1,4 @@
-"""Admission's change rows: their kinds, how a change is written, how it is read."""
+"""Admission's change rows: their kinds, writing and reading."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,15 +10,16 @@ from moorage.core.admission.model import Lease, Outcome, Pool, Slot
 from moorage.store.encoding import encode
 
 KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
-"""The kinds, in the order in which a batch writes them, and their values."""
+"""The kinds in the order in which a batch writes them, and the types of their values."""
 
 _DECODERS = {kind: json.Decoder(value) for kind, value in KINDS.items()}
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (kind, key, body) of every change, in one order; a body of None: it is gone.
+    """Yield (kind, key, body) of every change, in a fixed order; None as body: it was deleted.
 
-    To be called after `Changes.stamp`: a lease's body has its token, for owner and operators only.
+    Call it after `Changes.stamp`. A lease's body contains its token: show it only to the lease's
+    owner and to operators.
     """
     for name, pool in sorted(changes.pools.items()):
         yield "pool", name, _body(pool)
@@ -31,12 +32,12 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
 
 
 def value_from_change(kind: str, body: str) -> Any:
-    """Read the value of a change row of one of `KINDS`."""
+    """Decode the body of a change row of one of `KINDS`."""
     return _DECODERS[kind].decode(body)
 
 
 def slot_key(key: str) -> tuple[str, str]:
-    """Return (pool, slot) of the key of a slot's change row: pools' names have slashes, too."""
+    """Return (pool, slot) of a slot's change row; pool names may contain slashes, too."""
     pool, _, name = key.rpartition("/")
     return pool, name
 

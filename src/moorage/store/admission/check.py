@@ -1,8 +1,9 @@
-"""Is what is stored of admission consistent? Compares every column, sum and place with the bodies.
+"""Checks admission's rows for consistency: compares columns, sums and slots with the bodies.
 
-A body is the whole value; what else stands in its row must be what `admission_rows` would write of
-it. Pools and slots are read at once, as every decision on them does. Leases, of which a day's have
-ended, and outcomes come in pages and leave only sums; differences are told up to `FOUND_MAX`.
+A body is the whole value; the other columns of its row must be what `rows.py` would write for it.
+Pools and slots are read at once, as every decision on them does. Leases (including the ended ones)
+and outcomes are read in pages, and only their sums are kept. At most `FOUND_MAX` differences are
+reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,14 +33,14 @@ from moorage.store.encoding import key_set
 from moorage.store.sql import columns
 
 PAGE = 1_000
-"""Leases, or outcomes, in memory at a time."""
+"""Leases or outcomes that are in memory at a time."""
 
 FOUND_MAX = 1_000
-"""Differences that are told; with more, the rest is not looked at."""
+"""Differences that are reported; the check stops at the next one."""
 
 
 class Kind(NamedTuple):
-    """How a kind of rows is named, written as a whole, and read from and written of its body."""
+    """A kind of rows: its title, the block that writes it, how to read a body and write a row."""
 
     title: str
     block: str
@@ -59,13 +60,13 @@ OUTCOME = Kind(
 
 
 class _Enough(Exception):
-    """So many differences are found that nobody need know of more."""
+    """`FOUND_MAX` differences were found, so the check stops."""
 
 
 def differences_load() -> Plan[list[str]]:
-    """Return every difference between what is stored and what should be; none: all is well.
+    """Return the differences between stored and expected rows; empty if there are none.
 
-    Run it aside: it reads everything.
+    Use `read_aside`: it reads everything.
     """
     found = _Found()
     try:
@@ -94,7 +95,7 @@ def _compared(found: "_Found") -> Plan[None]:
 
 
 def _leases(found: "_Found", tally: Tally) -> Plan[None]:
-    """Compare leases and tickets, ended ones included, and their rows in pools, page by page."""
+    """Compare leases and tickets, including ended ones, and their rows per pool, page by page."""
     after: tuple[int, str] = (RANK_LEAST, "")
     width = len(columns(LEASE.block))
     while True:
@@ -113,7 +114,7 @@ def _leases(found: "_Found", tally: Tally) -> Plan[None]:
 
 
 def _needs(found: "_Found", tally: Tally, leases: Iterable[Lease]) -> Plan[None]:
-    """Compare the rows of lines and holders with the leases that they are of."""
+    """Compare the rows in `lease_need` with the leases that they belong to."""
     expected = {row[:3]: row for lease in leases for row in need_rows(lease)}
     (rows,) = yield [Query("lease_needs_snapshot", (json.encode(list(expected)).decode(),))]
     tally.needs_met += len(rows)
@@ -128,7 +129,7 @@ def _needs(found: "_Found", tally: Tally, leases: Iterable[Lease]) -> Plan[None]
 
 
 def _needs_adrift(found: "_Found", tally: Tally) -> Plan[None]:
-    """Find the rows of lines and holders that are of no lease; only if not all were met."""
+    """Find rows in `lease_need` that belong to no lease; reads them only if the counts differ."""
     (((stored,),),) = yield [Query("lease_needs_count")]
     after: tuple[str, int, str] = ("", RANK_LEAST, "")
     while stored != tally.needs_met:
@@ -143,7 +144,7 @@ def _needs_adrift(found: "_Found", tally: Tally) -> Plan[None]:
 
 
 def _need_keys(body: str | None) -> set[Row]:
-    """Return the keys of a lease's rows in pools; none of what cannot be read."""
+    """Return the keys of a lease's rows in `lease_need`; none if the body cannot be read."""
     try:
         return set() if body is None else {row[:3] for row in need_rows(lease_from_body(body))}
     except MsgspecError:
@@ -167,11 +168,11 @@ def _outcomes(found: "_Found", tally: Tally) -> Plan[None]:
 def _due(
     lease: Lease, timeline: Timeline, row: str | None, heard: Any, due: int | None
 ) -> Iterator[str]:
-    """Compare the narrow row of a live lease, as far as the body and the timeline tell.
+    """Compare the row in `lease_due` with what the body and the timeline allow.
 
-    Between two bodies a renewal moves `heard_until` on, by no more than a TTL from when it was made
-    (the service was last known to be alive at most `OUTAGE` before); of a ticket, who leaves may
-    take it back to its patience. Outages make leases be over later than they are looked at.
+    Renewals store `heard_until` only in this row: it is at most one TTL after the renewal, which
+    was at most `OUTAGE` after `alive_at`. A ticket's may be earlier than in its body, because a
+    client that leaves resets it to its patience. `due` may be too early by the outages since.
     """
     title = f"lease {lease.id}"
     if lease.state == "ended" or row is None:
@@ -197,7 +198,7 @@ def _due(
 
 
 def _heard_range(lease: Lease, timeline: Timeline) -> tuple[int, int | None]:
-    """Return from when and until when (None: nobody knows) a live lease may be heard of."""
+    """Return the least and greatest valid `heard_until` of a live lease (None: unknown)."""
     if lease.state == "waiting":
         return lease.asked_at - timeline.downtime + lease.patience, None
     least = lease.heard_until or 0
@@ -213,14 +214,14 @@ class _Found:
         self.lines: list[str] = []
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Note differences. Raises `_Enough`."""
+        """Add differences. Raises `_Enough`."""
         for line in lines:
             if len(self.lines) == FOUND_MAX:
                 raise _Enough
             self.lines.append(line)
 
     def read(self, kind: Kind, rows: Iterable[Row]) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Yield (columns, value) of rows that can be read; compare each with what it should be."""
+        """Yield (columns, value) of the readable rows; compare each with the expected row."""
         names = columns(kind.block)
         for row in rows:
             stored = dict(zip(names, row, strict=True))
@@ -237,16 +238,17 @@ class _Found:
 def _differing(
     title: str, names: tuple[str, ...], stored: Row, expected: Row, spared: str = "body"
 ) -> Iterator[str]:
-    """Tell which columns of a row are not as they should be; a body is spelt as it was written."""
+    """Yield the columns that differ, except bodies: releases may encode them differently."""
     for name, one, other in zip(names, stored, expected, strict=True):
         if one != other and name not in ("body", spared):
             yield f"{title}: {name} is {one!r}, it should be {other!r}"
 
 
 def _spared(stored: dict[str, Any], value: Any) -> str:
-    """Return the column that a body does not tell, see `lease_need_trim`.
+    """Return the column that may differ from the body.
 
-    A lease goes on naming the pools that have back all the slots that it held of them.
+    It is `pools` if the lease has returned all its slots of a pool: the column still names that
+    pool (see `lease_need_trim`).
     """
     if not isinstance(value, Lease) or not value.slots:
         return "body"

@@ -1,4 +1,4 @@
-"""A pass over one pool and its line, for telling everybody in it where they stand."""
+"""Reads one pool and its line, to compute the position and the waiting time of each ticket."""
 
 from typing import NamedTuple
 
@@ -15,13 +15,13 @@ from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from
 from moorage.store.api import Plan, Query, Row
 
 PAGE = 5_000
-"""Tickets of a line that are read at once."""
+"""Tickets that one query reads."""
 
 PASTS = 200
-"""Newest ended leases from which it is drawn how long units are held."""
+"""Newest ended leases from which the typical duration of a lease is computed."""
 
 HOLDERS = 500
-"""Granted leases that are looked at one by one for when they end: those granted first."""
+"""Granted leases whose end is considered individually: those granted first."""
 
 
 class Pass(NamedTuple):
@@ -31,17 +31,17 @@ class Pass(NamedTuple):
     waiters: list[Waiter]
     """Its line."""
     evidence: Evidence
-    """But for the line, which is counted from the waiters."""
+    """Without the line, which is counted from the waiters."""
     first: Lease | None
-    """The ticket that is first in its line."""
+    """The first ticket of the line; None if the line is empty."""
 
 
 def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
-    """Read a pool and its line; of a pool that is not there nothing is in the facts.
+    """Read a pool and its line; if the pool does not exist, the facts do not contain it.
 
     Args:
         pool: its name.
-        tickets: how many of the line are read; None: all of them.
+        tickets: how many tickets to read, at most `PAGE`; None: all of them.
     """
     (timeline,), pools, pasts, holders, holding = yield [
         Query("timeline_load"),

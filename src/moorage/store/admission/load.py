@@ -1,7 +1,8 @@
-"""From keys to admission's facts, under its one lock: one round, a second one only when needed.
+"""Loads admission's facts by keys, under its one lock: one round trip, a second only if needed.
 
-The lock is the row of the `Timeline`. It is taken after the ledger's rows and before the revision
-is raised; whoever has it reads what is committed, and nobody else decides until it commits.
+The lock is the row of the `Timeline`. It is taken after the ledger's rows are locked and before the
+revision is raised. Its holder reads committed data, and no other transaction can decide until it
+commits.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,13 +27,13 @@ from moorage.store.encoding import encode, key_set
 
 
 def facts_load(keys: Keys) -> Plan[Facts]:
-    """Lock admission and load what the keys name; what does not exist is not in the facts."""
+    """Lock admission and load what the keys name; missing objects are not in the facts."""
     leases = _lease_queries(keys)
     (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
     facts = Facts(Timeline(*timeline))
     pools_take(facts, pools)
     placed: set[LeaseId] = set()
-    """Leases whose pools are needed, too."""
+    """Leases whose pools are needed as well."""
     for query, rows in zip(leases, found, strict=True):
         if query.block == "slots_load_by_name":
             _slots_take(facts, rows)
@@ -53,16 +54,16 @@ def facts_load(keys: Keys) -> Plan[Facts]:
 def lines_load(
     facts: Facts, wanted: dict[str, int], stuck: Callable[[str], str] = lambda _: "[]"
 ) -> Plan[None]:
-    """Let the lines of some pools be at least so long, as they are stored, or whole.
+    """Load the lines of some pools, up to the wanted number of tickets or to their ends.
 
-    Without those who are passed over for sure, whom `admit` would read in vain. Tickets that are
-    loaded already stay as the batch has changed them.
+    Skips tickets that `admit` would certainly pass over. Tickets that are already loaded keep the
+    changes that the batch made to them.
 
     Args:
-        facts: to which the tickets are added.
-        wanted: how many tickets of which pool.
-        stuck: returns the tickets of a pool that do not fit into the ledger as long as it stands as
-            they saw it, see `Obstacles.stuck`.
+        facts: the tickets are added to these.
+        wanted: number of tickets by pool.
+        stuck: returns the tickets of a pool that are known not to fit into the ledger, and what
+            blocks each of them, see `Obstacles.stuck`.
     """
     queries = []
     for pool, tickets in wanted.items():
@@ -71,7 +72,7 @@ def lines_load(
         if known:
             last = facts.leases[known[-1]]
             after = (-last.priority, last.arrival)
-        # One more than is wanted tells whether there are more.
+        # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
         room = (most, encode(owners), stuck(pool))
@@ -91,7 +92,7 @@ def lines_load(
 
 
 def _lease_queries(keys: Keys) -> list[Query]:
-    """Return what finds the leases that the keys name, each by another way."""
+    """Return one query for each way in which the keys name leases."""
     queries = []
     if keys.leases or keys.heard:
         queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
@@ -111,7 +112,7 @@ def _lease_queries(keys: Keys) -> list[Query]:
 
 
 def pools_query(keys: Keys) -> Query:
-    """Return what finds the pools that the keys name, for `pools_take`."""
+    """Return the query for the pools that the keys name; `pools_take` reads its rows."""
     return Query(
         "pools_load",
         (
@@ -126,7 +127,7 @@ def pools_query(keys: Keys) -> Query:
 
 
 def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
-    """Load those of some pools that are not there yet; what is there may have changed since."""
+    """Load the pools that are not loaded yet; the batch may have changed those that are."""
     missing = needed - facts.pools.keys()
     if missing:
         (rows,) = yield [pools_query(Keys(pools=missing))]
@@ -134,7 +135,7 @@ def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
 
 
 def _waits_load(facts: Facts, keys: Keys) -> Plan[None]:
-    """Count the tickets of those who ask, in lines where one of them could have too many."""
+    """Count the askers' tickets in each line that is long enough to exceed a limit per owner."""
     asked = len(keys.asked)
     pools = {
         pool.name
@@ -150,20 +151,20 @@ def _waits_load(facts: Facts, keys: Keys) -> Plan[None]:
 
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
-    """Put the rows of `pools_load` into the facts, but for pools that are there already."""
+    """Add the rows of `pools_load` to the facts, except for pools that are already loaded."""
     for body, slots, held in rows:
         pool = pool_from_body(body)
         if pool.name in facts.pools:
             continue
         facts.pools[pool.name] = pool
-        # Slots that were there by themselves may have been changed since.
+        # Slots that were loaded without their pool may have been changed by the batch.
         facts.slots[pool.name] = slots_from_bodies(slots) | facts.slots.get(pool.name, {})
         for owner, units in counts_from_text(held).items():
             facts.held[pool.name, owner] = units
 
 
 def _slots_take(facts: Facts, rows: Sequence[Row]) -> None:
-    """Put slots and their leases into the facts, but no slots of pools that are there already."""
+    """Add slots and their leases to the facts, except for slots of pools that are loaded."""
     for body, *lease in rows:
         slot = slot_from_body(body)
         if slot.pool not in facts.pools:
@@ -178,11 +179,11 @@ def _lease_take(facts: Facts, lease: Lease) -> None:
 
 
 def _gangs_load(facts: Facts, tickets: Sequence[Lease]) -> Plan[None]:
-    """Load the pools that tickets of a line need besides it; as a rule they are there.
+    """Load the other pools that tickets of a line need; normally they are already loaded.
 
-    All pools with gangs are loaded as soon as one is. If the stored `gangs` of one is wrong, that
-    costs a round here, not the decision: it must not rest on half of what a ticket needs. And one
-    damaged sum must not stop the batches in which everybody's leases end.
+    `pools_load` returns all pools with gangs as soon as it returns one. If a stored `gangs` is
+    wrong, this costs one more round trip, but the decision still sees every pool of a ticket, and
+    batches do not fail.
     """
     yield from _pools_load(facts, {need.pool for one in tickets for need in one.needs})
     for ticket in tickets:

@@ -1,6 +1,6 @@
-"""What is answered of pools and leases from rows: each plan looks once, in one snapshot.
+"""Answers queries about pools and leases from rows: each plan reads once, in one snapshot.
 
-Times of leases are the service's; the timeline that is loaded with them tells the wall clock's.
+Times of leases are service times; the timeline loaded with them converts them to wall-clock times.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ from moorage.store.encoding import key_set
 
 
 class PoolSeen(NamedTuple):
-    """A pool, and how many slots it has in which state; none: it has no slots."""
+    """A pool and the number of its slots by state; empty if it has no slots."""
 
     pool: Pool
     slots: dict[str, int]
@@ -40,7 +40,7 @@ class PoolsSeen(NamedTuple):
 
 
 class LeaseSeen(NamedTuple):
-    """A lease or ticket, and the pools that it needs as far as they are still there."""
+    """A lease or ticket, and those of its pools that still exist."""
 
     timeline: Timeline
     lease: Lease
@@ -48,14 +48,14 @@ class LeaseSeen(NamedTuple):
 
 
 class LeasesSeen(NamedTuple):
-    """Leases and tickets in the order of their arrival, as of one moment."""
+    """Leases and tickets in order of arrival, as of one moment."""
 
     timeline: Timeline
     leases: list[Lease]
 
 
 class Ticket(NamedTuple):
-    """A ticket in a pool's line, as far as its place rests on it."""
+    """A ticket in a pool's line: the values that determine its place."""
 
     lease: LeaseId
     priority: int
@@ -66,7 +66,7 @@ class Ticket(NamedTuple):
 
 
 class Past(NamedTuple):
-    """When a lease was asked for and granted, and when it ended."""
+    """When a lease was requested and granted, and when it ended."""
 
     asked_at: Instant
     granted_at: Instant
@@ -74,13 +74,13 @@ class Past(NamedTuple):
 
 
 class TicketSeen(NamedTuple):
-    """Who waits, whether or not the ticket itself can be read."""
+    """A ticket; its body may be unreadable."""
 
     arrival: int
     id: LeaseId
     pools: frozenset[str]
     claims: bool | None
-    """Does it want to hold something in the ledger? None: it cannot be read."""
+    """Whether it needs a claim in the ledger; None: the body cannot be read."""
 
 
 class End(NamedTuple):
@@ -93,9 +93,9 @@ class End(NamedTuple):
 
 
 class OutcomeCount(NamedTuple):
-    """Outcomes of starts at one limit, with so many units started in the same minute.
+    """Outcomes at one limit and one number of units (`starts`) started in the same minute.
 
-    `starts` is None where the lease is forgotten.
+    `starts` is None for leases that were deleted since.
     """
 
     limit: int
@@ -106,14 +106,14 @@ class OutcomeCount(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What there is for choosing a pool's limit."""
+    """The data for choosing a pool's limit."""
 
     ends: list[End]
     outcomes: list[OutcomeCount]
 
 
 class SlotCount(NamedTuple):
-    """How many slots of a pool are in a state and have an owner; the owner of none is empty."""
+    """The number of slots of a pool in one state and with one owner; "" if they have no owner."""
 
     pool: str
     state: str
@@ -122,7 +122,7 @@ class SlotCount(NamedTuple):
 
 
 def timeline_load() -> Plan[Timeline]:
-    """Load how the service's time stands to the wall clock's."""
+    """Load the timeline, which relates service time to the wall clock."""
     ((row,),) = yield [Query("timeline_load")]
     return Timeline(*row)
 
@@ -134,7 +134,7 @@ def pools_window(after: str, rows_max: int) -> Plan[PoolsSeen]:
 
 
 def pool_load(name: str) -> Plan[PoolsSeen]:
-    """Load one pool; none: there is no such pool."""
+    """Load one pool; `pools` is empty if it does not exist."""
     (timeline,), rows = yield [Query("timeline_load"), Query("pool_load", (name,))]
     return PoolsSeen(Timeline(*timeline), [_pool_seen(row) for row in rows])
 
@@ -162,7 +162,7 @@ def leases_window(
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
-    All of one owner, or many of a pool, may have to be passed over: run it aside.
+    Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
     """
     (timeline,), rows = yield [
         Query("timeline_load"),
@@ -184,7 +184,7 @@ def _leases_query(
 
 
 def tickets_window(after: tuple[int, str], rows_max: int) -> Plan[list[TicketSeen]]:
-    """Load who waits in any pool after (arrival, id), in that order."""
+    """Load the tickets of all pools after (arrival, id), in that order."""
     (rows,) = yield [Query("tickets_window", (*after, rows_max))]
     return [
         TicketSeen(row[0], LeaseId(row[1]), names_of(row[2]), claims_of(row[3])) for row in rows
@@ -202,34 +202,34 @@ def line_window(pool: str, after: tuple[int, int] | None, rows_max: int) -> Plan
 
 
 def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
-    """Load who holds how many units of a pool: the most first, of equals who has held longest."""
+    """Load (owner, units occupied in a pool): most units first, then the earliest grant."""
     (rows,) = yield [Query("pool_holders_load", (pool,))]
     return [(owner, units) for owner, units in rows]
 
 
 def unheard_count(alive: Instant) -> Plan[dict[str, int]]:
-    """Count, by pool, the leases that were not heard of until then (alive time) and occupy.
+    """Count, by pool, the leases that were not renewed in time and still occupy their units.
 
-    It reads all deadlines of what lives: run it aside.
+    `alive` is the present alive time. Use `read_aside`: it reads the deadlines of all live leases.
     """
     (rows,) = yield [Query("unheard_count", (alive,))]
     return dict(rows)
 
 
 def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
-    """Load the times of those that have held units of a pool, who ended last first."""
+    """Load the times of a pool's ended leases, the latest end first."""
     (rows,) = yield [Query("pasts_load", (pool, rows_max))]
     return [Past(*row) for row in rows]
 
 
 def report_load(pool: str, since: Instant) -> Plan[Report]:
-    """Load a pool's ends since some service time, and all outcomes there are; run it aside."""
+    """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
     ends, outcomes = yield [Query("ends_load", (pool, since)), Query("outcomes_count", (pool,))]
     return Report([End(*row) for row in ends], [OutcomeCount(*row) for row in outcomes])
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
-    """Load the live lease in a pool that has this token, `EPOCH.REVISION.N`."""
+    """Load the granted lease in a pool that has this token, `EPOCH.REVISION.N`."""
     (timeline,), rows = yield [
         Query("timeline_load"),
         Query("lease_load_by_token", (pool, token)),
@@ -238,7 +238,7 @@ def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | N
 
 
 def leases_load(leases: Collection[LeaseId]) -> Plan[list[Lease]]:
-    """Load leases by their ids; those that are not there are left out."""
+    """Load leases by their ids; missing ones are left out."""
     (rows,) = yield [Query("leases_load", (key_set(leases),))]
     return leases_from_rows(rows)
 
@@ -258,16 +258,17 @@ def slots_count() -> Plan[list[SlotCount]]:
 def next_due_load() -> Plan[tuple[Instant | None, bool]]:
     """Return the earliest service time at which a lease is due or a pool is to be woken.
 
-    And whether any lease or ticket lives: one that is kept is never due, but may be unheard.
+    Also returns whether any lease or ticket is live: a lease of a pool with `expire: keep` is never
+    due, but can miss its renewals.
     """
     (((due, wake_at, lives),),) = yield [Query("due_next")]
     return min((at for at in (due, wake_at) if at is not None), default=None), bool(lives)
 
 
 def all_due_load(at: Instant) -> Plan[tuple[list[LeaseId], list[str]]]:
-    """Return the leases and tickets due at a service time, and the pools to be woken: names only.
+    """Return ids of leases and tickets due at a service time, and names of pools to be woken.
 
-    The first `DUE_MAX` of each.
+    At most the first `DUE_MAX` of each.
     """
     leases, pools = yield [Query("leases_due", (at, DUE_MAX)), Query("pools_due", (at, DUE_MAX))]
     return [LeaseId(lease) for (lease,) in leases], [name for (name,) in pools]

@@ -1,4 +1,4 @@
-"""How admission's values stand in rows: a body, which is all of it, and columns to search by."""
+"""Maps admission's values to rows: a body with the whole value, and columns to search by."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -14,7 +14,7 @@ from moorage.store.api import Row
 from moorage.store.encoding import encode, key_set
 
 RANK_LEAST = -(1 << 62)
-"""Before the first of any line."""
+"""Lower than any rank: before the first ticket of a line."""
 
 _slot = json.Decoder(Slot)
 _slots = json.Decoder(list[Slot])
@@ -55,12 +55,12 @@ def slot_row(slot: Slot) -> Row:
 
 
 def counts_from_text(text: str | None) -> dict[str, int]:
-    """Read numbers by name; None: there are none."""
+    """Read a JSON object of numbers by name; None: there are none."""
     return {} if text is None else _counts.decode(text)
 
 
 def lease_from_row(row: Row) -> Lease:
-    """Read (body, heard_until). While it lives, the narrow row is newer than the body."""
+    """Read (body, heard_until). For a live lease the separate `heard_until` is newer."""
     lease = _lease.decode(row[0])
     if lease.state == "ended" or lease.heard_until == row[1]:
         return lease
@@ -73,7 +73,7 @@ def leases_from_rows(rows: Iterable[Row]) -> list[Lease]:
 
 
 def claims_of(body: str) -> bool | None:
-    """Return whether a lease wants something of the ledger; None: its body cannot be read."""
+    """Return whether a lease needs a claim in the ledger; None: its body cannot be read."""
     try:
         return _lease.decode(body).allocations is not None
     except MsgspecError:
@@ -96,12 +96,12 @@ def pools_text(lease: Lease) -> str:
 
 
 def trim_row(lease: Lease) -> Row:
-    """Write what tells which of a lease's rows in pools are left."""
+    """Write the id of a lease and the pools whose rows it keeps, for `lease_need_trim`."""
     return (lease.id, pools_text(lease))
 
 
 def lease_row(lease: Lease) -> Row:
-    """Write a lease or ticket; its needs and its deadlines are rows of their own, too."""
+    """Write a lease or ticket; its needs and its deadlines also have rows of their own."""
     return (
         lease.id,
         lease.owner,
@@ -115,7 +115,7 @@ def lease_row(lease: Lease) -> Row:
 
 
 def need_rows(lease: Lease) -> Iterator[Row]:
-    """Write a lease as each of its pools sees it."""
+    """Write one `lease_need` row for each pool of a lease."""
     pools = units_by_pool(lease.needs)
     for pool, units in sorted(pools.items()):
         yield (
@@ -149,10 +149,10 @@ def outcome_row(outcome: Outcome) -> Row:
 
 
 def timeline_row(timeline: Timeline) -> Row:
-    """Write what `Timeline(*row)` reads."""
+    """Write a timeline; `Timeline(*row)` reads it."""
     return structs.astuple(timeline)
 
 
 def due_row(lease: LeaseId, heard_until: Instant | None, due: Instant | None) -> Row:
-    """Write the narrow row of a live lease."""
+    """Write the `lease_due` row of a live lease."""
     return (lease, heard_until, due)

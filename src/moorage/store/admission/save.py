@@ -1,4 +1,4 @@
-"""From admission's changes to rows, by set statements; and forgetting what nobody asks for."""
+"""Saves admission's changes as rows, by set statements; deletes old leases and outcomes."""
 
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import due_of, has_left_key
@@ -17,11 +17,10 @@ from moorage.store.api import Plan, Query, Row, Write
 
 
 def writes(facts: Facts, changes: Changes) -> list[Write]:
-    """Return the statements that save a batch; its change rows are `admission_rows.change_rows`.
+    """Return the statements that save a batch, without its change rows (`changes.change_rows`).
 
-    `facts` are those of the end of the batch, all changes applied: they know all deadlines of what
-    was only heard of. The changes must be stamped. `facts_load` has locked, so nothing is
-    guarded.
+    `facts` must have all changes applied: they hold the deadlines of leases that were only renewed.
+    The changes must be stamped. No write is guarded, because `facts_load` holds the lock.
     """
     changed = [lease for lease in changes.leases.values() if lease is not None]
     changed.sort(key=lambda lease: lease.id)
@@ -54,7 +53,7 @@ def _pool_writes(changes: Changes) -> list[Write]:
 
 
 def _due_rows(facts: Facts, changes: Changes) -> list[Row]:
-    """Return the narrow rows of all that live and have changed, were heard of, or are postponed."""
+    """Return the `lease_due` rows of live leases that were changed, renewed or postponed."""
     rows = []
     for key in sorted(changes.leases.keys() | changes.heard.keys() | changes.postponed):
         lease = facts.leases.get(key)
@@ -64,7 +63,7 @@ def _due_rows(facts: Facts, changes: Changes) -> list[Row]:
 
 
 def _gone_writes(leases: list[str]) -> list[Write]:
-    """Return the statements that forget leases; the needs go first, see the block."""
+    """Return the statements that delete leases; their needs go first, see `lease_need_delete`."""
     rows = [(lease,) for lease in leases]
     return [
         Write("lease_need_delete", rows),
@@ -74,9 +73,9 @@ def _gone_writes(leases: list[str]) -> list[Write]:
 
 
 def forget(ended_before: Instant, told_before: Instant, leases_max: int) -> Plan[int]:
-    """Forget leases that have ended, at most `leases_max` of them, and outcomes told long ago.
+    """Delete at most `leases_max` leases that ended long ago, and outcomes reported long ago.
 
-    Returns how many leases it was; call again, in another transaction, while it is `leases_max`.
+    Returns the number of leases: while it is `leases_max`, call it again in another transaction.
     """
     _, found = yield [
         Query("admission_lock"),
@@ -88,7 +87,7 @@ def forget(ended_before: Instant, told_before: Instant, leases_max: int) -> Plan
 
 
 def wipe_writes() -> list[Write]:
-    """Return the statements that empty admission's tables; its time and arrivals go on."""
+    """Return the statements that empty admission's tables; its clock and arrivals continue."""
     return [
         Write("pools_wipe", [()]),
         Write("slots_wipe", [()]),

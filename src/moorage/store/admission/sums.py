@@ -1,4 +1,4 @@
-"""What admission's leases add up to, one after the other: sums of pools, holders of slots."""
+"""Adds up admission's leases one by one: the sums of pools, the holders of slots."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,14 +10,14 @@ from moorage.core.service_time import Timeline
 
 
 class Tally:
-    """What the leases add up to, one after the other."""
+    """The sums over the leases added so far."""
 
     def __init__(self, timeline: Timeline, names: set[str]) -> None:
         self.timeline = timeline
         self.names = names
-        """Of all pools."""
+        """The names of all pools."""
         self.needs_met = 0
-        """Rows of leases in pools."""
+        """Rows in `lease_need` that were found by their leases."""
         self._occupied: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
         self._gangs: Counter[str] = Counter()
@@ -26,7 +26,7 @@ class Tally:
         self._arrived = 0
 
     def add(self, lease: Lease) -> Iterator[str]:
-        """Count a lease; tell what it misses."""
+        """Count a lease; yield a message for each of its pools that does not exist."""
         self._arrived = max(self._arrived, lease.arrival)
         if lease.state == "ended":
             return
@@ -46,7 +46,7 @@ class Tally:
             self._held.update(((pool, name), lease.id) for name in names)
 
     def sums(self, pools: Iterable[Pool]) -> Iterator[str]:
-        """Tell which sums of pools are not those of their leases, and of who has arrived at all."""
+        """Yield the stored sums of pools, and the count of arrivals, that contradict the leases."""
         if self.timeline.arrivals < self._arrived:
             yield (
                 f"admission_clock: arrivals is {self.timeline.arrivals}, "
@@ -65,7 +65,7 @@ class Tally:
                     yield f"pool {name}: {word} is {stored}, {what} {counted}"
 
     def places(self, slots: Iterable[Slot]) -> Iterator[str]:
-        """Tell where a held slot is not that of a live lease, which says so, or the other way."""
+        """Yield each slot and live lease that do not name each other."""
         held = dict(self._held)
         for slot in slots:
             title = f"slot {slot.pool}/{slot.name}"

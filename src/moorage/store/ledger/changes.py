@@ -1,4 +1,4 @@
-"""The ledger's change rows: their kinds, how a change is written, how it is read."""
+"""The ledger's change rows: their kinds, writing and reading."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "tags": ("tags", Tags),
     "consumer": ("consumers", Consumer),
 }
-"""The kinds, in the order in which a batch writes them: member of Changes, value."""
+"""The kinds in the order in which a batch writes them: (member of `Changes`, type of value)."""
 
 CATALOG_KINDS = tuple(kind for kind in KINDS if kind != "consumer")
 """The kinds that change the catalog of providers."""
@@ -28,7 +28,7 @@ _DECODERS = {kind: json.Decoder(value) for kind, (_, value) in KINDS.items()}
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (kind, key, body) of every change, in one order; a body of None: it is gone."""
+    """Yield (kind, key, body) of every change, in a fixed order; None as body: it was deleted."""
     for kind, (member, _) in KINDS.items():
         values: dict[Any, Any] = getattr(changes, member)
         for key in sorted(values):
@@ -38,7 +38,7 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
 
 
 def change_read(changes: Changes, kind: str, key: str, body: str | None) -> None:
-    """Add the change of one row to `changes`."""
+    """Decode a change row and add it to `changes`."""
     values: dict[Any, Any] = getattr(changes, KINDS[kind][0])
     value = None if body is None else _DECODERS[kind].decode(body)
     values[tuple(key.split("/", 1)) if kind == "inventory" else key] = value

@@ -1,4 +1,4 @@
-"""From keys to facts: what a batch needs, by a handful of set statements."""
+"""Loads the facts that a batch needs by their keys, with a few set statements."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -11,19 +11,19 @@ from moorage.store.encoding import key_set
 from moorage.store.ledger.rows import consumer_from_row, provider_from_row, tags_from_row
 
 Step = tuple[Query, Callable[[Sequence[Row]], None]]
-"""A statement, and what takes its rows."""
+"""A statement, and the function that takes its rows."""
 
 
 def facts_load(
     keys: Keys, standard_classes: frozenset[str], standard_traits: frozenset[str]
 ) -> Plan[Facts]:
-    """Load what the keys name. What does not exist is simply not in the facts.
+    """Load what the keys name; missing objects are not in the facts.
 
-    Every loaded provider's name is in `names`. `children` is complete for `keys.parents` and for
-    every provider of the trees in `keys.trees`.
+    `names` contains the name of every loaded provider. `children` is complete for `keys.parents`
+    and for every provider of the trees in `keys.trees`.
 
-    Where several processes share the database, what may change is locked until the transaction
-    ends, in one order: ledger, structure, consumers, providers (those that a consumer leaves, too).
+    In a shared database, what may change is locked until the transaction ends, always in this
+    order: ledger, structure, consumers, providers (including those that a consumer leaves).
     """
     facts = Facts(standard_classes, standard_traits)
     if keys.class_uses or keys.trait_uses:
@@ -43,10 +43,10 @@ def facts_load(
 
 
 def _of_known_words(keys: Keys) -> Plan[Keys]:
-    """Leave out the words whose uses are asked for and that do not exist.
+    """Drop the classes and traits whose uses are needed and that do not exist.
 
-    To look for uses takes a look at every provider under a lock that stops everybody who changes
-    one. What does not exist at this moment is treated so to the end.
+    Counting uses scans all providers under a lock that blocks all changes of providers. What does
+    not exist now is treated as missing for the whole batch.
     """
     classes, traits = yield [
         Query("resource_classes_load", (key_set(keys.class_uses),)),
@@ -64,10 +64,10 @@ def _of_known_words(keys: Keys) -> Plan[Keys]:
 
 
 def _locks(keys: Keys) -> list[Query]:
-    """Return the locks that stand for what has no row yet, or too many rows.
+    """Return the locks for what has no row yet, or too many rows to lock.
 
-    The ledger's is first, shared or not: whoever had to wait for it with the other one in its hands
-    would stand in the way of those who come for both.
+    The ledger's lock is first, shared or not: waiting for it while holding the structure lock would
+    block all transactions that need both.
     """
     alone = bool(keys.class_uses or keys.trait_uses)
     structure = bool(keys.names or keys.parents or keys.trees)
@@ -120,7 +120,7 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
 
 
 def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
-    # A decision can only take away what is of loaded providers, so one more is as good as all.
+    # A decision can only remove uses by loaded providers: one use more than these is enough.
     most = 1 + len(keys.providers | keys.tags)
 
     def classes(rows: Iterable[Row]) -> None:
@@ -150,7 +150,7 @@ def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
 def _step(
     asked: Iterable[str], take: Callable[[Sequence[Row]], None], query: Callable[[str], Query]
 ) -> list[Step]:
-    """Return the step for a set, none for an empty one."""
+    """Return the step for a set of keys; no step for an empty set."""
     names = sorted(asked)
     return [(query(key_set(names)), take)] if names else []
 

@@ -1,4 +1,4 @@
-"""What is answered from rows rather than from the index: consumers and what they use."""
+"""Queries answered from rows rather than from the catalog: consumers and their usage."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from moorage.store.ledger.rows import consumer_from_row
 
 @dataclass(slots=True)
 class Usages:
-    """What a project, or one user of it, uses."""
+    """The usage of a project, or of one user in it."""
 
     amounts: list[tuple[str | None, str, int]]
     """(consumer type, resource class, sum), sorted."""
@@ -25,7 +25,7 @@ ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 
 
 def beginning_load() -> Plan[Instant]:
-    """Return when this ledger was made."""
+    """Return when this ledger was created."""
     (((at,),),) = yield [Query("beginning_load")]
     return Instant(at)
 
@@ -46,7 +46,7 @@ def provider_allocations_load(provider: ProviderId) -> Plan[list[ProviderAllocat
 
 
 def usages_load(project_id: str, user_id: str | None) -> Plan[Usages]:
-    """Sum up what a project uses; with `user_id` only that user's consumers."""
+    """Sum up the usage of a project; with `user_id`, only of that user's consumers."""
     if user_id is None:
         statements = [
             Query("usages_load_by_project", (project_id,)),

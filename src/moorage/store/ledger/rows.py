@@ -1,4 +1,4 @@
-"""How the ledger's values stand in rows: one function per value and direction."""
+"""Maps the ledger's values to rows: one function per value and direction."""
 
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ _as_it_is = json.Encoder()
 
 
 def encode_consumer(consumer: Consumer) -> str:
-    """Return a consumer as JSON text; what it holds stands in the order of its claim."""
+    """Return a consumer as JSON text; its allocations keep the order of the claim."""
     return _as_it_is.encode(consumer).decode()
 
 
@@ -34,12 +34,12 @@ def _tags(traits: str, aggregates: str, updated_at: Instant) -> Tags:
 
 
 def tags_from_row(row: Row) -> Tags:
-    """Read (provider, traits, aggregates, updated_at). Equal ones are one object: fleets repeat."""
+    """Read (provider, traits, aggregates, updated_at); equal tags share one object."""
     return _tags(*row[1:])
 
 
 def tags_row(provider: ProviderId, tags: Tags) -> Row:
-    """Write what `tags_from_row` reads."""
+    """Write tags; `tags_from_row` reads them."""
     return (provider, key_set(tags.traits), key_set(tags.aggregates), tags.updated_at)
 
 
@@ -48,9 +48,9 @@ _allocations = json.Decoder(Allocations)
 
 
 def provider_from_row(row: Row) -> tuple[Provider, dict[str, Inventory]]:
-    """Read all columns of a provider: itself, and its inventories by resource class."""
+    """Read all columns of a provider: the provider, and its inventories by resource class."""
     uuid, name, generation, parent, root, created_at, updated_at, inventories = row
-    # Most providers are a tree of their own, and many never change: less to keep of each.
+    # Saves memory: most providers are their own root, and many never change.
     root = uuid if root == uuid else root
     updated_at = created_at if updated_at == created_at else updated_at
     provider = Provider(uuid, name, generation, parent, root, created_at, updated_at)
@@ -70,7 +70,7 @@ def provider_row(provider: Provider) -> Row:
 
 
 def consumer_row(consumer: Consumer) -> Row:
-    """Write all columns of a consumer but its uuid."""
+    """Write all columns of a consumer except its uuid."""
     return (
         consumer.generation,
         consumer.project_id,

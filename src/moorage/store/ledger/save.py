@@ -1,4 +1,4 @@
-"""From changes to rows: one statement per table, then the revision and the change rows."""
+"""Saves the ledger's changes as rows, by set statements."""
 
 from collections.abc import Iterable, KeysView
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ _NOWHERE: KeysView[ProviderId] = Allocations().keys()
 
 @dataclass(slots=True)
 class Before:
-    """What was loaded, before any decision of the batch."""
+    """The loaded values, before any decision of the batch."""
 
     providers: dict[ProviderId, Provider]
     inventories: dict[ProviderId, dict[str, Inventory]]
-    """Not guarded, and not copied: after-images may stand in it already, they are absolute."""
+    """Not guarded, and not copied: it may already contain after-images, which are absolute."""
     consumers: dict[ConsumerId, Consumer]
     classes: frozenset[str]
     traits: frozenset[str]
 
 
 def before_of(facts: Facts) -> Before:
-    """Remember what was loaded. The values are immutable, so the dicts are enough."""
+    """Keep the loaded values. They are immutable, so copies of the dicts are enough."""
     return Before(
         dict(facts.providers),
         facts.inventories,
@@ -37,7 +37,7 @@ def before_of(facts: Facts) -> Before:
 
 
 def writes(before: Before, changes: Changes) -> list[Statement]:
-    """Return the statements that save the rows themselves, without revision and change rows."""
+    """Return the statements that save the rows, without the revision and the change rows."""
     return [
         *_word_writes(before, changes),
         *_provider_writes(before, changes),
@@ -51,7 +51,7 @@ def _some(writes: Iterable[Write]) -> list[Write]:
 
 
 def _word_writes(before: Before, changes: Changes) -> list[Write]:
-    """A word that went and came back within the batch goes first; a new one must be new."""
+    """Deletes come first: a name may be deleted and created again within one batch."""
     renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
     return _some(
@@ -105,7 +105,7 @@ def _provider_writes(before: Before, changes: Changes) -> list[Write]:
         [
             Write("provider_delete", gone, guarded=True),
             Write("tags_delete_by_provider", [(row[0],) for row in gone]),
-            # Two that exchange names would meet in the unique index half-way.
+            # Two providers that swap names would violate the unique index half-way.
             Write("provider_name_free", renamed if len(renamed) > 1 else []),
             Write("provider_update", moved, guarded=True),
             Write("provider_touch", touched, guarded=True),
@@ -117,7 +117,7 @@ def _provider_writes(before: Before, changes: Changes) -> list[Write]:
 
 
 def _offered(before: Before, changes: Changes) -> dict[ProviderId, str]:
-    """Return all inventories of every provider of which one changes, encoded."""
+    """Return all inventories, encoded, of each provider that has a changed inventory."""
     offered: dict[ProviderId, dict[str, Inventory]] = {}
     for (uuid, name), inventory in changes.inventories.items():
         held = offered.get(uuid)

@@ -1,9 +1,9 @@
-"""What must be known of a commit whose answer never came, and of the server that gave it.
+"""Finds out whether a commit whose answer was lost succeeded, and checks the server's history.
 
-Every transaction leaves a receipt, a row with an id of its own. Who asks for it writes the same row
-when it is missing. So the first of the two decides: if the asker's row was first, the transaction,
-should its COMMIT still be on its way, meets that row and fails. And the asker's own commit tells
-that what it found is as durable as any other commit.
+Every transaction writes a receipt, a row with a unique id. To ask for it, a process inserts the
+same row if it is missing, so the first of the two rows decides: if the asker was first, a
+transaction whose COMMIT is still on its way conflicts with that row and fails. The commit of the
+asker also ensures that what it found is as durable as any other commit.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from moorage.store.postgres.connection import NOT_WHOLE, Link, Prepared
 from moorage.store.postgres.known import Known
 
 CHANNEL = "moorage_revision"
-"""Where every commit is announced, to whoever listens."""
+"""The channel on which every commit is notified."""
 
 ASK_SECONDS_MAX = 30.0
-"""How long to ask whether a transaction was committed before its callers are told of the doubt."""
+"""How long to ask whether a transaction was committed before its callers get an error."""
 
 ASK_PAUSE_SECONDS = 0.2
 
 RECEIPT_SECONDS = 45 * 60
-"""For how long a missing receipt tells that there was none. Receipts go after an hour, and a
-machine that was suspended in a COMMIT may ask later than that."""
+"""How long a missing receipt proves that there was none. Receipts are deleted after an hour, and a
+machine that was suspended during a COMMIT may ask later than that."""
 
-# The notification carries the revision, for people who look; nothing rests on it.
+# The notification carries the revision for debugging only.
 _RECEIPT = f"""
 WITH receipt AS (
     INSERT INTO batch (id, revision, kept)
@@ -39,31 +39,31 @@ WITH receipt AS (
 )
 SELECT pg_notify('{CHANNEL}', revision::text) FROM receipt
 """
-# Waits for a transaction that holds this id and has not ended.
+# Waits for an open transaction that has inserted this id.
 _ASK = """
 INSERT INTO batch (id, revision, kept) SELECT $1::uuid, revision, false FROM clock_now
 ON CONFLICT (id) DO UPDATE SET asked = batch.asked + 1
 RETURNING kept, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 """
-# A timeline begins with every promotion and every recovery to a point in time; a copy of the
-# cluster or of the database has another identity, and so has a table that was restored.
-# A server that was started again may have other rows, be it the same one. The release before left
-# the table out, which is the last part: what it wrote begins what this one finds.
+# Every promotion and every recovery to a point in time begins a new timeline. A copy of the cluster
+# or of the database has another identity, and so does a restored table. A server that was restarted
+# may have other rows, even if it is the same one. The previous release did not include the table
+# (the last part): the value that it stored is a prefix of this one.
 _SERVER = """
 left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '-' || (SELECT system_identifier FROM pg_control_system())
     || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
     || '-' || 'clock'::regclass::oid"""
 SERVED = f"SELECT {_SERVER} || '-' || extract(epoch FROM pg_postmaster_start_time())"
-"""Which server answers, since when, and which history it has: to compare connections."""
+"""Identifies a server, its start and its history, to compare connections."""
 
 _HISTORY = f"""
 SELECT epoch, revision, (SELECT at FROM change WHERE revision = $1 AND n = 0), lineage, {_SERVER},
     minimum_version, newest_version, pid::text, backend_start::text
 FROM clock_now, pg_stat_activity WHERE pid = pg_backend_pid()
 """
-# Always a commit: when it returns, whatever can be seen here is as durable as any other commit.
-# Of several processes that find the same, one raises the epoch.
+# Always a commit: when it returns, all rows visible here are as durable as any other commit.
+# If several processes find the same change of history, only one of them raises the epoch.
 _HISTORY_SET = f"""
 UPDATE clock SET lineage = $1, newest_version = GREATEST(newest_version, {FORMAT}),
     epoch = CASE WHEN $2::boolean AND epoch = $3 THEN GREATEST(epoch, $4::bigint,
@@ -72,9 +72,9 @@ WHERE id >= (SELECT MAX(id) FROM clock)
 RETURNING epoch, revision
 """
 
-# Named by more than its number, which may be another's by now. Who has been sent a COMMIT is ended
-# only while the server waits for us, so cannot have heard of it: a COMMIT that waits for a standby
-# would end as committed, for everybody to see, and without the standby.
+# Identified by pid and start time, because pids are reused. A session that was sent a COMMIT is
+# terminated only while it waits for the client, so it has not received it: a terminated COMMIT that
+# waits for a standby would become visible as committed, but without the standby.
 _END = """
 SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start::text = $2 AND (NOT $3::boolean OR wait_event = 'ClientRead')
@@ -84,15 +84,15 @@ log = logging.getLogger("moorage.postgres")
 
 
 class Receipt:
-    """The sign that one transaction was committed."""
+    """The row that proves that one transaction was committed."""
 
     def __init__(self, since: Instant | None = None) -> None:
-        """`since`: when the transaction was under way, by the server's clock; None: just now."""
+        """`since`: a time during the transaction, by the server's clock; None: no age check."""
         self.id = str(uuid4())
         self._since = since
 
     def statements(self) -> list[Prepared]:
-        """Return what the transaction runs just before its COMMIT."""
+        """Return the statements that the transaction runs just before its COMMIT."""
         return [(_RECEIPT, (self.id,))]
 
     async def ask(self, connect: Callable[[], Awaitable[Link]]) -> None:
@@ -100,7 +100,7 @@ class Receipt:
 
         Raises:
             Conflict: it was not, and never will be.
-            Unavailable: nobody could tell for `ASK_SECONDS_MAX`, or can tell any more.
+            Unavailable: no server could answer for `ASK_SECONDS_MAX`, or the receipt is too old.
         """
         log.warning("a commit was not confirmed; asking for transaction %s", self.id)
         loop = asyncio.get_running_loop()
@@ -141,11 +141,11 @@ class Receipt:
 
 
 async def history_checked(link: Link, known: Known) -> None:
-    """Begin a new epoch if the database has another history than the one that is known.
+    """Begin a new epoch if the database does not continue the known history.
 
-    That is: if another server goes on, or another history, where the last one wrote; or if what the
-    mark stands for is not there any more. Also remembers who serves the link, for `orphan_ended`
-    and for readers. Raises Outdated.
+    That is the case if another server or timeline has replaced the one that wrote last, or if the
+    revision of the mark is missing. Also records the link's session for `orphan_ended`, and its
+    server for readers. Raises Outdated, Unavailable.
     """
     mark = known.mark
     found, served = await link.run("history", [(_HISTORY, (str(mark.revision),)), (SERVED, ())])
@@ -177,12 +177,12 @@ async def history_checked(link: Link, known: Known) -> None:
 
 
 async def server_known(link: Link) -> None:
-    """Ask which server answers on a link."""
+    """Find out which server a link is connected to."""
     ((((link.server,),), _),) = await link.run("history", [(SERVED, ())])
 
 
 async def orphan_ended(link: Link, lost: Link) -> None:
-    """Let the server end whoever served a link that broke: it may hold locks, and wait for us."""
+    """Terminate the server session of a broken link: it may hold locks and wait for its client."""
     if lost.served_by:
         committing = "true" if lost.committing else "false"
         await link.run("end", [(_END, (*lost.served_by, committing))])

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL: how it is opened, how statements run, what its errors mean."""
+"""One connection to PostgreSQL: opens it, runs statements, translates its errors."""
 
 import asyncio
 import secrets
@@ -34,13 +34,13 @@ from moorage.store.sql import blocks
 T = TypeVar("T")
 
 ROUND_SECONDS_MAX = 30.0
-"""How long the server may take to answer one round of statements before it counts as gone."""
+"""How long the server may take to answer one round of statements before it counts as lost."""
 
 WAIT_SECONDS = 0.1
-"""How often psycopg looks up while it waits; its own default."""
+"""How often psycopg wakes up while it waits; its own default."""
 
 ROUND_SLOW_SECONDS_MAX = 600.0
-"""The same for a round that may write every row: to rename a class."""
+"""Instead of `ROUND_SECONDS_MAX` for a round that may write every row: to rename a class."""
 
 STATEMENTS_PREPARED_MAX = 200
 
@@ -54,7 +54,7 @@ _DEFAULTS = {
     "target_session_attrs": "read-write",
     "client_encoding": "UTF8",
 }
-# Rows are found by their keys, however small the tables were when a plan was made.
+# Plans must use the indexes, even if the tables were small when the plan was made.
 _SETTINGS = """
 SET plan_cache_mode = force_generic_plan;
 SET jit = off;
@@ -64,13 +64,13 @@ SET moorage.session = '{mark}'
 """
 
 SESSION = "current_setting('moorage.session', true)"
-"""What the session remembers; another one behind the same connection does not."""
+"""The mark of this session; another session behind the same connection lacks it."""
 
 EXCHANGED = (
     "its connections change sessions, as with poolers in transaction mode, so that settings are "
     "lost; connect directly, or through a pooler in session mode"
 )
-"""What to say of a server that cannot be used for that reason."""
+"""The message for a connection whose sessions change."""
 
 _TRY_AGAIN = (
     errors.SerializationFailure,
@@ -79,14 +79,14 @@ _TRY_AGAIN = (
     errors.IntegrityError,
 )
 _TOO_MUCH = "53"
-"""The class of errors for want of disk, memory or connections."""
+"""The SQLSTATE class of missing disk space, memory or connections."""
 _PROGRAM_LIMIT = "54"
-"""The class of errors for what is too large to be kept; the driver takes them for broken lines."""
+"""The SQLSTATE class of values that are too large; psycopg reports them as OperationalError."""
 _OTHER_SESSION = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _CHANGED = frozenset(
     {"0A000", "3F000", "42501", "42703", "42704", "42883", "42P01", "42P10", "XX000"}
 )
-"""What statements meet whose tables, keys or rights somebody takes away or makes anew."""
+"""SQLSTATEs of statements whose tables, keys or rights were removed or created again."""
 
 ALWAYS_THERE = frozenset(
     {
@@ -94,17 +94,17 @@ ALWAYS_THERE = frozenset(
         *("beginning_load", "admission_lock", "timeline_load", "token_ends_load"),
     }
 )
-"""Statements that return at least one row, whatever a ledger holds."""
+"""Statements that return at least one row on every ledger."""
 
 NOT_WHOLE = "the tables are not as Moorage has made them; is somebody restoring the database?"
 
 
 class Lost(Unavailable):
-    """The connection broke: what was under way may have been done or not."""
+    """The connection broke: the statements in progress may or may not have been executed."""
 
 
 def conninfo_of(url: str) -> str:
-    """Complete an address with what it does not say. Raises ValueError for none."""
+    """Complete an address with defaults. Raises ValueError if it is not a valid address."""
     try:
         given = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -117,9 +117,9 @@ def conninfo_of(url: str) -> str:
 
 
 def _without_secret(said: str, url: str) -> str:
-    """Return what libpq says of an address without what it repeats of it, which may be secret.
+    """Return libpq's message about an address without the parts it quotes, which may be secret.
 
-    The name of a parameter is told, if it is not what a password ends with.
+    Keeps the name of an invalid parameter, unless it may be the end of a password.
     """
     words, _, repeated = said.partition('"')
     before = url.partition("password=")[0]
@@ -129,7 +129,7 @@ def _without_secret(said: str, url: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """Return `HOST/DATABASE` of an address, without what is secret in it."""
+    """Return `HOST/DATABASE` of an address, without secrets."""
     given = psycopg.conninfo.conninfo_to_dict(url)
     host = given.get("host") or given.get("hostaddr") or "localhost"
     return f"{host}/{given.get('dbname') or given.get('user') or ''}"
@@ -137,7 +137,7 @@ def name_of(url: str) -> str:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn the driver's errors into those of the port. `doing` starts the message."""
+    """Translate the driver's errors into those of the port. `doing` starts the message."""
     try:
         yield
     except psycopg.Error as error:
@@ -164,19 +164,19 @@ def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
         return Unavailable(f"{doing}: {NOT_WHOLE} ({said})")
     if isinstance(error, _OTHER_SESSION):
         return Lost(f"{doing}: {EXCHANGED} ({said})")
-    # What libpq itself says of a line that breaks may come as an answer without a state.
+    # libpq's own error for a broken connection may arrive as a result without an SQLSTATE.
     nameless = type(error) is psycopg.DatabaseError and not state
     if nameless or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return Lost(f"{doing}: {said}")
-    return None  # A mistake in this program; no state of the server explains it.
+    return None  # a bug in this program, not a condition of the server
 
 
 Prepared = tuple[str, Sequence[str | None]]
-"""A statement's text and its parameters, as PostgreSQL reads them."""
+"""A statement's text and its parameters in PostgreSQL's text format."""
 
 
 def prepared(statement: Statement) -> Prepared:
-    """Return what a statement of a plan is to the server: one statement for all rows of a write."""
+    """Return the text and parameters of a plan's statement; a write is one set statement."""
     text = blocks("postgres")[statement.block]
     if isinstance(statement, Write):
         return text, [_array(column) for column in zip(*statement.rows, strict=True)]
@@ -184,7 +184,7 @@ def prepared(statement: Statement) -> Prepared:
 
 
 def check_there(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) -> None:
-    """Raise Unavailable if a row is missing that every ledger has: it is being restored."""
+    """Raise Unavailable if a row is missing that every ledger has: a restore is in progress."""
     for statement, rows in zip(statements, results, strict=True):
         if not rows and statement.block in ALWAYS_THERE:
             raise Unavailable(f"{statement.block}: {NOT_WHOLE}")
@@ -204,16 +204,16 @@ def _element(value: Any) -> str:
 
 
 class _Connection(AsyncConnection[Row]):
-    """A connection that never asks the server to cancel what it does.
+    """A connection that never asks the server to cancel a statement.
 
-    psycopg does when a task is cancelled. A COMMIT that waits for a standby would end then: as
-    committed, for everybody to see, though a failover may take it back.
+    psycopg does so when a task is cancelled. This would end a COMMIT that waits for a standby: it
+    would become visible as committed, although a failover may lose it.
     """
 
     async def wait(
         self, gen: PQGen[T], interval: float = WAIT_SECONDS, timeout: float | None = None
     ) -> T:
-        """Run a step of the protocol; who is interrupted in it leaves the connection behind."""
+        """Run a step of the protocol; if cancelled in the middle of it, close the connection."""
         more = {} if timeout is None else {"timeout": timeout}
         try:
             return await waiting.wait_async(gen, self.pgconn.socket, interval, **more)
@@ -224,10 +224,11 @@ class _Connection(AsyncConnection[Row]):
 
 
 class _Round(AsyncPipeline):
-    """A pipeline that ends with its Sync, not with a Flush after it, as psycopg's own may.
+    """A pipeline that ends with its Sync; psycopg's own may send a Flush after it.
 
-    The server takes whatever comes after a Sync for the next command, and no longer ends those who
-    fall silent in a transaction: who is stopped there would keep its locks from everybody for good.
+    The server takes anything after a Sync for the beginning of the next command, and then no longer
+    applies `idle_in_transaction_session_timeout`: a process that is stopped there would keep its
+    locks for ever.
     """
 
     def _exit_gen(self) -> PQGen[None]:
@@ -235,14 +236,14 @@ class _Round(AsyncPipeline):
         try:
             yield from self._communicate_gen()
         finally:
-            if self.pgconn.status == psycopg.pq.ConnStatus.OK:  # else nothing more is to be had
-                # What the socket did not take at once: the server waits for the rest of it.
+            if self.pgconn.status == psycopg.pq.ConnStatus.OK:  # a broken one has no more results
+                # Send what the socket did not take at once: the server waits for the rest.
                 yield from generators.send(self.pgconn)
                 yield from self._fetch_gen(flush=False)
 
 
 async def _fetched(cursor: AsyncCursor[Row]) -> list[Row]:
-    """Turn rows into Python's values, some at a time: the event loop goes on in between."""
+    """Decode rows in parts, so that the event loop can run in between."""
     found = await cursor.fetchmany(ROWS_AT_A_TIME)
     some = found
     while len(some) == ROWS_AT_A_TIME:
@@ -253,25 +254,25 @@ async def _fetched(cursor: AsyncCursor[Row]) -> list[Row]:
 
 
 class Link:
-    """A connection that is open, in autocommit mode: whoever needs a transaction begins one."""
+    """An open connection in autocommit mode: transactions need an explicit BEGIN."""
 
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
         self.mark = secrets.token_hex(8)
-        """What the session behind it was told to remember, see `SESSION`."""
+        """The mark that is set in the server's session, see `SESSION`."""
         self.served_by: list[str] = []
-        """The process of the server behind it, and its start; empty: nobody has asked."""
+        """The pid of the server's session and its start; empty if unknown."""
         self.server = ""
-        """Which server answers, see `postgres_commit.SERVED`; empty: nobody has asked."""
+        """The server's identity, see `SERVED` in `commit.py`; empty if unknown."""
         self.committing = False
-        """Has a COMMIT been sent, and nothing been heard of it?"""
+        """Whether a COMMIT was sent and not yet answered."""
         self.warned = False
-        """Has the server warned of something since the last statement was sent?"""
+        """Whether the server has sent a warning since the last statements were sent."""
         connection.add_notice_handler(self._noticed)
 
     @classmethod
     async def open(cls, conninfo: str, settings: str = "") -> Self:
-        """Connect, with the session's settings. Raises Unavailable."""
+        """Connect and apply the session's settings. Raises Unavailable."""
         with translated("connect"):
             connection = await _Connection.connect(
                 conninfo,
@@ -291,12 +292,12 @@ class Link:
 
     @property
     def closed(self) -> bool:
-        """Is it of no more use?"""
+        """Whether the connection is closed or broken."""
         return self._connection.closed
 
     @property
     def in_transaction(self) -> bool:
-        """Is a transaction open, be it a failed one?"""
+        """Whether a transaction is open, including a failed one."""
         return (
             not self.closed
             and self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
@@ -305,11 +306,11 @@ class Link:
     async def run(
         self, doing: str, statements: Sequence[Prepared], seconds_max: float | None = None
     ) -> list[tuple[list[Row], int]]:
-        """Send all statements at once; return the rows of each, and how many it touched.
+        """Send all statements at once; return the rows and the number of affected rows of each.
 
-        By default `seconds_max` is `ROUND_SECONDS_MAX`. Raises Conflict, Lost (also after that),
-        Unavailable; then nothing after the failed statement was done, and after Lost the connection
-        is closed.
+        `seconds_max` is `ROUND_SECONDS_MAX` by default. Raises Conflict, Lost (also on a timeout),
+        Unavailable: the statements after the failed one were not executed. After Lost the
+        connection is closed.
         """
         try:
             with translated(doing):
@@ -332,7 +333,7 @@ class Link:
             cursors = [await connection.execute(cast(Any, text), params)]
         else:
             async with connection.pipeline() as pipeline:
-                pipeline.__class__ = _Round  # psycopg lets nobody choose another
+                pipeline.__class__ = _Round  # psycopg offers no way to choose the class
                 cursors = [
                     await connection.execute(cast(Any, text), params) for text, params in statements
                 ]
@@ -342,12 +343,12 @@ class Link:
         ]
 
     async def listen(self, channel: str) -> None:
-        """Begin to hear what is notified on a channel. Raises Unavailable."""
+        """Subscribe to the notifications of a channel. Raises Unavailable."""
         with translated("listen"):
             await self._connection.execute(cast(Any, f"LISTEN {channel}"), prepare=False)
 
     async def heard(self, seconds_max: float) -> bool:
-        """Wait for a notification, at most so long; was there one? Raises Lost."""
+        """Wait for a notification, at most this long; return whether there was one. Raises Lost."""
         with translated("listen"):
             found = [
                 one async for one in self._connection.notifies(timeout=seconds_max, stop_after=1)
@@ -355,6 +356,6 @@ class Link:
         return bool(found)
 
     async def close(self) -> None:
-        """Let it go; what was not committed is lost."""
+        """Close the connection; uncommitted changes are lost."""
         with suppress(psycopg.Error, OSError):
             await self._connection.close()

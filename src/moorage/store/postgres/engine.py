@@ -1,8 +1,8 @@
-"""The PostgreSQL engine: each round of a plan goes out in one pipeline, on a pool of connections.
+"""The PostgreSQL engine: sends each round of a plan in one pipeline, on a pool of connections.
 
-One connection writes: one transaction at a time, as the transactor's batches come. A few others
-answer reads. Any number of processes may share the database; what each may rely on is in
-`load.py` (locks) and `postgres_commit.py` (a connection that breaks during COMMIT).
+One connection writes, one transaction at a time: the transactor's batches. A few others answer
+reads. Any number of processes may share the database; `ledger/load.py` and `admission/load.py`
+describe the locks, `commit.py` a connection that breaks during COMMIT.
 """
 
 import asyncio
@@ -61,14 +61,14 @@ READERS_MAX = 4
 """Connections that answer short reads."""
 
 READERS_ASIDE_MAX = 2
-"""Connections that answer long reads; one more answers those that read everything."""
+"""Connections that answer long reads; one more answers slow reads, which read everything."""
 
 SERVERS_MAX = 3
-"""How often a long read may meet another server before it gives up."""
+"""How often a long read may find another server before it gives up."""
 
 _SLOW = frozenset({"allocation_rename_class", "inventory_rename_class"})
 _CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
-# No time limit may end the wait of a COMMIT for a standby. PostgreSQL 17 has one more.
+# No timeout may end a COMMIT that waits for a standby; `transaction_timeout` is PostgreSQL 17's.
 _WRITER_SETTINGS = """;
 SET enable_seqscan = off;
 SELECT set_config(name, '0', false) FROM pg_settings
@@ -88,9 +88,9 @@ _NOW = (f"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {SES
 
 
 class PostgresEngine:
-    """A database that others may use, too. Made by `open.py`; implements `api.Engine`.
+    """A database that several processes may share. Made by `open.py`; implements `api.Engine`.
 
-    Raises ValueError: `url` is no address. Unusable: `epoch_file` cannot be used.
+    Raises ValueError: `url` is not a valid address. Unusable: `epoch_file` cannot be used.
     """
 
     shared = True
@@ -113,7 +113,7 @@ class PostgresEngine:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["PostgresTransaction"]:
-        """Begin a write transaction; within this process one at a time. Raises Unavailable."""
+        """Begin a write transaction, one at a time in this process. Raises Unavailable."""
         async with self._turn:
             transaction = PostgresTransaction(self, await self._writing())
             try:
@@ -122,7 +122,7 @@ class PostgresEngine:
                 await transaction.settle()
 
     async def read(self, plan: Plan[T]) -> T:
-        """Run a plan that asks once: one statement, or one pipeline in one snapshot."""
+        """Run a plan that yields once: one statement, or one pipeline in one snapshot."""
         return await self._read(plan, self._readers)
 
     async def _read(self, plan: Plan[T], readers: asyncio.Semaphore) -> T:
@@ -142,7 +142,7 @@ class PostgresEngine:
         raise AssertionError("a short read asks once; use read_aside")
 
     async def look(self, plan: Plan[T]) -> T:
-        """Run a plan that asks once, on a connection that is kept for this."""
+        """Run a plan that yields once, without waiting for other reads."""
         return await self._read(plan, self._looking)
 
     async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
@@ -161,14 +161,14 @@ class PostgresEngine:
         raise Unavailable("read: the server keeps changing")
 
     async def woken(self, seconds_max: float) -> None:
-        """Wait until some process may have committed something, at most so long.
+        """Wait until some process may have committed something, at most this long.
 
-        Only a hint: behind some poolers nothing is ever heard. Raises Unavailable.
+        Only a hint: behind some poolers no notification ever arrives. Raises Unavailable.
         """
         if self._listener is None or self._listener.closed:
             self._listener = await Link.open(self._conninfo)
             await self._listener.listen(CHANNEL)
-            return  # Whatever was announced before now is not heard.
+            return  # earlier notifications are lost, so something may have changed
         try:
             await self._listener.heard(seconds_max)
         except Lost:
@@ -176,7 +176,7 @@ class PostgresEngine:
             raise
 
     async def backup(self, path: str) -> None:
-        """PostgreSQL has tools of its own for this. Raises Unusable."""
+        """Raise Unusable: PostgreSQL has its own tools for backups."""
         raise Unusable("this database is PostgreSQL's to back up; use pg_dump or pg_basebackup")
 
     async def close(self) -> None:
@@ -193,22 +193,22 @@ class PostgresEngine:
             await asyncio.to_thread(self.known.close)
 
     def seen(self, epoch: int, revision: int, at: int | None) -> None:
-        """Remember a revision that a look has found."""
+        """Record a revision that was read from the database."""
         self.known.reached(Mark(epoch, revision, at or 0))
 
     async def history_checked(self) -> None:
-        """Begin a new epoch if what is known is not there any more. Raises Unavailable."""
+        """Begin a new epoch if the known revision is missing. Raises Unavailable."""
         async with self._checking:
             await (await self.open_writer()).close()
 
     async def _check_server(self, server: str) -> None:
-        """See whether a server has the history that is known, before anything is read from it."""
+        """Check the history of a new server before anything is read from it."""
         async with self._checking:
             if self.known.server != server:
                 await (await self.open_writer()).close()
 
     async def open_writer(self) -> Link:
-        """Connect as whoever writes does, after a look at who has written before."""
+        """Open a connection for writing and check the history; end the session of a broken one."""
         link = await Link.open(self._conninfo, _WRITER_SETTINGS)
         try:
             if self._writer is not None and self._writer.closed:
@@ -244,7 +244,7 @@ class PostgresEngine:
         return link
 
     async def _read_once(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
-        """Read on a connection of the pool; on a new one if the server has dropped that."""
+        """Read on a connection of the pool, or on a new one if the server has dropped those."""
         while self._idle:
             link = self._idle.pop()
             if link.server != self.known.server:
@@ -271,7 +271,7 @@ class PostgresEngine:
 
 
 class PostgresTransaction:
-    """A write transaction, begun with its first statements; implements `api.Transaction`."""
+    """A write transaction; it begins with its first statements. Implements `api.Transaction`."""
 
     def __init__(self, engine: PostgresEngine, link: Link) -> None:
         self._engine = engine
@@ -280,11 +280,11 @@ class PostgresTransaction:
         self._written = False
         self._committing: asyncio.Future[None] | None = None
         self._taken: Mark | None = None
-        """The revision that it has taken."""
+        """The revision that it has taken; None: none yet."""
         self.now: Instant | None = None
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
-        """Run a plan, round by round, with the values of many rows in a thread.
+        """Run a plan, round by round; computations for heavy statements run in a thread.
 
         Raises Conflict, Unavailable.
         """
@@ -306,9 +306,9 @@ class PostgresTransaction:
         try:
             results = await self._link.run("write", sent, _seconds_max(statements))
         except Lost as lost:
-            # Nothing was committed, so all of it may be tried again.
+            # Nothing was committed, so the whole batch may be tried again.
             raise Conflict(str(lost)) from lost
-        # Behind the locks: whoever held them before had an earlier time.
+        # Read after the locks were taken, so it is later than the time of their previous holders.
         ((now, mark),) = results[-1][0]
         if mark != self._link.mark:
             await self._link.close()
@@ -328,9 +328,9 @@ class PostgresTransaction:
         return rows
 
     async def commit(self) -> None:
-        """Make everything durable. A caller who is cancelled meanwhile does not stop it.
+        """Make everything durable. Continues even if the caller is cancelled.
 
-        Raises Conflict: nothing was kept. Unavailable: nobody could tell in time.
+        Raises Conflict: nothing was kept. Unavailable: the result is not known in time.
         """
         self._committing = asyncio.ensure_future(self._commit())
         await asyncio.shield(self._committing)
@@ -347,21 +347,21 @@ class PostgresTransaction:
             raise
         else:
             link.committing = False
-            if link.warned:  # somebody has ended its wait for a standby
+            if link.warned:  # its wait for a standby was cancelled
                 await receipt.ask(self._engine.open_writer)
         if self._taken is not None:
             self._engine.known.reached(self._taken)
 
     async def settle(self) -> None:
-        """Roll back what was not committed; a connection that cannot do that is closed.
+        """Roll back uncommitted changes; if that fails, close the connection.
 
-        A commit that was begun ends first, whatever becomes of the caller.
+        Waits first for a commit in progress, even if the caller is cancelled.
         """
         while self._committing is not None and not self._committing.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([self._committing])
         if self._link.in_transaction:
-            # After a rollback psycopg forgets what it has prepared, and the server plans anew.
+            # After a rollback psycopg drops its prepared statements, so COMMIT if nothing changed.
             end = _ROLLBACK if self._written else _COMMIT
             with suppress(StoreError):
                 await self._link.run("roll back", [end])
@@ -374,7 +374,7 @@ def _prepared_all(statements: Sequence[Statement]) -> list[Prepared]:
 
 
 async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
-    """Do some work: at once, or in a thread."""
+    """Call a function: directly, or in a thread."""
     if aside:
         return await asyncio.to_thread(work, *args, **more)
     return work(*args, **more)
@@ -382,7 +382,7 @@ async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kw
 
 @cache
 def _changes(block: str) -> bool:
-    """Might this statement change rows?"""
+    """Return whether this statement may change rows."""
     return _CHANGING.search(blocks("postgres")[block]) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a process knows of a shared database: how far it has been, whose it is, who else writes."""
+"""What a process knows of a shared database: its newest revision, its server, its writers."""
 
 import logging
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ log = logging.getLogger("moorage.postgres")
 
 
 class Known:
-    """The high-water mark of a process; with a file, over its end, too.
+    """The high-water mark of a process; with a file it survives a restart.
 
     Raises Unusable: the file cannot be read or written.
     """
@@ -21,9 +21,9 @@ class Known:
         self.mark = Mark()
         """The newest revision that is known to be committed."""
         self.newer = False
-        """Has a newer release written, too? Then what it alone knows is kept."""
+        """Whether a newer release has written; if so, unknown members must be preserved."""
         self.server = ""
-        """Which server was last found to have the history that is known; empty: none yet."""
+        """The server that was last found to have the known history; empty: none yet."""
         self._file: MarkFile | None = None
         if path is not None:
             try:
@@ -37,10 +37,10 @@ class Known:
             self._told = False
 
     def taken(self, statements: Sequence[Statement], rows: Sequence[Sequence[Row]]) -> Mark | None:
-        """Return the revision that statements have taken, if any; it must be one that never was.
+        """Return the revision that statements have taken, if any; it must be a new one.
 
         Raises:
-            Conflict: the transaction must be begun anew, and is told why then.
+            Conflict: the transaction must start again; the state is updated for that.
             Outdated: this release may not write any more.
         """
         found = raised(statements, rows)
@@ -51,12 +51,12 @@ class Known:
             self.newer = True
             raise Conflict("a newer release has begun to write")
         if found.mark[:2] <= self.mark[:2]:
-            self.server = ""  # so the next transaction begins with a look at the history
+            self.server = ""  # makes the next transaction check the history first
             raise Conflict("the database was put back to an earlier state")
         return found.mark
 
     def reached(self, mark: Mark) -> None:
-        """Remember that a revision is committed."""
+        """Record that a revision is committed."""
         if mark > self.mark:
             self.mark = mark
             if self._file is not None and not self._asked:

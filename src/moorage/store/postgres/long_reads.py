@@ -1,6 +1,6 @@
-"""Long reads of PostgreSQL: in threads, by connections of their own, some rows at a time.
+"""Long reads of PostgreSQL: in threads, on separate connections, some rows at a time.
 
-So the event loop goes on meanwhile.
+This keeps the event loop free.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _SETTINGS = "SET jit = off; SET default_transaction_read_only = on; SET statemen
 
 
 class Moved(Exception):
-    """Another server answers than the one whose history is known."""
+    """The connected server is not the one whose history was checked."""
 
     def __init__(self, server: str) -> None:
         super().__init__(server)
@@ -27,14 +27,14 @@ class Moved(Exception):
 
 
 class Aside:
-    """Runs long plans, in whichever thread calls; keeps connections for the next ones."""
+    """Runs long plans in the calling thread; keeps its connections for reuse."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._idle: deque[Connection[Row]] = deque()
 
     def read(self, plan: Plan[T], server: str) -> T:
-        """Run a plan in one snapshot of a server. Raises Unavailable; Moved, before it begins."""
+        """Run a plan in one snapshot of a server. Raises Unavailable, or Moved before it begins."""
         connection = self._begun(server)
         try:
             with translated("read"):
@@ -47,19 +47,19 @@ class Aside:
         return answer
 
     def close(self) -> None:
-        """Close every connection; nobody reads any more."""
+        """Close every connection; no read may be in progress."""
         while self._idle:
             self._idle.pop().close()
 
     def _begun(self, server: str) -> Connection[Row]:
-        """Begin a transaction on a connection that is there, or on a new one. Raises Moved."""
+        """Begin a transaction on an idle connection, or on a new one. Raises Moved."""
         while self._idle:
             connection = self._idle.pop()
             try:
                 with translated("read"):
                     _check(connection, server)
             except (Lost, Moved):
-                connection.close()  # the server has dropped it, or another one goes on
+                connection.close()  # dropped by the server, or connected to another one
             except BaseException:
                 connection.close()
                 raise
@@ -87,7 +87,7 @@ class Aside:
 
 
 def _check(connection: Connection[Row], server: str) -> None:
-    """See which server answers. Raises Moved."""
+    """Check that this is the given server. Raises Moved."""
     (found,) = connection.execute(SERVED).fetchall()
     if found[0] != server:
         raise Moved(found[0])
@@ -107,7 +107,7 @@ def _drive(connection: Connection[Row], plan: Plan[T]) -> T:
 def _rows(connection: Connection[Row], statement: Statement) -> list[Row]:
     text, params = prepared(statement)
     if isinstance(statement, Stream):
-        # The server keeps the rest: a client's cursor would hold all rows at once.
+        # A server-side cursor: a client-side one would hold all rows in memory.
         with RawServerCursor(connection, "stream") as stream:
             stream.execute(cast(Any, text), params)
             while some := stream.fetchmany(ROWS_AT_A_TIME):

@@ -1,7 +1,7 @@
-"""Brings a PostgreSQL database to the schema of this release, all or nothing; others wait.
+"""Migrates a PostgreSQL database to the schema of this release, all or nothing; others wait.
 
-At the start, before there is anything to wait for: so it simply blocks. Processes of the release
-before may go on meanwhile, so it waits for them as briefly as they wait for it.
+It runs at startup, so it may block. Processes of the previous release may keep running, so each
+lock is awaited only briefly: statements that queue behind a waiting lock wait as well.
 """
 
 import time
@@ -15,36 +15,35 @@ from moorage.store.migrations import Migration, migrations, missing
 from moorage.store.postgres.connection import conninfo_of, name_of
 
 VERSION_MIN = 150_000
-"""PostgreSQL 15, as the server says it."""
+"""PostgreSQL 15, in the form of `server_version_num`."""
 
 TRIES_MAX = 20
-"""How often to begin anew because others held what is needed: for about a minute and a half."""
+"""How often to try while other sessions hold the tables: for about a minute and a half."""
 
 WAIT_SECONDS = 3
-"""How long to wait for a table. Whoever comes for it meanwhile waits, too, be it only to read."""
+"""How long to wait for a table. Meanwhile all later requests for it wait, too, even reads."""
 
 PAUSE_SECONDS = 1.0
-"""How long the others may go on before the next try."""
+"""How long other sessions may continue before the next try."""
 
 _LOCK = "SELECT pg_advisory_xact_lock(778, 0)"
 
 _ORDER = ("access_token", "admission_clock", "clock", "batch")
-"""Tables that migrations change and that a batch takes, in its order: one that holds the first and
-waits for the last would otherwise wait for us, and we for it."""
+"""Tables that both migrations and batches lock, in the order of a batch, to prevent deadlocks."""
 
 
 def migrate(url: str) -> int:
-    """Apply what is missing, in one transaction; return the number of migrations applied.
+    """Apply the missing migrations in one transaction; return their number.
 
     Raises:
-        Unusable: the address is wrong, the server too old, the database of a newer release,
-            altered, or not Moorage's.
+        Unusable: the address is wrong, the server is too old, or the database was written by a
+            newer release, was altered, or is not Moorage's.
         Unavailable: the server does not answer, or others hold the tables for too long.
     """
     name = name_of(url)
     for tried in range(TRIES_MAX):
         if tried:
-            time.sleep(PAUSE_SECONDS)  # noqa: TID251 - the others are to go on meanwhile
+            time.sleep(PAUSE_SECONDS)  # noqa: TID251 - lets the other sessions continue
         try:
             return _migrated(url, name)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
@@ -77,7 +76,7 @@ def _migrated(url: str, name: str) -> int:
 
 
 def check_current(url: str) -> None:
-    """See that nothing is missing. Raises Unusable, Unavailable."""
+    """Check that no migration is missing. Raises Unusable, Unavailable."""
     name = name_of(url)
     try:
         with psycopg.connect(conninfo_of(url)) as connection:
@@ -116,7 +115,7 @@ def _check_version(connection: Connection[Any], name: str) -> None:
 
 
 def told(name: str, error: psycopg.Error) -> StoreError:
-    """Return what an error of the driver means to whoever starts the service."""
+    """Translate an error of the driver at startup into one of the port."""
     said = str(error).strip().split("\n", 1)[0]
     wrong = (errors.InvalidCatalogName, errors.InsufficientPrivilege, errors.InvalidPassword)
     if isinstance(error, wrong) or not isinstance(error, psycopg.OperationalError):

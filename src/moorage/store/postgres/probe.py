@@ -1,8 +1,8 @@
-"""Does the server keep what correctness rests on? It is tried out at the start, with two sessions.
+"""Tests at startup, with two sessions, the server features on which correctness depends.
 
-Some databases speak PostgreSQL's protocol and take its advisory locks without locking anything.
-Some poolers hand each transaction to another session of the server, so that settings such as
-`synchronous_commit` are lost, and some send what only reads to a standby, which is behind.
+Some databases speak PostgreSQL's protocol and accept advisory locks without locking anything. Some
+poolers run each transaction in another session of the server, which loses settings such as
+`synchronous_commit`, and some send read-only statements to a standby, which lags behind.
 """
 
 import secrets
@@ -16,10 +16,10 @@ from moorage.store.postgres.connection import EXCHANGED, conninfo_of, name_of
 from moorage.store.postgres.migrate import told
 
 TURNS = (0, 0, 1, 0, 1, 1, 0, 1)
-"""Which of the two sessions asks in turn: no pooler that exchanges them looks like two of them."""
+"""The order in which the two sessions run statements; it exposes poolers that exchange sessions."""
 
 _KEYS_BEGIN = 1_000_000
-"""Advisory locks below are in use."""
+"""Advisory locks with lower keys are in use."""
 
 _MARK = "SELECT set_config('moorage.session', %s, false)"
 _WHO = "SELECT pg_backend_pid(), current_setting('moorage.session', true), pg_is_in_recovery()"
@@ -32,7 +32,7 @@ Session = Connection[tuple[Any, ...]]
 
 
 def check(url: str) -> None:
-    """Try out what is needed. Raises Unusable, Unavailable."""
+    """Run all tests. Raises Unusable, Unavailable."""
     name = name_of(url)
     try:
         with _session(url) as one, _session(url) as other:
@@ -49,7 +49,7 @@ def _session(url: str) -> Session:
 
 
 def _sessions(*both: Session) -> str | None:
-    """Is behind each connection one session of the primary, with its settings, and no other's?"""
+    """Check that each connection always uses the same session, its own, on the primary."""
     marks = [secrets.token_hex(8) for _ in both]
     for session, mark in zip(both, marks, strict=True):
         session.execute(_MARK, (mark,))

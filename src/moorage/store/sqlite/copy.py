@@ -1,4 +1,4 @@
-"""Copies of a SQLite database: a backup while the service runs, a restore while it does not."""
+"""Copies a SQLite database: backups while the service runs, restores while it is stopped."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -28,30 +28,30 @@ from moorage.store.sqlite.migrate import migrate, pending
 Endable = Callable[[apsw.Connection], AbstractContextManager[Any]]
 
 _under_way: set[str] = set()
-"""Files that backups of this process are being written to."""
+"""Files to which this process is writing backups."""
 
 _guard = Guard()
 
 _UNFINISHED = ".partial"
-"""The end of the name of a file that is being written."""
+"""The suffix of a file that is being written."""
 
 _LOOK_SECONDS = 0.1
-"""How often to look at the log of another process."""
+"""How often to check the length of the log that another process writes."""
 
 
 def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
     """Write a complete, defragmented copy of the open database `source` to the new file `target`.
 
-    It is one snapshot, and durable on return. Until then it has another name, so that a file
+    The copy is one snapshot, and durable on return. Until then it has another name, so that a file
     called `target` is always complete. Raises Unusable: `target` exists, cannot be written, or is
-    being written by another backup. Unavailable: it was ended.
+    being written by another backup. Unavailable: the copy was interrupted.
 
-    `endable` is entered with the connection that reads, for whoever may have to end it.
+    `endable` is entered with the reading connection, so that its owner can interrupt the copy.
     """
     with _alone(target):
         unfinished = f"{target}{_UNFINISHED}"
         with suppress(FileNotFoundError):
-            os.unlink(unfinished)  # of a process that was killed
+            os.unlink(unfinished)  # left by a process that was killed
         ours = _made(unfinished)
         try:
             connection = connect(source, writes=False)
@@ -72,13 +72,13 @@ def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
 
 
 def copy_beside(source: str, target: str, log_pages_max: int = LOG_PAGES_MAX) -> None:
-    """As `copy`, while another process may write to the database, which cannot end this read."""
+    """Like `copy`, while another process may write to the database; ends if the log grows long."""
     copy(source, target, partial(_log_watched, source, log_pages_max))
 
 
 @contextmanager
 def _log_watched(path: str, pages_max: int, connection: apsw.Connection) -> Iterator[None]:
-    """End a read once the log of the database has grown too long meanwhile."""
+    """Interrupt a read if the log of the database grows too long during it."""
     done = Event()
     began = _log_pages(path)
 
@@ -107,7 +107,7 @@ def _log_pages(path: str) -> int:
 
 @contextmanager
 def _alone(target: str) -> Iterator[None]:
-    """Keep other backups of this process from the same file. Raises Unusable."""
+    """Prevent other backups of this process to the same file. Raises Unusable."""
     if target.endswith(_UNFINISHED):
         raise Unusable(f"{target}: only an unfinished backup is called so; name another file")
     name = os.path.realpath(target)
@@ -138,7 +138,7 @@ def _is(path: str, file: int) -> bool:
 
 
 def _publish(partial: str, target: str, ours: int) -> None:
-    """Give a file that is complete its name. Raises Unusable: somebody else was at it, too."""
+    """Rename a complete file to its target. Raises Unusable: another process interfered."""
     if not _is(partial, ours):
         raise Unusable(f"another process has replaced {partial}; name another file")
     if os.path.lexists(target):
@@ -148,15 +148,15 @@ def _publish(partial: str, target: str, ours: int) -> None:
 
 
 def restore(backup: str, path: str) -> str | None:
-    """Put a copy of the file `backup` in the place of the database `path`; raise the epoch.
+    """Replace the database `path` by a copy of the file `backup`; raise the epoch.
 
-    The database must not be in use. The old file is kept; its new name is returned, None if there
-    was no database. The epoch becomes higher than any before, so that no token that was given out
-    since the backup is valid again.
+    The database must not be in use. The old file is kept; returns its new name, or None if there
+    was no database. The new epoch is higher than all earlier ones, so that tokens issued since the
+    backup do not become valid again.
 
     Raises:
         Locked: a process uses the database.
-        Unusable: the backup is no database of this or an older release, is empty, or is damaged.
+        Unusable: the backup is empty, damaged, or not a database of this or an older release.
     """
     if not os.path.isfile(backup):
         raise Unusable(f"cannot read the backup {backup}: no such file")
@@ -197,7 +197,7 @@ def _check(path: str) -> None:
 
 
 def _epoch(path: str) -> int:
-    """Return the epoch of the database that is replaced, 0 if it cannot be read."""
+    """Return the epoch of the database to replace, 0 if it cannot be read."""
     if not os.path.exists(path):
         return 0
     try:
@@ -225,7 +225,7 @@ def _raise_epoch(path: str, epoch: int, lock: Lock) -> None:
 
 
 def _given(path: str, *files: str) -> None:
-    """Let files that root has made belong to whom the database does, or else its folder."""
+    """If run as root, give the files to the owner of the database, or else of its folder."""
     if os.geteuid() == 0:
         whose = os.stat(path if os.path.exists(path) else os.path.dirname(path))
         for file in files:
@@ -239,7 +239,7 @@ def _replace(restored: str, path: str) -> str | None:
         return None
     kept = _free_name(f"{path}.before-restore")
     _empty_log(path)
-    # A log that stayed behind would be applied to the restored file, so it leaves first.
+    # Move the log first: SQLite would apply an old log to the restored file.
     for end in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.rename(f"{path}{end}", f"{kept}{end}")
@@ -251,7 +251,7 @@ def _replace(restored: str, path: str) -> str | None:
 
 
 def _empty_log(path: str) -> None:
-    """Bring what is in the log into the file, if the file is sound enough for that."""
+    """Copy the log into the file, if the file is not too damaged for that."""
     with suppress(StoreError, apsw.Error):
         connection = connect(path, writes=True)
         try:

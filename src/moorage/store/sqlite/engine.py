@@ -1,8 +1,8 @@
-"""The SQLite engine: statements at once in the event loop; COMMIT and what is heavy in a thread.
+"""The SQLite engine: light statements run in the event loop, COMMIT and heavy ones in a thread.
 
-One connection writes, one answers short reads in the loop, two long ones in threads of their own.
-A fifth copies the write-ahead log into the file (a checkpoint) beside the commits, so that
-nobody waits for that.
+One connection writes, one answers short reads in the loop, two answer long reads in separate
+threads. A fifth copies the write-ahead log into the file (a checkpoint) in parallel, so that
+commits need not wait for it.
 """
 
 import asyncio
@@ -53,14 +53,14 @@ T = TypeVar("T")
 log = logging.getLogger("moorage.sqlite")
 
 CHECKPOINT_PAGES = 8_000
-"""Pages of 4 KiB in the log from which on a checkpoint runs beside the commits. The more there are,
-the more often the same page is among them, and is copied once."""
+"""Pages of 4 KiB in the log from which a checkpoint starts in parallel with the commits. The higher
+this is, the more versions of one page are in the log, of which only the last is copied."""
 
 CHECKPOINT_PAGES_MAX = 16_000
-"""Pages from which on a commit waits for the checkpoint, so that the log can start anew."""
+"""Pages in the log from which a commit waits for the checkpoint, so that the log can restart."""
 
 SCAN_CACHE = -2_048
-"""Size of the page cache of a connection that reads a whole table, in KiB, as SQLite has it."""
+"""Page cache of a connection that reads a whole table, in KiB (negative, as for `cache_size`)."""
 
 
 class SqliteEngine:
@@ -81,7 +81,7 @@ class SqliteEngine:
     ) -> None:
         self.name = f"sqlite {path}"
         self.newer = newer
-        """Has a newer release written, too? Then what it alone knows is kept."""
+        """Whether a newer release has written; if so, unknown members must be preserved."""
         self._path = path
         self._owned = owned
         self._connections: list[apsw.Connection] = []
@@ -114,7 +114,7 @@ class SqliteEngine:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["SqliteTransaction"]:
-        """Begin the one write transaction; a second one waits for its turn."""
+        """Begin a write transaction; only one is open at a time, others wait."""
         async with self._turn:
             self._check_health()
             self._taken = None
@@ -134,24 +134,24 @@ class SqliteEngine:
         return _read(self._reader, plan)
 
     async def look(self, plan: Plan[T]) -> T:
-        """Run a short plan; nobody waits here."""
+        """Run a short plan, as `read`: short reads never wait here."""
         return _read(self._reader, plan)
 
     async def read_aside(self, plan: Plan[T], *, slow: bool = False) -> T:
-        """Run a long plan in a thread of its own, a slow one in another, in one snapshot."""
+        """Run a plan in the thread for long reads, or the one for slow reads, in one snapshot."""
         executor, connection = self._slow if slow else self._aside
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(executor, _read, connection, plan)
 
     async def woken(self, seconds_max: float) -> None:
-        """Nobody else changes the file."""
+        """Wait for `seconds_max` seconds: no other process changes the file."""
         await asyncio.sleep(seconds_max)
 
     def seen(self, epoch: int, revision: int, at: int | None) -> None:
-        """Every commit of this process is remembered, and there are no others."""
+        """Do nothing: all commits are this process's own, and `_commit` records them."""
 
     async def history_checked(self) -> None:
-        """It was, when the file was opened; nobody else changes it since."""
+        """Do nothing: the history was checked on opening, and no other process changes the file."""
 
     async def backup(self, path: str) -> None:
         """Write a copy to a new file.
@@ -161,12 +161,12 @@ class SqliteEngine:
         await asyncio.to_thread(copy, self._path, path, self._endable)
 
     async def settled(self) -> None:
-        """Wait for a checkpoint that is under way."""
+        """Wait for a checkpoint that is in progress."""
         if self._checkpoint is not None:
             await asyncio.wait([asyncio.wrap_future(self._checkpoint)])
 
     async def close(self) -> None:
-        """Empty the log into the file, close everything and release the lock."""
+        """Copy the log into the file, close everything and release the lock."""
         async with self._turn:
             if self._connections:
                 await asyncio.to_thread(self._close)
@@ -174,9 +174,9 @@ class SqliteEngine:
     def write(
         self, plan: Plan[T], statements: Sequence[Statement] | None = None, *, most: int = HEAVY
     ) -> Done[T] | Sequence[Statement]:
-        """Run a plan in the write transaction that is open, from these statements of it on.
+        """Run a plan in the open write transaction, continuing with `statements` (None: start it).
 
-        It stops before statements that weigh more than `most`, and returns them.
+        Stops before statements that weigh more than `most`, and returns them.
         """
         self._check_health()
         if not self._writer.in_transaction:
@@ -187,12 +187,12 @@ class SqliteEngine:
     def write_begin(
         self, plan: Plan[T], statements: Sequence[Statement] | None
     ) -> asyncio.Future[Done[T] | Sequence[Statement]]:
-        """Begin to run the rest of a plan in the commit thread."""
+        """Start running the rest of a plan in the commit thread."""
         rest = partial(self.write, plan, statements, most=sys.maxsize)
         return asyncio.get_running_loop().run_in_executor(self._committing, rest)
 
     def commit_begin(self) -> asyncio.Future[None]:
-        """Begin to commit in the commit thread."""
+        """Start the commit in the commit thread."""
         return asyncio.get_running_loop().run_in_executor(self._committing, self._commit)
 
     def _watch(self, statements: Sequence[Statement], results: list[list[Row]]) -> None:
@@ -218,10 +218,10 @@ class SqliteEngine:
                 self._checkpoint.result()
 
     def _run_checkpoint(self) -> None:
-        """Copy the log into the file, as far as no reader is in the way.
+        """Copy the log into the file, as far as open snapshots allow.
 
-        After a failed sync the process must end, but what is committed stays in the log. Any
-        other failure is tried again after the next commit; a full disk shows itself there.
+        After a failed sync the process must end, but committed data stays in the log. After any
+        other failure the next commit tries again; it also reports a full disk.
         """
         try:
             with suppress(Unavailable), translated("checkpoint"):
@@ -244,11 +244,11 @@ class SqliteEngine:
                 self._long_reads.discard(connection)
 
     def _end_long_reads(self) -> None:
-        """End what keeps the log from starting anew, if that has become too long."""
+        """Interrupt the reads that keep the log from restarting, if the log is too long."""
         try:
             if not log_is_long(self._path, self._log_pages, self._log_pages_max):
                 return
-        except OSError:  # what is committed stays committed; `Place` tells of it
+        except OSError:  # the commit is done; `Place` reports a missing file
             return
         with self._guard:
             for connection in self._long_reads:
@@ -265,7 +265,7 @@ class SqliteEngine:
         try:
             if self._fatal is None:
                 log_end(self._writer)
-        except Unavailable as error:  # such as: another process makes a backup
+        except Unavailable as error:  # for example, another process makes a backup
             log.warning("%s; everything is in the log, and the next start reads it", error)
         finally:
             self._disconnect()
@@ -289,7 +289,7 @@ class SqliteTransaction:
         self._begun: asyncio.Future[Any] | None = None
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
-        """Run a plan at once, in the loop; from what is heavy on, in the commit thread."""
+        """Run a plan in the loop, and from its first heavy statements on in the commit thread."""
         if self._engine.newer:
             plan = kept(plan)
         found: Done[T] | Sequence[Statement] | None = None
@@ -302,12 +302,12 @@ class SqliteTransaction:
         return found.answer
 
     async def commit(self) -> None:
-        """Make everything durable. A caller who is cancelled meanwhile does not stop it."""
+        """Make everything durable. Continues even if the caller is cancelled."""
         self._begun = begun = self._engine.commit_begin()
         await asyncio.shield(begun)
 
     async def settle(self) -> None:
-        """Wait until what the thread has begun has ended, whatever becomes of the caller."""
+        """Wait until the work in the thread has ended, even if the caller is cancelled."""
         while self._begun is not None and not self._begun.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([self._begun])
@@ -322,7 +322,7 @@ def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
             return found.answer
         finally:
             while connection.in_transaction:
-                with suppress(apsw.InterruptError):  # who ends a long read may meet its end
+                with suppress(apsw.InterruptError):  # the interrupt may come as late as here
                     connection.execute("ROLLBACK")
 
 
@@ -333,9 +333,9 @@ def _drive(
     most: int = sys.maxsize,
     told: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
 ) -> Done[T] | Sequence[Statement]:
-    """Run a plan from some of its statements on (None: from its beginning), as far as `most`.
+    """Run a plan from some of its statements on (None: from its start), up to the weight `most`.
 
-    `told` is shown the rows of each round before the plan is.
+    `told` is called with the statements and rows of each round before the plan continues.
     """
     found = advanced(plan, None) if statements is None else statements
     while not (isinstance(found, Done) or weight(found) > most):
@@ -358,14 +358,14 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
     try:
         return _rows(connection, statement, cursor)
     except BaseException:
-        # Whoever was interrupted can only roll back when no statement is half-way.
+        # After an interrupt, a rollback is possible only if no statement is still active.
         cursor.close(True)
         raise
 
 
 def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.Cursor) -> list[Row]:
     if isinstance(statement, Stream):
-        # A scan needs no page twice: the cache would only be filled, and stay so.
+        # A scan reads each page once; a large cache would only fill up memory for good.
         size = connection.pragma("cache_size")
         connection.pragma("cache_size", SCAN_CACHE)
         try:
@@ -374,5 +374,5 @@ def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.C
         finally:
             connection.pragma("cache_size", size)
         return []
-    # Not `fetchall`: off the loop, other threads are to run between any two rows.
+    # Not `fetchall`: in a thread, others must be able to run between any two rows.
     return [cast(Row, row) for row in cursor]

@@ -1,4 +1,4 @@
-"""The database file: who owns it, how it is opened, and what its errors mean."""
+"""The database file: locks it, opens it, and translates its errors."""
 
 import fcntl
 import logging
@@ -17,22 +17,22 @@ _BUSY_MS = 5_000
 _WAL_SIZE_KEPT = 64 * 1024 * 1024
 
 PAGE = 4_096
-"""Bytes of a page."""
+"""Bytes per page."""
 
 LOG_PAGES_MAX = 65_536
-"""Pages in the log (256 MiB) from which on long reads are ended, if the database is not larger:
-while one goes on, what is committed meanwhile must stay in the log."""
+"""Pages in the log (256 MiB) from which long reads are interrupted, if the database is not larger:
+all commits during a long read must stay in the log."""
 
 PLACE_SECONDS = 0.1
-"""How often it is seen whether the files still are in their places. To see it takes three system
-calls, and each gives the interpreter's lock to an event loop that may keep it for a while."""
+"""How often to check that the files are in place. A check takes three system calls, and each
+releases the interpreter's lock to the event loop, which may keep it for a while."""
 
 log = logging.getLogger("moorage.sqlite")
 
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn the database's errors into those of the port. `doing` starts the message."""
+    """Translate the database's errors into those of the port. `doing` starts the message."""
     try:
         yield
     except apsw.Error as error:
@@ -57,19 +57,19 @@ def _translate(doing: str, error: apsw.Error) -> StoreError | None:
             "was ended so that the log can start anew. Try again when less is written"
         )
     if isinstance(error, (apsw.SQLError, apsw.MisuseError, apsw.BindingsError)):
-        return None  # A mistake in this program; no state of the disk explains it.
+        return None  # a bug in this program, not a condition of the disk
     return Unavailable(f"{doing}: {type(error).__name__}: {error}")
 
 
 class Lock:
-    """The sole right to a database file, by flock on PATH.lock; it ends with the process.
+    """The exclusive lock on a database file: a flock on PATH.lock, which ends with the process.
 
-    The lock file also remembers the highest epoch, for a restore that cannot read the old file, and
-    the newest revision, so that a file that was put back is noticed.
+    The lock file also stores the highest epoch, for a restore that cannot read the old file, and
+    the newest revision, to detect that an earlier file was put back.
     """
 
     def __init__(self, path: str) -> None:
-        """Take it. Raises Locked, Unusable."""
+        """Take the lock. Raises Locked, Unusable."""
         self.path = f"{path}.lock"
         self._told = False
         while True:
@@ -86,10 +86,10 @@ class Lock:
                 ) from error
             if _identity(self.path) == _identity(self._marks.fileno()):
                 return
-            self._marks.close()  # somebody removed the file before it was locked
+            self._marks.close()  # the file was removed before it was locked
 
     def mark(self) -> Mark:
-        """Return what was remembered. Raises Unusable: it cannot be read."""
+        """Return the stored mark. Raises Unusable: it cannot be read."""
         try:
             return self._marks.load()
         except (OSError, ValueError) as error:
@@ -98,21 +98,21 @@ class Lock:
             ) from error
 
     def remember(self, epoch: int) -> None:
-        """Keep an epoch, durably, and no revision."""
+        """Store an epoch without a revision, durably."""
         self._marks.store(Mark(epoch))
         os.fsync(self._marks.fileno())
 
     def reached(self, mark: Mark) -> None:
-        """Keep a revision, not durably: after a loss of power it may be an older one."""
+        """Store a revision, not durably: after a power failure it may be an older one."""
         try:
             self._marks.store(mark)
-        except OSError as error:  # what is committed stays committed
+        except OSError as error:  # must not fail the commit, which is done
             if not self._told:
                 log.error("cannot write %s, which notices restores: %s", self.path, error)
             self._told = True
 
     def release(self) -> None:
-        """Let others have the file."""
+        """Release the lock."""
         self._marks.close()
 
 
@@ -125,10 +125,10 @@ def _identity(file: str | int) -> tuple[int, int] | None:
 
 
 class Place:
-    """Tells whether the names of open files still are those of the files.
+    """Checks that the names of the open files still refer to these files.
 
-    SQLite goes on in a file that was moved or deleted, and whoever opens the name next begins in
-    another one: what was acknowledged in between would be missing there.
+    SQLite continues to write to a file that was moved or deleted. The next process that opens the
+    name uses another file, which lacks the commits acknowledged in between.
     """
 
     def __init__(self, path: str) -> None:
@@ -137,9 +137,9 @@ class Place:
         self._next = 0.0
 
     def check(self) -> None:
-        """See where they are, within a write transaction, at most every `PLACE_SECONDS`.
+        """Check the files, at most every `PLACE_SECONDS`; call it within a write transaction.
 
-        Raises Unavailable: one is elsewhere; then each time, until it is back.
+        Raises Unavailable: a file is not in place. Then every call checks, until it is back.
         """
         now = time.monotonic()
         if now < self._next:
@@ -160,12 +160,12 @@ class Place:
 
 
 def log_is_long(path: str, pages: int, pages_max: int) -> bool:
-    """Has the log of a database grown to its limit, and to the size of the file? Raises OSError."""
+    """Return whether the log has reached its limit and the size of the database. Raises OSError."""
     return pages >= pages_max and pages * PAGE >= os.stat(path).st_size
 
 
 def create(path: str) -> None:
-    """Make sure the file exists; a new one, and the log beside it, is its owner's only."""
+    """Create the file if it is missing; only its owner can read it, and the log next to it."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -204,7 +204,7 @@ def connect(
 
 
 def log_end(connection: apsw.Connection) -> None:
-    """Bring the whole log into the file; whoever closes last then takes the log away.
+    """Copy the whole log into the file; the last connection to close then deletes the log.
 
     Raises Fatal, Unavailable: the log keeps everything and the next start reads it.
     """
@@ -215,7 +215,7 @@ def log_end(connection: apsw.Connection) -> None:
 
 def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> None:
     connection.set_busy_timeout(_BUSY_MS)
-    # SQLite would hide what goes wrong then; `log_end` does it before, and says so.
+    # SQLite would ignore errors of a checkpoint on close; `log_end` does one and reports them.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -226,7 +226,7 @@ def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> N
     else:
         connection.pragma("query_only", True)
     connection.pragma("synchronous", synchronous)
-    # Without these macOS reports a sync before the disk has done it; elsewhere they do nothing.
+    # Without these, macOS returns from fsync before the disk has written; no effect elsewhere.
     connection.pragma("fullfsync", True)
     connection.pragma("checkpoint_fullfsync", True)
     connection.pragma("trusted_schema", False)

@@ -1,4 +1,4 @@
-"""What a SQLite file says of its history and its format, seen when it is opened."""
+"""Checks the history and the format of a SQLite file when it is opened."""
 
 import logging
 
@@ -14,7 +14,7 @@ log = logging.getLogger("moorage.sqlite")
 
 
 def clock_of(connection: apsw.Connection, revision: int = 0) -> tuple[Mark, int | None]:
-    """Return where a database is, and when it wrote some revision (None: that is not kept)."""
+    """Return the position of a database, and when it wrote `revision` (None: row was deleted)."""
     rows = connection.execute(
         "SELECT epoch, revision, (SELECT at FROM change WHERE revision = ? AND n = 0) FROM clock",
         (revision,),
@@ -24,13 +24,13 @@ def clock_of(connection: apsw.Connection, revision: int = 0) -> tuple[Mark, int 
 
 
 def epoch_raise(connection: apsw.Connection, least: int) -> int:
-    """Begin a new epoch, higher than `least`, and return it; see `mark.epoch_raise`."""
+    """Begin a new epoch, higher than `least`; return it. See `high_water_mark.epoch_raise`."""
     ((epoch, _),) = connection.execute(blocks("sqlite")["epoch_raise"], (least,)).fetchall()
     return int(str(epoch))
 
 
 def checked(connection: apsw.Connection, path: str, mark: Mark) -> Mark:
-    """Raise the epoch if the database was put back since the mark was made; return the new mark."""
+    """Raise the epoch if the database lacks the revision of the mark; return the new mark."""
     with translated(f"compare {path} with its mark"):
         clock, at = clock_of(connection, mark.revision)
         if not mark.is_missed_by(clock, at):
@@ -45,7 +45,7 @@ def checked(connection: apsw.Connection, path: str, mark: Mark) -> Mark:
 
 
 def format_checked(connection: apsw.Connection, path: str) -> bool:
-    """Write down that this release writes; return whether a newer one has written, too.
+    """Record the format of this release as a writer; return whether a newer one has written.
 
     Raises Unusable: only newer releases may write.
     """

@@ -1,4 +1,4 @@
-"""Brings a SQLite database to the schema of this release, all or nothing."""
+"""Migrates a SQLite database to the schema of this release, all or nothing."""
 
 import apsw
 
@@ -8,10 +8,10 @@ from moorage.store.sqlite.file import translated
 
 
 def migrate(connection: apsw.Connection, path: str) -> int:
-    """Apply what is missing, in one transaction; return the number of migrations applied.
+    """Apply the missing migrations in one transaction; return their number.
 
     Raises:
-        Unusable: the database is of a newer release, altered, or not Moorage's.
+        Unusable: the database was written by a newer release, was altered, or is not Moorage's.
     """
     with translated(f"migrate {path}"):
         connection.execute("BEGIN IMMEDIATE")
@@ -34,7 +34,7 @@ def pending(connection: apsw.Connection, path: str) -> list[Migration]:
     """Return the migrations that the database lacks.
 
     Raises:
-        Unusable: the database is of a newer release, altered, or not Moorage's.
+        Unusable: the database was written by a newer release, was altered, or is not Moorage's.
     """
     return missing(migrations("sqlite"), _applied(connection, path), path)
 

@@ -120,7 +120,7 @@ def test_a_resting_unit_says_for_how_long(world: World) -> None:
     world.release("x")
     world.ask("a")
     assert stands(world, "a").reason == (
-        "first in line; resting: 1 freed unit of p, the first for 90 s"
+        "first in line; resting: 1 freed unit of p in cooldown, the first for another 90 s"
     )
     assert stands(world, "a").eta_seconds == (90, 90)
 
@@ -132,11 +132,11 @@ def test_who_is_passed_over_is_told_why(world: World) -> None:
     world.pool("p", 1, quota=2)
     told = stands(world, "wide", EVIDENCE)
     assert (told.code, told.eta_seconds) == ("above_limit", None)
-    assert "2 units of p are wanted, its limit is now 1" in told.reason
+    assert "asks for 2 units of p, but the limit is now 1" in told.reason
     world.pool("p", 4, quota=2)
     told = stands(world, "wide", EVIDENCE)
     assert (told.code, told.eta_seconds) == ("quota", None)
-    assert told.reason == "quota: me holds 2 of at most 2 units of p, and wants 2 more"
+    assert told.reason == "quota: me holds 2 of at most 2 units of p and asks for 2 more"
     world.pause("p")
     told = stands(world, "wide", EVIDENCE)
     assert (told.code, told.eta_seconds) == ("paused", None)
@@ -161,7 +161,7 @@ def test_a_large_ticket_is_told_what_it_lacks(world: World) -> None:
     world.ask("one")
     told = stands(world, "two")
     assert told.code == "limit"
-    assert told.reason == ("first in line; limit: 1 of 2 units of p is held; 2 are needed, 1 free")
+    assert told.reason == ("first in line; limit: 1 of 2 units of p is held; 2 needed, 1 free")
     told = stands(world, "one")
     assert (told.code, told.reason) == ("set_aside", "1 ahead; 1 free, set aside for them")
 
@@ -182,7 +182,7 @@ def test_capacity_is_what_the_ledger_said(world: World) -> None:
     world.claim = lambda lease: "no room for 8 VCPU"
     world.ask("a", allocations="{}")
     told = stands(world, "a")
-    assert (told.code, told.reason) == ("capacity", "it waits for capacity: no room for 8 VCPU")
+    assert (told.code, told.reason) == ("capacity", "waiting for capacity: no room for 8 VCPU")
 
 
 def test_a_poller_is_told_that_its_turn_has_come(world: World) -> None:

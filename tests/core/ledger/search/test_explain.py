@@ -110,42 +110,46 @@ ANYTHING = Group("", {"VCPU": 1})
 @pytest.mark.parametrize(
     ("groups", "wide", "sentence"),
     [
-        ([Group("", {"VCPU": 3})], {}, "VCPU: the freest of 2 nearest providers has 2 of 3."),
+        (
+            [Group("", {"VCPU": 3})],
+            {},
+            "VCPU: the freest of the 2 nearest providers has 2 of the required 3.",
+        ),
         (
             [Group("", {"VCPU": 4})],
             {},
-            "VCPU: the unit sizes of the 2 nearest providers do not admit 4.",
+            "VCPU: the 2 nearest providers do not admit 4 by the unit sizes.",
         ),
-        ([Group("", {"GPU": 1})], {}, "GPU: none of the 4 nearest providers offers it."),
+        ([Group("", {"GPU": 1})], {}, "GPU: the 4 nearest providers do not offer it."),
         (
             [Group("_A", {"VCPU": 1}, TraitFilter((frozenset({"FAST"}),)))],
             {},
-            "Group _A: none of the 2 nearest providers has FAST.",
+            "Group _A: the 2 nearest providers do not meet the condition: has FAST.",
         ),
         (
             [Group("_A", {"FPGA": 1}, TraitFilter((), frozenset({"FAST"})), in_tree="host1")],
             {},
-            "Group _A: FPGA: none of the 1 nearest providers offers it.",
+            "Group _A: FPGA: the nearest provider does not offer it.",
         ),
         (
             [Group("", {"VCPU": 2}, aggregates=AggregateFilter((frozenset({"b"}),)))],
             {},
-            "VCPU: the freest of 1 nearest providers has 1 of 2.",
+            "VCPU: the nearest provider has 1 of the required 2.",
         ),
         (
             [ANYTHING],
             {"root_traits": TraitFilter((frozenset({"LOUD"}),))},
-            "It would fit without root_required.",
+            "It would fit if you dropped root_required.",
         ),
         (
             [Group("_A", {"VCPU": 1}), Group("_B", {"DISK_GB": 1})],
             {"group_policy": "isolate"},
-            "It would fit without group_policy.",
+            "It would fit if you dropped group_policy.",
         ),
         (
             [Group("_A", {"FPGA": 1}), Group("_B", {"FPGA": 1})],
             {},
-            "2 trees have room for every part by itself, none for all of them together.",
+            "2 trees can serve each part alone, but none can serve all of them together.",
         ),
         (
             [
@@ -158,7 +162,7 @@ ANYTHING = Group("", {"VCPU": 1})
         (
             [Group("", {"VCPU": 1, "FPGA": 1}, TraitFilter((frozenset({"LOUD"}),)))],
             {},
-            "It would fit without required.",
+            "It would fit if you dropped required.",
         ),
     ],
 )
@@ -212,11 +216,11 @@ def test_unit_sizes_and_several_conditions() -> None:
     builder = Builder()
     builder.add("host", VCPU=Inventory(8, step_size=4))
     assert asked(builder, Group("", {"VCPU": 2})).nearest == (
-        "VCPU: the unit sizes of the 1 nearest providers do not admit 2."
+        "VCPU: the nearest provider does not admit 2 by the unit sizes."
     )
     fast = TraitFilter((frozenset({"FAST"}),))
     told = asked(builder, Group("_A", {"VCPU": 2}, fast)).nearest
-    assert told is not None and "they miss 2 conditions each" in told
+    assert told is not None and "2 conditions are missed" in told
 
 
 def test_an_empty_fleet() -> None:

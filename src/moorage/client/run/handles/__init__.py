@@ -1,5 +1,5 @@
-"""Leases kept in files, so that one step acquires and another releases.
+"""Leases stored in files, so that one step can acquire and another can release.
 
-`commands.py` carries out the commands, `file.py` is the file, `renewals.py` renews what is in it.
-May import: `lease`, `process`, the root of `client/run`, the transport.
+`commands.py` executes the commands, `file.py` reads and writes the file, `renewals.py` renews its
+leases. May import: `lease`, `process`, the root of `client/run`, the transport.
 """

@@ -31,12 +31,12 @@ from moorage.client.run.process.signals import ENDING, Signals
 from moorage.client.run.progress import Notices
 from moorage.client.transport import RefusedError, UnreachableError
 
-UNKNOWN = "unknown to the server: ended more than 24 hours ago, or of another server"
+UNKNOWN = "unknown to the server: it ended more than 24 hours ago, or is of another server"
 BY_HOLDER = ("released", "withdrawn")
-"""Causes of an end that a release has, or another release before."""
+"""Causes of an end by this release or an earlier one."""
 
 NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
-"""Codes of refusals of what the server would have known, had it been granted or in line."""
+"""Codes of refusals that prove that the server has neither a lease nor a ticket for the request."""
 
 WHY_CODES = {"pool_unknown": USAGE, "unreachable": UNREACHABLE}
 STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
@@ -45,7 +45,7 @@ Words = Mapping[str, Any]
 
 
 def handle_command(name: str, words: Words, notices: Notices) -> int:
-    """Carry out one of the commands; return its exit code."""
+    """Execute one of the commands; return its exit code."""
     try:
         return COMMANDS[name](words, notices)
     except InterruptedWaitError as interrupted:
@@ -60,7 +60,7 @@ def handle_command(name: str, words: Words, notices: Notices) -> int:
 
 
 def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
-    """Say why something has failed; return the exit code."""
+    """Report a failure; return the exit code."""
     refusal = error if isinstance(error, RefusedError) else None
     exit_code = FAILED
     if isinstance(error, UsageError):
@@ -81,7 +81,7 @@ def _acquire(words: Words, notices: Notices) -> int:
     wish = wish._replace(usual_ttl=usual)
     leases = server_of(words)
     if leases is None:
-        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is acquired")
+        notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is acquired")
         _print(words["handle"] or "", {"leases": []}, words)
         return 0
     handle = Handle(words["handle"] or _temporary())
@@ -96,7 +96,7 @@ def _acquire(words: Words, notices: Notices) -> int:
 
 
 def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: Notices) -> None:
-    """Wait until the lease of an entry is granted, and keep it there. Raises NotGrantedError."""
+    """Wait until the lease of an entry is granted, and store it. Raises NotGrantedError."""
     before = keys.entry
     patience, timeout = patience_of(words), duration_of(words, "release_timeout", 5.0)
     acquiring = Acquiring(leases, before.wish, keys, patience, lambda: attempted(leases, before))
@@ -104,30 +104,30 @@ def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: 
         with Signals() as signals:
             grant = await_grant(acquiring, notices, signals, timeout)
     except (NotGrantedError, InterruptedWaitError) as failure:
-        # A retry that the server has never answered leaves us what we had before.
+        # If the server has not answered a retry at all, the entry keeps its previous lease.
         if not acquiring.uncertain and not (before.retrying and acquiring.lease is None):
             with handle.locked():
                 handle.drop(keys.entry)
             raise
         stays = (
-            f"{handle.path} stays: the same command with --handle goes on with what it has asked"
-            " for, `lease release` gives it back"
+            f"{handle.path} is kept: run the same command with --handle to continue, or"
+            " `moorage lease release` to give the lease back"
         )
         if isinstance(failure, NotGrantedError):
-            raise NotGrantedError(failure.why, f"{failure}; {stays}") from None
+            raise NotGrantedError(failure.why, f"{failure} ({stays})") from None
         notices.say(stays)
         raise
     with handle.locked():
         kept = handle.change(keys.entry, keys.entry.granted(grant.lease))
     if not kept:
         give_back(leases, grant.lease, timeout)
-        raise NotGrantedError("withdrawn", f"somebody has released {handle.path} meanwhile")
+        raise NotGrantedError("withdrawn", f"another process has released {handle.path}")
 
 
 def attempted(leases: Leases, entry: Entry, seconds_max: float = ANSWER_SECONDS) -> Lease:
-    """Make the newest attempt of an entry, or learn what became of it: to repeat it is harmless.
+    """Send the newest attempt of an entry again, and return its lease; it is safe to repeat.
 
-    Raises what keeps the server from answering.
+    Raises the errors of `Leases`.
     """
     if entry.retrying:
         try:
@@ -151,9 +151,9 @@ def _retry(words: Words, notices: Notices) -> int:
 
 
 def _begun(handle: Handle) -> list[Entry]:
-    """Return the leases of a file, each with the key of its next attempt, which is in the file.
+    """Give each lease of a file a key for its next attempt, store these, and return the entries.
 
-    An attempt that was not answered goes on: what it has asked for may have been granted.
+    An attempt without an answer keeps its key, because its lease may have been granted.
     """
     with handle.locked():
         for entry in handle.entries():
@@ -165,7 +165,7 @@ def _begun(handle: Handle) -> list[Entry]:
 def _renew(words: Words, notices: Notices) -> int:
     leases, handle = server_of(words), _handle(words)
     if leases is None:
-        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is renewed")
+        notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is renewed")
         return 0
     if not handle.entries() and not words["loop"]:
         notices.say(f"{handle.path} has no lease")
@@ -188,7 +188,7 @@ def _release(words: Words, notices: Notices) -> int:
         return 0
     handle = Handle(words["handle"])
     if leases is None:
-        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is released")
+        notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is released")
         return 0
     entries = handle.entries()
     if not entries:
@@ -205,16 +205,16 @@ def _release(words: Words, notices: Notices) -> int:
             if note is not None:
                 notices.say(note)
         except FAILURES as failure:
-            text = f"lease {entry.id or entry.key} is not released ({failure})"
+            text = f"cannot release lease {entry.id or entry.key}: {failure}"
             codes.append(_failed(failure, text, words, notices))
     _print("", _told(handle), words)
     return max(codes, default=0)
 
 
 def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> str | None:
-    """Release one lease and forget it; return what is to be noted, that it had ended before.
+    """Release one lease and drop its entry; return a note if the lease had ended before.
 
-    Raises what keeps the server from it.
+    Raises the error that prevented the release.
     """
     ended: list[Lease] = []
     calls = [lambda left: ended.append(_released(entry, leases, left))]
@@ -229,10 +229,10 @@ def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> 
 
 
 def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
-    """Release all that the server may hold for an entry; return the last of it.
+    """Release every lease that the server may have for an entry; return the last one.
 
-    Of what was never answered nobody knows the name. The key tells it: to ask for the same again is
-    harmless, as what that makes is released at once.
+    If the newest attempt was never answered, its lease's id is unknown. The same request with the
+    same key returns it; if this creates a new lease, it is released at once.
     """
     if entry.id is not None:
         try:
@@ -248,9 +248,9 @@ def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
 
 
 def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | None:
-    """Let the server end one lease later; it stays in the file, to be released before.
+    """Make the server end one lease later; it stays in the file and can be released earlier.
 
-    Returns what is to be noted: that it had ended before.
+    Returns a note if the lease had ended before.
     """
     if not entry.answered:
         told = entry.granted(attempted(leases, entry))
@@ -279,7 +279,7 @@ def _status(words: Words, notices: Notices) -> int:
     handle, leases = _handle(words), server_of(words)
     entries = handle.entries()
     if leases is None or not entries:
-        why = "no server is named" if leases is None else f"{handle.path} has no lease"
+        why = "no server is set" if leases is None else f"{handle.path} has no lease"
         notices.say(why)
         return 0 if leases is None else NOT_GRANTED
     found = [_looked(leases, entry) for entry in entries]
@@ -295,7 +295,7 @@ def _status(words: Words, notices: Notices) -> int:
 
 
 def _looked(leases: Leases, entry: Entry) -> Lease | None:
-    """Return what has become of an entry; None: the server knows nothing of it."""
+    """Return the lease of an entry as it is now; None if the server does not know it."""
     try:
         return leases.look(entry.id) if entry.id else None
     except RefusedError as refusal:
@@ -315,13 +315,13 @@ def _row(entry: Entry, lease: Lease | None) -> list[str]:
 
 
 def _outcome(words: Words, notices: Notices) -> int:
-    """Tell what became of a start; the variable of a command without a lease names none."""
+    """Report the result of a start; an empty lease id means that the command had no lease."""
     lease_id, result, leases = words["lease_id"], words["result"], server_of(words)
     if leases is None:
-        notices.say("no server is named (MOORAGE_URL, --url): dry run, nothing is told")
+        notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is reported")
         return 0
     if not lease_id:
-        notices.say("no lease: there is nothing to tell")
+        notices.say("no lease: there is nothing to report")
         return 0
     lease = leases.outcome(lease_id, None, result, words["detail"] or "", ANSWER_SECONDS)
     _print(f"{lease_id}: {result}", lease, words)
@@ -349,7 +349,7 @@ COMMANDS = {
 
 def _handle(words: Words) -> Handle:
     if not words["handle"]:
-        raise UsageError("which leases? Name their file with --handle")
+        raise UsageError("no handle: set the file of the leases with --handle")
     return Handle(words["handle"])
 
 
@@ -360,7 +360,7 @@ def _temporary() -> str:
 
 
 def _like(entries: Iterable[Entry], wish: Wish) -> Entry | None:
-    """Return the entry of the same wish; how long its place is kept does not tell them apart."""
+    """Return the entry with the same wish, ignoring the patience."""
     asked = wish._replace(patience=0.0)
     return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
 
@@ -374,7 +374,7 @@ def _told(handle: Handle) -> dict[str, Any]:
 
 
 def _print(text: str, told: dict[str, Any], words: Words) -> None:
-    """Print what the command is asked for: only that is on standard output."""
+    """Print the result; nothing else goes to standard output."""
     if words["json"]:
         _write(json.dumps(told, indent=2))
     elif text:

@@ -1,8 +1,8 @@
-"""Handle files: leases kept in a file, so that one step acquires and another releases.
+"""Handle files: leases stored in a file, so that one step can acquire and another can release.
 
-The file is JSON and readable by its owner only. An entry is written before the first try, with the
-key of the attempt, so that nothing is lost whenever the process ends. Changes are made under a lock
-beside the file (`FILE.lock`), and each is written as a whole or not at all.
+The file is JSON and readable only by its owner. An entry is written before the first try, with the
+key of the attempt, so that no lease is lost if the process ends. Changes are made under a lock file
+(`FILE.lock`), and written atomically.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from moorage.client.run.lease.idempotency_keys import write_private
 from moorage.client.run.locks import lock_path, locked
 
 TTL_SECONDS = 3600.0
-"""Of a lease in a file, which nobody renews by itself; with a hold it is about as long as that.
+"""The TTL of a lease in a file, which is not renewed automatically; with a hold, the hold is used.
 
 Never longer than its pools permit.
 """
 
 
 class HandleError(Exception):
-    """The file is none of ours, or cannot be used."""
+    """The file is not a handle file, or cannot be used."""
 
 
 class Entry(NamedTuple):
     """One lease of a file.
 
-    `key` names the newest attempt. `id` and what follows are what the server has told: of that
-    attempt, or, if it is `retrying`, of the one before, which the server may have ended meanwhile.
-    None: it has told nothing yet.
+    `key` identifies the newest attempt. `id` and the following members come from the server's
+    answer: to that attempt, or, if `retrying`, to the previous one, whose lease may have ended
+    since. They are None or empty before the first answer.
     """
 
     key: str
@@ -48,15 +48,15 @@ class Entry(NamedTuple):
 
     @property
     def answered(self) -> bool:
-        """Has the server told of the newest attempt?"""
+        """Whether the server has answered the newest attempt."""
         return self.id is not None and not self.retrying
 
     def granted(self, lease: Lease) -> Entry:
-        """Return it with what was granted to the newest attempt."""
+        """Return the entry with the lease of the newest attempt."""
         return self.renewed(lease)._replace(id=lease.id, token=lease.token, retrying=False)
 
     def renewed(self, lease: Lease) -> Entry:
-        """Return it with what is told of its lease anew."""
+        """Return the entry with a newer answer about its lease."""
         return self._replace(
             slots=tuple(lease.slot_names),
             expires_at=lease.expires_at,
@@ -65,9 +65,9 @@ class Entry(NamedTuple):
 
 
 class Handle:
-    """The leases in one file; a file that is not there has none. Every method raises HandleError.
+    """The leases in one file; a missing file has none. Every method raises HandleError.
 
-    Of those that change it each stands in a `locked` block.
+    Call methods that change the file only in a `locked` block.
     """
 
     def __init__(self, path: str) -> None:
@@ -75,7 +75,7 @@ class Handle:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other process from changing the file."""
+        """Prevent other processes from changing the file."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(self.path))
@@ -84,14 +84,14 @@ class Handle:
             yield
 
     def entries(self) -> list[Entry]:
-        """Return all leases in it, in the order of their acquisition."""
+        """Return all entries, in the order in which they were added."""
         try:
             with open(self.path, encoding="utf-8") as file:
                 text = file.read()
         except FileNotFoundError:
             return []
         except UnicodeDecodeError:
-            raise HandleError(f"{self.path} is no handle of leases") from None
+            raise HandleError(f"{self.path} is not a file of leases") from None
         except OSError as error:
             raise HandleError(f"{self.path}: {error.strerror}") from None
         if not text.strip():
@@ -99,14 +99,14 @@ class Handle:
         try:
             return [_entry(told) for told in json.loads(text)["leases"]]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise HandleError(f"{self.path} is no handle of leases") from None
+            raise HandleError(f"{self.path} is not a file of leases") from None
 
     def put(self, entry: Entry) -> None:
-        """Keep one more lease."""
+        """Add an entry."""
         self._write([*self.entries(), entry])
 
     def change(self, old: Entry, new: Entry) -> bool:
-        """Keep the newer state of a lease; False: somebody has released it meanwhile."""
+        """Replace an entry; return False if it was removed since (its lease was released)."""
         entries = self.entries()
         if all(one.key != old.key for one in entries):
             return False
@@ -114,7 +114,7 @@ class Handle:
         return True
 
     def drop(self, entry: Entry) -> None:
-        """Forget a lease; without any the file goes, too."""
+        """Remove an entry; remove the file with its last entry."""
         entries = [one for one in self.entries() if one.key != entry.key]
         if entries:
             self._write(entries)
@@ -136,7 +136,7 @@ class Handle:
 
 
 class EntryKey:
-    """The key of an entry, see `keys.Keys`; a new one is in the file before it is used."""
+    """The key of an entry, see `Keys`; a new key is in the file before it is used."""
 
     def __init__(self, handle: Handle, entry: Entry) -> None:
         self._handle = handle
@@ -171,7 +171,7 @@ def _entry(told: Any) -> Entry:
             hold=wish["hold"],
             priority=int(wish["priority"]),
             labels=tuple((str(name), str(value)) for name, value in wish["labels"]),
-            patience=float(wish.get("patience", PATIENCE_SECONDS)),  # older files have none
+            patience=float(wish.get("patience", PATIENCE_SECONDS)),  # missing in older files
             usual_ttl=wish.get("usual_ttl"),
         ),
         id=told["id"],

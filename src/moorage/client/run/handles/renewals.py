@@ -1,4 +1,4 @@
-"""Renews the leases in a handle file, once or again and again."""
+"""Renews the leases in a handle file, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from moorage.client.run.progress import Notices
 from moorage.client.transport import RefusedError
 
 TRY_AGAIN_SECONDS = 10.0
-"""After a renewal that was not answered."""
+"""The pause after a renewal without an answer."""
 
 
 class Renewals:
-    """Renews what is in a file, again and again."""
+    """Renews the leases in a file repeatedly."""
 
     def __init__(self, handle: Handle, leases: Leases, notices: Notices) -> None:
         self._handle = handle
         self._leases = leases
         self._notices = notices
         self.gone: set[str] = set()
-        """Leases that have ended, although the file has them."""
+        """Leases that have ended although they are still in the file."""
 
     def round(self, patient: bool) -> float | None:
-        """Renew each once; return when to do so again, in seconds, None if there is none left.
+        """Renew each lease once; return the seconds to the next round, None if none is left.
 
-        Raises what keeps us from it, unless we are `patient`.
+        Raises the first error that is not the end of a lease, unless `patient`.
         """
         pauses = []
         for entry in self._handle.entries():
@@ -51,7 +51,7 @@ class Renewals:
         return min(pauses, default=None)
 
     def _released(self, entry: Entry) -> bool:
-        """Has somebody released it, perhaps without having come to the file yet?"""
+        """Return whether another process has released it; the file may not show this yet."""
         if all(one.key != entry.key for one in self._handle.entries()):
             return True
         try:
@@ -61,6 +61,6 @@ class Renewals:
 
 
 def refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
-    """Keep a renewed lease, unless somebody has released it meanwhile."""
+    """Store a renewed lease, unless its entry was removed since."""
     with handle.locked():
         handle.change(entry, entry.renewed(lease))

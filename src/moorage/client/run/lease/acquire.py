@@ -1,4 +1,4 @@
-"""Gets a lease: asks, waits in line, tries again whatever is lost on the way, gives up in time."""
+"""Acquires a lease: sends the request, waits in line, retries after failures, gives up in time."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from moorage.client.run.lease.lease_clock import Term
 from moorage.client.transport import RefusedError, UnreachableError
 
 PAUSE_SECONDS = 0.25
-"""The first pause before something lost is tried again; each further one is twice as long."""
+"""The first pause before a retry; each further one is twice as long."""
 
 PAUSE_SECONDS_MAX = 5.0
 RETRY_SECONDS_MAX = 30.0
-"""The longest pause that a server can ask for; a place in line is kept for as long at least."""
+"""The longest `Retry-After` that is obeyed; a place in line is kept at least this long."""
 
 QUEUE_FULL_STATUS = 429
 TROUBLE_STATUS = 500
-"""From here on the server itself is in trouble, and another try may help."""
+"""From this status on the server itself has failed, and a retry may succeed."""
 
 CONFIRM_PART = 10
-"""A lease that may have been granted longer ago than this part of its TTL is renewed first."""
+"""A lease that may be older than its TTL divided by this is renewed before it is used."""
 
 T = TypeVar("T")
 
 
 class NotGrantedError(Exception):
-    """There is no lease.
+    """No lease was granted.
 
     `why` is refused, pool_unknown, nested, unreachable, timed_out or withdrawn.
     """
@@ -44,14 +44,14 @@ class NotGrantedError(Exception):
 
 
 class Grant(NamedTuple):
-    """A lease, and how long it is ours; None: until we give it back."""
+    """A lease, and how long it is valid; None: until it is released."""
 
     lease: Lease
     term: Term | None
 
 
 class Patience(NamedTuple):
-    """How long to go on, in seconds."""
+    """How long to keep trying, in seconds."""
 
     wait: float
     unreachable_after: float
@@ -60,11 +60,11 @@ class Patience(NamedTuple):
 
 
 class Acquiring:
-    """One attempt. `get` runs in a thread; everything else is read or called from others.
+    """One attempt. `get` runs in a thread; everything else is used from other threads.
 
-    `lease` is the newest answer, `trouble` what keeps us from getting one. `uncertain` tells
-    whether the server may hold a lease or a place in line for us. `notes` are for people, to be
-    taken out when they are told.
+    `lease` is the newest answer, `trouble` the present reason for getting none. `uncertain`: the
+    server may have a lease or a ticket of this attempt. `notes` are messages for people; remove
+    them when they are shown.
     """
 
     def __init__(
@@ -76,15 +76,16 @@ class Acquiring:
         first: Callable[[], Lease] | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare to ask.
+        """Prepare the request.
 
         Args:
-            leases: the way to the server.
-            wish: what to ask for.
+            leases: calls the server.
+            wish: what to request.
             keys: of this attempt.
-            patience: how long to go on.
-            first: how to ask for the first time, if not by the key alone.
-            check: called before that, and again until it is answered; may raise NotGrantedError.
+            patience: how long to keep trying.
+            first: sends the first request, if that is not the plain request with the key.
+            check: called before the first request, with the same retries; may raise
+                NotGrantedError.
         """
         self.wish = wish
         self.began = elapsed()
@@ -100,32 +101,32 @@ class Acquiring:
         self._stopped = threading.Event()
         self._sent = self._told = self.began
         self._lost = False
-        """Was an answer to the present question lost?"""
+        """Whether an answer to the current request was lost."""
         self._ungranted = self.began
-        """When it was surely not granted yet: before it was asked for, or while it waited."""
+        """The latest time at which it was certainly not granted yet."""
 
     def stop(self) -> None:
         """Give up at the next opportunity."""
         self._stopped.set()
 
     def poll_within(self, seconds: float) -> None:
-        """Ask at least this often where we stand."""
+        """Poll at least this often."""
         self._patience = self._patience._replace(poll=seconds)
 
     @property
     def age(self) -> float:
-        """Seconds since `lease` was told."""
+        """Seconds since `lease` was received."""
         return elapsed() - self._told
 
     @property
     def waited(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the attempt began."""
         return elapsed() - self.began
 
     def get(self) -> Grant:
-        """Return the lease when it is granted; called again, the same if it is still ours.
+        """Return the lease when it is granted; a second call returns it again if it is still valid.
 
-        Raises NotGrantedError, OSError (of the key).
+        Raises NotGrantedError, OSError (from the key's file).
         """
         lease = self._first_answer() if self.lease is None else self.lease
         while True:
@@ -137,7 +138,7 @@ class Acquiring:
             elif lease.state == "waiting":
                 lease = self._look(lease, self._left(lease))
             elif lease.cause == "revoked":
-                raise NotGrantedError("refused", f"taken out of the line: {lease.end}")
+                raise NotGrantedError("refused", f"removed from the line: {lease.end}")
             else:
                 lease = self._again(lease)
 
@@ -148,7 +149,7 @@ class Acquiring:
             self._persist(self._check)
         self._ungranted = elapsed()
         lease = self._attempt(self._ask if self._first is None else self._first)
-        if lease.state == "ended":  # that of a former attempt by the same key
+        if lease.state == "ended":  # the lease of an earlier attempt with the same key
             lease = self._again(lease)
         return lease
 
@@ -160,13 +161,13 @@ class Acquiring:
             return lease._replace(state="ended", cause="forgotten", detail=str(ended))
 
     def _again(self, ended: Lease) -> Lease:
-        """Ask anew, as the attempt has come to nothing. Raises NotGrantedError."""
+        """Send a new request, because the ticket or lease has ended. Raises NotGrantedError."""
         if self._stopped.is_set():
             raise NotGrantedError("withdrawn", "withdrawn")
         if not self._keys.renew():
             raise NotGrantedError(
                 "refused",
-                f"the lease of this key has ended ({ended.end}): a new attempt needs a new key",
+                f"the lease of this key has ended, use a new key: {ended.end}",
             )
         self.notes.append(self._anew(ended))
         self.lease = None
@@ -175,11 +176,11 @@ class Acquiring:
 
     def _anew(self, ended: Lease) -> str:
         if ended.cause != "unheard":
-            return f"lease {ended.id} has ended ({ended.end}): asking anew"
+            return f"lease {ended.id} has ended, asking again: {ended.end}"
         kept = spoken(self.wish.patience)
         return (
-            f"the place in line is lost: the server heard nothing from us for {kept} (--patience);"
-            " asking anew, at the end of the line"
+            f"the place in line is lost, because the server heard nothing from us for {kept}"
+            " (--patience); asking again, at the end of the line"
         )
 
     def _ask(self) -> Lease:
@@ -193,10 +194,11 @@ class Acquiring:
         return min(left, self._patience.poll)
 
     def _confirmed(self, lease: Lease) -> Grant | None:
-        """Return the grant with a term that is surely right; None: it is not ours any more.
+        """Return the grant with a reliable term; None if the lease has ended.
 
-        The answer that told of the grant first may have been lost, or read late. If the lease was
-        granted to another process with our key, asking again has renewed it.
+        The first answer with the grant may have been lost or read late, so a lease that may be old
+        is renewed. If the grant went to another process with the same key, the repeated request
+        has renewed it.
         """
         received, since = elapsed(), self._ungranted
         hold_by = None if lease.hold is None else received + lease.hold
@@ -214,7 +216,7 @@ class Acquiring:
         return Grant(lease, Term(ttl, since, hold_by))
 
     def _attempt(self, call: Callable[[], Lease]) -> Lease:
-        """Call until there is an answer, and note it. Raises NotGrantedError, _EndedError."""
+        """Call until there is an answer, and record it. Raises NotGrantedError, _EndedError."""
         before, self._lost = self.uncertain, False
 
         def asked() -> Lease:
@@ -223,7 +225,7 @@ class Acquiring:
                 return call()
             except RefusedError as refusal:
                 if refusal.status < TROUBLE_STATUS and not self._lost:
-                    self.uncertain = before  # it has made nothing
+                    self.uncertain = before  # a refused request has no effect
                 raise
 
         try:
@@ -259,7 +261,7 @@ class Acquiring:
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _judge(self, refusal: RefusedError, since: float) -> float | None:
-        """Return how long to pause, if the refusal says so. Raises what cannot be mended."""
+        """Return the pause that the refusal demands, if any. Raises if a retry cannot help."""
         if refusal.code in ("lease_ended", "lease_not_found") and self.lease is not None:
             raise _EndedError(str(refusal))
         if refusal.status == QUEUE_FULL_STATUS:
@@ -284,4 +286,4 @@ class Acquiring:
 
 
 class _EndedError(Exception):
-    """The lease that was spoken of is not there any more."""
+    """The lease has ended or does not exist any more."""

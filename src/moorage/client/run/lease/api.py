@@ -1,4 +1,4 @@
-"""The calls of the native API that a command with a lease makes."""
+"""The calls of the native API that `moorage run` and the handle commands need."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from moorage.client.run.api_types import Lease, Wish, lease_of
 from moorage.client.transport import UNAUTHORIZED, RefusedError
 
 ANSWER_SECONDS = 10.0
-"""How long to wait for an answer, beyond what the server was asked to wait."""
+"""How long to wait for an answer, in addition to the wait that was requested of the server."""
 
 WAIT_SECONDS_MAX = 20.0
-"""The longest poll: shorter than the 30 seconds after which many proxies cut a quiet connection."""
+"""The longest poll: many proxies close a silent connection after 30 seconds."""
 
 
 class Requests(Protocol):
-    """What carries requests: a Transport, or what finds one for each."""
+    """Sends requests: a Transport, or an object that selects one for each request."""
 
     def request(
         self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
@@ -35,14 +35,14 @@ class Leases:
         self._transport = transport
 
     def ask(self, wish: Wish, key: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
-        """Ask for units; the same key and wish give the same lease again.
+        """Request units; the same key and wish return the same lease again.
 
-        A TTL that nobody has named is as long as the pools permit.
+        If the wish sets no TTL, it is `usual_ttl`, or the longest that the pools permit.
         """
         try:
             return self._asked(wish, key, seconds_max)
         except RefusedError as refusal:
-            # With another TTL, too, the key may have been used: see `Wish.usual_ttl`.
+            # The key may have been used with the other TTL, see `Wish.usual_ttl`.
             if refusal.code not in ("invalid", "key_reused"):
                 raise
             permitted = self._permitted(wish)
@@ -54,7 +54,7 @@ class Leases:
         return self._lease("POST", "/v1/leases", wish.body(key), seconds_max)
 
     def _permitted(self, wish: Wish) -> Wish:
-        """Return a wish with a usual TTL that is not above the longest of its pools."""
+        """Return the wish with its usual TTL limited to the longest that its pools permit."""
         if wish.ttl is not None or wish.usual_ttl is None:
             return wish
         longest = [wish.usual_ttl]
@@ -63,49 +63,49 @@ class Leases:
                 told = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
                 longest.append(float(told["ttl_max"]))
             except (RefusedError, KeyError, TypeError, ValueError):
-                return wish  # what was refused before is what counts
+                return wish  # then the first refusal is raised
         return wish._replace(usual_ttl=min(longest))
 
     def look(self, lease_id: str, wait: float = 0.0) -> Lease:
-        """Return a lease; as long as it waits in line, wait for what becomes of it."""
+        """Return a lease; while it is a waiting ticket, wait for a change."""
         return self._lease("GET", f"{_path(lease_id)}?wait={wait:g}", None, wait + ANSWER_SECONDS)
 
     def await_end(self, lease_id: str, wait: float) -> Lease:
-        """Return a lease when it has ended, or as it stands after so many seconds."""
+        """Return a lease when it has ended, or its state after this many seconds."""
         path = f"{_path(lease_id)}?wait={wait:g}&until=ended"
         return self._lease("GET", path, None, wait + ANSWER_SECONDS)
 
     def renew(self, lease_id: str, token: str | None, seconds_max: float) -> Lease:
-        """Say that the holder is alive."""
+        """Renew a lease."""
         return self._lease("POST", f"{_path(lease_id)}/renew", {"token": token}, seconds_max)
 
     def release(
         self, lease_id: str, token: str | None, seconds_max: float = ANSWER_SECONDS
     ) -> Lease:
-        """Give a lease back, or leave the line; a second time is harmless.
+        """Release a lease or withdraw a ticket; it is safe to repeat.
 
-        `token`: of the lease; None: it has none yet, or nobody has heard of it.
+        `token`: of the lease; None if it has none yet, or it is unknown.
         """
         proof = "" if token is None else f"?token={quote(token, safe='')}"
         return self._lease("DELETE", f"{_path(lease_id)}{proof}", None, seconds_max)
 
     def hold(self, lease_id: str, token: str | None, hold: float) -> Lease:
-        """Let the server end a lease so many seconds from now."""
+        """Make the server end a lease this many seconds from now."""
         return self._lease("PATCH", _path(lease_id), {"token": token, "hold": hold})
 
     def retry(
         self, lease_id: str, token: str | None, key: str, seconds_max: float = ANSWER_SECONDS
     ) -> Lease:
-        """Release a lease and ask for the same anew, in one step."""
+        """Release a lease and request the same again, in one step."""
         body = {"token": token, "key": key}
         return self._lease("POST", f"{_path(lease_id)}/retry", body, seconds_max)
 
     def outcome(
         self, lease_id: str, token: str | None, result: str, detail: str, seconds_max: float
     ) -> Any:
-        """Tell what became of what was started: ok, failed or throttled.
+        """Report the result of what was started: ok, failed or throttled.
 
-        Returns the lease with all that the server tells of it.
+        Returns the lease as the server sends it.
         """
         body = {"token": token, "result": result, "detail": detail}
         return self._answer("POST", f"{_path(lease_id)}/outcome", body, seconds_max)
@@ -120,7 +120,7 @@ class Leases:
             return self._transport.request(method, path, body, seconds_max=seconds_max)
         except RefusedError as refusal:
             if refusal.status == UNAUTHORIZED:
-                refusal.args = (f"{refusal}: MOORAGE_TOKEN or --token-file",)
+                refusal.args = (f"{refusal}; set one with MOORAGE_TOKEN or --token-file",)
             raise
 
 

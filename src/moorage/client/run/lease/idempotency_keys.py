@@ -1,6 +1,6 @@
-"""Idempotency keys: made by us and kept before the first try, so that a lost answer costs nothing.
+"""Idempotency keys: chosen by the client before the first try, so that requests can be repeated.
 
-A key names one attempt. Once its lease has ended the next attempt needs another.
+A key identifies one attempt. After its lease has ended, the next attempt needs another key.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from moorage.client.run.locks import lock_path
 
 
 class Keys(Protocol):
-    """The key of the present attempt."""
+    """The key of the current attempt."""
 
     def current(self) -> str:
-        """Return it; whoever asks twice, or after a crash, gets the same."""
+        """Return the key: the same each time, with `FileKey` even after a crash."""
         ...
 
     def renew(self) -> bool:
-        """Take another; False: the one there is was chosen by somebody else."""
+        """Choose a new key; return False if the key may not change."""
         ...
 
     def spend(self) -> None:
-        """Forget it: its lease was given back."""
+        """Drop the key: its lease was released."""
         ...
 
 
 class OwnKey:
-    """A key in memory. Who loses it by dying leaves a lease that ends by its TTL."""
+    """A key in memory. If the process dies, its lease ends by its TTL."""
 
     def __init__(self) -> None:
         self._key = str(uuid4())
@@ -50,7 +50,7 @@ class OwnKey:
 
 
 class GivenKey:
-    """A key that the caller chose."""
+    """A key that the caller has chosen."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -68,9 +68,9 @@ class GivenKey:
 
 
 class FileKey:
-    """A key in a file that outlives us: who starts again with it gets the same lease.
+    """A key in a file that survives the process: a new start with it gets the same lease.
 
-    Stands in a block of `locks.locked`: of two who had it at once both would have that lease.
+    Use it in a block of `locks.locked`: two processes with the same key would share one lease.
     Every method raises OSError.
     """
 
@@ -104,9 +104,9 @@ class FileKey:
 
 
 def write_private(path: str, text: str) -> None:
-    """Let a file of ours have this content or, after a crash, still the one before.
+    """Replace the content of a file atomically; only its owner may read it (0600).
 
-    Only its owner may read it (0600). Raises OSError.
+    Raises OSError.
     """
     folder = os.path.dirname(os.path.abspath(path))
     descriptor, new = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)

@@ -1,8 +1,8 @@
-"""A run inside a run: whether a lease around us already has units of what is asked for.
+"""Nested runs: detects whether an outer run's lease already has units of a requested pool.
 
-The outer lease lasts until the outer command has ended, and that waits for us. If we then wait for
-a unit of the same pool, the two wait for each other, at the latest when all its units are held by
-others who do the same.
+The outer lease lasts until the outer command ends, and that waits for the inner run. If the inner
+run waits for a unit of the same pool, this can be a deadlock: at the latest when all units of the
+pool are occupied by outer runs whose inner runs wait.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from moorage.client.transport import RefusedError
 
 REFUSE, SHARE, WAIT = "refuse", "share", "wait"
 CHOICES = (REFUSE, SHARE, WAIT)
-"""What may be done about a lease around us: nothing, work under it, or wait for one more."""
+"""What to do if an outer run has such a lease: fail, use its lease, or wait for another one."""
 
 DEPTH_MAX = 8
-"""How many leases around us are remembered."""
+"""How many leases of outer runs are checked."""
 
 
 class NestedError(NotGrantedError):
-    """A lease around us has units of a pool that is asked for."""
+    """The lease of an outer run has units of a requested pool."""
 
     def __init__(self, around: Lease, pools: str) -> None:
         super().__init__(
             "nested",
-            f"this runs inside a command with lease {around.id} of {pools}, and would wait for that"
-            " to end: see --nested share and --nested wait",
+            f"the outer command has lease {around.id} of {pools}, and this one would wait for it to"
+            " end: use --nested share or --nested wait",
         )
         self.around = around
 
 
 def leases_around(environ: Mapping[str, str]) -> list[str]:
-    """Return the leases of the runs around us, from the outermost to the innermost."""
+    """Return the leases of the outer runs, from the outermost to the innermost."""
     outer = environ.get(f"{LEASE_PREFIX}OUTER", "").split()
     inner = environ.get(f"{LEASE_PREFIX}ID", "").split()
     return (outer + inner)[-DEPTH_MAX:]
 
 
 def check_nesting(leases: Leases, wish: Wish, environ: Mapping[str, str]) -> None:
-    """Raise NestedError if a lease around us is held and has units of a pool of the wish.
+    """Raise NestedError if an outer run's lease is granted and has units of a pool of the wish.
 
-    A hold may be over, and the same name may be another server's: so the server is asked. Raises
-    what keeps it from answering.
+    Asks the server, because the lease may have ended or belong to another server. Raises the errors
+    of the transport, too.
     """
     wanted = {pool for pool, _ in wish.needs}
     for lease_id in reversed(leases_around(environ)):
@@ -55,7 +55,7 @@ def check_nesting(leases: Leases, wish: Wish, environ: Mapping[str, str]) -> Non
         except RefusedError as refusal:
             if refusal.status >= 500:
                 raise
-            continue  # it knows no such lease, or will refuse what is asked next, too
+            continue  # an unknown lease, or an error that the next request meets as well
         except StrangeAnswerError:
             continue
         common = wanted & {pool for pool, _ in around.needs}
@@ -64,6 +64,6 @@ def check_nesting(leases: Leases, wish: Wish, environ: Mapping[str, str]) -> Non
 
 
 def covers(around: Lease, wish: Wish) -> bool:
-    """Does a lease have all units of a wish?"""
+    """Return whether a lease has all units of a wish."""
     held = dict(around.needs)
     return all(units <= held.get(pool, 0) for pool, units in wish.needs)

@@ -1,4 +1,4 @@
-"""Keeps a granted lease: renews it in the background, notices its end, gives it back."""
+"""Maintains a granted lease: renews it in the background, detects its end, releases it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from moorage.client.run.lease.lease_clock import Term
 from moorage.client.transport import RefusedError, UnreachableError
 
 TRIES = 12
-"""Tries within a TTL while the server does not answer."""
+"""Tries per TTL while the server does not answer."""
 
 PAUSE_SECONDS_MAX = 5.0
 LOOK_SECONDS = 5.0
-"""The longest time until a clock is looked at again: waits do not count while a machine sleeps."""
+"""The longest time between two looks at the clock: waits do not count time in suspension."""
 
 HASTY_MAX = 3
-"""A server that answers so often at once, although it was to wait, does not know how to wait."""
+"""After this many premature answers in a row, the server is taken not to support waiting."""
 
 GONE = ("lease_ended", "lease_not_found", "token_stale", "holder_mismatch")
 FAILURES = (UnreachableError, RefusedError, StrangeAnswerError)
 
 
 class Keeper:
-    """Renews a lease until it is closed, lost or over, and lets the server tell of its end.
+    """Renews a lease until it is closed, lost or over, and waits for the server to report its end.
 
-    `wake` is called whenever something has happened that `lost` and `over` tell of. A keeper that
-    is `patient` does not take the lease for lost because the server does not answer: only the
-    server can say so. Another one takes it for lost in time before the server may end it.
+    Calls `wake` whenever `lost` or `over` changes. A `patient` keeper considers the lease lost
+    only if the server says so, never because the server does not answer. Otherwise the keeper uses
+    its own clock, and considers the lease lost before the server may end it.
     """
 
     def __init__(
@@ -51,30 +51,30 @@ class Keeper:
         self._over = False
         self._failing_since: float | None = None
         self.trouble = "it was not renewed in time"
-        """What keeps us from renewing, or did."""
+        """The last reason why a renewal failed."""
         self.kill_by = float("inf")
-        """When nothing may be left of the command, if our own clock says that the lease is lost."""
+        """When the command must be killed, if the lease is lost by the client's clock."""
         self.threads = [
             threading.Thread(target=work, daemon=True) for work in (self._renew, self._listen)
         ]
 
     def start(self) -> None:
-        """Begin to renew, and to listen for the end."""
+        """Start to renew, and to wait for the end."""
         for thread in self.threads:
             thread.start()
 
     def close(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._closed.set()
 
     @property
     def over(self) -> bool:
-        """Has its hold ended it, as was wished?"""
+        """Whether it has ended by its hold, as requested."""
         return self._over or (self._reason is None and self._term.over(elapsed()))
 
     @property
     def lost(self) -> str | None:
-        """Return why it is lost; None: it is ours, or was until its hold was over."""
+        """Why it is lost; None if it is valid, or was until its hold was over."""
         if not self._patient and self._reason is None and self._term.lost(elapsed()):
             self.kill_by = self._term.kill_by
             self._conclude(self.trouble)
@@ -82,24 +82,24 @@ class Keeper:
 
     @property
     def doubtful(self) -> bool:
-        """Was it not renewed in time, so that the server may have ended it?"""
+        """Whether it was not renewed in time, so that the server may have ended it."""
         return self._reason is None and not self._over and self._term.lost(elapsed())
 
     @property
     def failing_seconds(self) -> float:
-        """For how long renewals have failed."""
+        """How long renewals have failed, in seconds."""
         since = self._failing_since
         return 0.0 if since is None else elapsed() - since
 
     @property
     def seconds_left(self) -> float:
-        """Return how long it is neither lost nor over, without another renewal."""
+        """How long it is neither lost nor over without another renewal."""
         return self._term.seconds_to_look(elapsed())
 
     def settle(self, seconds: float) -> None:
-        """Wait until it is known what has become of a lease that was not renewed in time.
+        """Wait until the state of a lease that was not renewed in time is known.
 
-        For so many seconds at most, and for no longer than one more try takes.
+        Waits at most this many seconds, and not longer than one more try takes.
         """
         began = elapsed()
         while self.doubtful and not self.lost and self._tried_at < began:
@@ -121,7 +121,7 @@ class Keeper:
                 self._closed.wait(min(self._term.ttl / TRIES, PAUSE_SECONDS_MAX))
 
     def _renewed(self) -> bool:
-        """Try once; False: it is not renewed, and perhaps lost."""
+        """Try once; return False if it was not renewed, and may be lost."""
         if self.lost or self.over:
             return False
         sent = elapsed()
@@ -134,7 +134,7 @@ class Keeper:
             return self._failed(refusal, sent)
         except FAILURES as failure:
             return self._failed(failure, sent)
-        if renewed.hold_until != self._lease.hold_until:  # somebody has changed it meanwhile
+        if renewed.hold_until != self._lease.hold_until:  # changed by another process
             self._term.hold_by = None if renewed.hold is None else elapsed() + renewed.hold
             self._lease = renewed
         in_time = self._term.renewed(sent, elapsed(), late=self._patient)
@@ -154,9 +154,9 @@ class Keeper:
         self._tried.set()
 
     def _listen(self) -> None:
-        """Wait at the server for the end, which is told at once; renewals would hear of it later.
+        """Wait for the server to report the end at once; renewals would notice it later.
 
-        A server that does not know how to wait for an end is left alone.
+        Gives up if the server does not support this.
         """
         hasty = 0
         while not self._closed.is_set() and not (self.lost or self.over):
@@ -171,7 +171,7 @@ class Keeper:
                 if refusal.status < 500 and refusal.status != 429:
                     return
             except FAILURES:
-                pass  # the renewals tell of it
+                pass  # the renewals report it
             else:
                 if lease.state == "ended":
                     self._ended_as(lease)
@@ -182,11 +182,11 @@ class Keeper:
                     return
                 if not hasty:
                     continue
-            # All holders lose their connections at the same moment.
+            # Random, because all holders may lose their connections at the same moment.
             self._closed.wait(random.uniform(0.5, 1.0) * PAUSE_SECONDS_MAX)
 
     def _ended(self, told: str, sent: float) -> None:
-        """The server says that it has ended: a loss, unless its hold has ended it."""
+        """Handle the server's answer that it has ended: a loss, unless it ended by its hold."""
         try:
             self._ended_as(self._leases.look(self._lease.id), told)
         except FAILURES:
@@ -198,7 +198,7 @@ class Keeper:
         self._conclude(text, over=lease.cause == "hold_over")
 
     def _conclude(self, reason: str, over: bool = False) -> None:
-        """Note how it has ended; what was noted first counts."""
+        """Record how it has ended; only the first call counts."""
         with self._ending:
             if self._reason is None and not self._over:
                 self._over = over
@@ -206,15 +206,15 @@ class Keeper:
 
 
 def give_back(leases: Leases, lease: Lease, seconds: float) -> Exception | None:
-    """Release a lease or leave the line, trying for so many seconds at most.
+    """Release a lease or withdraw a ticket; try for at most this many seconds.
 
     Args:
-        leases: the way to the server.
+        leases: calls the server.
         lease: or ticket.
-        seconds: then it is left to its TTL, whatever keeps the server from answering.
+        seconds: after that, it ends by its TTL.
 
     Returns:
-        None if it is done, else why not.
+        None if it succeeded, otherwise the error.
     """
     (trouble,) = carry_through([lambda left: leases.release(lease.id, lease.token, left)], seconds)
     return trouble
@@ -223,12 +223,12 @@ def give_back(leases: Leases, lease: Lease, seconds: float) -> Exception | None:
 def carry_through(
     calls: Sequence[Callable[[float], object]], seconds: float
 ) -> list[Exception | None]:
-    """Make each call, those before first, and again until it is answered or the time is over.
+    """Make each call in order, and repeat it until it is answered or the time is over.
 
-    To repeat them must be harmless. Each is given the seconds that are left.
+    The calls must be safe to repeat. Each gets the remaining seconds as its argument.
 
     Returns:
-        For each call None if it is done, else why not.
+        For each call None if it succeeded, otherwise the error.
     """
     troubles: list[Exception | None] = [UnreachableError("no answer in time") for _ in calls]
     until = elapsed() + seconds
@@ -260,5 +260,5 @@ def _tried(call: Callable[[float], object], seconds: float) -> Exception | None:
 
 
 def _final(trouble: Exception) -> bool:
-    """Will it be answered in the same way, however often it is tried?"""
+    """Return whether a retry would give the same answer."""
     return isinstance(trouble, RefusedError) and trouble.status < 500 and trouble.status != 429

@@ -1,4 +1,4 @@
-"""Waits for a lease in the main thread, telling where it stands; a signal ends the wait at once."""
+"""Waits for a lease in the main thread and shows the standing; a signal ends the wait at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from moorage.client.run.process.signals import ENDING, Signals
 from moorage.client.run.progress import Notices, standing_of
 
 LIVE_POLL_SECONDS = 5.0
-"""On a terminal somebody watches: ask more often where we stand."""
+"""The poll interval on a terminal, where a user watches."""
 
 
 class InterruptedWaitError(Exception):
-    """A signal came while we waited; `number` is which.
+    """A signal arrived during the wait; `number` is its number.
 
-    `withdrawn`: the server knows, so nothing is held or waited for.
+    `withdrawn`: the server has confirmed that there is no lease and no ticket.
     """
 
     def __init__(self, number: int) -> None:
@@ -29,10 +29,12 @@ class InterruptedWaitError(Exception):
 
     @property
     def told(self) -> str:
-        """What has become of it, for people."""
+        """The result, as text for people."""
         if self.withdrawn:
             return f"{self} while waiting: withdrawn"
-        return f"{self} while waiting: the server does not answer, so it could not be told"
+        return (
+            f"{self} while waiting: the server does not answer, so the request may still be there"
+        )
 
 
 def await_grant(
@@ -40,9 +42,9 @@ def await_grant(
 ) -> Grant:
     """Return the lease when it is granted.
 
-    Raises NotGrantedError, InterruptedWaitError, and OSError of a key's file. Then nothing is held
-    or waited for, unless the server could not be told within `release_timeout` seconds: that is
-    `acquiring.uncertain`.
+    Raises NotGrantedError, InterruptedWaitError, and OSError from a key's file. Then there is no
+    lease and no ticket, unless the withdrawal was not confirmed within `release_timeout` seconds:
+    in that case `acquiring.uncertain` is True.
     """
     if notices.live:
         acquiring.poll_within(LIVE_POLL_SECONDS)
@@ -71,7 +73,7 @@ def await_grant(
                 raise result
             if result.term is None or not result.term.lost(elapsed()):
                 return result
-            thread = _begun(work)  # all of us were stopped since then: is it still ours?
+            thread = _begun(work)  # this process was stopped in between: check the lease again
     except BaseException as failure:
         notices.clear()
         _withdraw(acquiring, thread, release_timeout)
@@ -101,7 +103,7 @@ def _standing(acquiring: Acquiring) -> str:
 
 
 def _withdraw(acquiring: Acquiring, thread: threading.Thread, seconds: float) -> None:
-    """Leave the line. Who has just asked must hear under which name, to be able to leave."""
+    """Leave the line; wait first for the answer to the first request, which has the lease's id."""
     until = elapsed() + seconds
     acquiring.stop()
     if acquiring.lease is None:

@@ -1,4 +1,4 @@
-"""Looks after the lease while the command runs: tells what becomes of it, acts if it is lost."""
+"""Watches the lease while the command runs: reports its state, and acts if it is lost."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from moorage.client.run.process.signals import FORWARDED, Signals
 from moorage.client.run.progress import Notices
 
 TELL_SECONDS = 20.0
-"""How long renewals may fail until people are told: a restart of the server takes less."""
+"""How long renewals may fail before this is reported: a restart of the server takes less."""
 
 SETTLE_SECONDS = 10.0
-"""How long a command that was stopped waits for word of a lease that was not renewed meanwhile."""
+"""How long a stopped command waits, before it continues, for the state of a lease in doubt."""
 
 REST_SECONDS = 0.05
-"""How often to look whether anything is left of a command that was told to end."""
+"""How often to check whether any process of an ended command is left."""
 
 KILLED_SECONDS = 2.0
-"""How long what was killed may take to go."""
+"""How long killed processes may take to disappear."""
 
 SIGNALS_IF_LOST = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
 class _Doubt(IntEnum):
-    """How sure we are that the lease is ours."""
+    """How doubtful it is whether the lease is still valid."""
 
     NONE = 0
     FAILING = 1
-    """Renewals fail, and it lasts yet."""
+    """Renewals fail, but it is still valid."""
     UNKNOWN = 2
-    """It was not renewed in time: only the server knows."""
+    """It was not renewed in time: only the server knows its state."""
 
 
 class Watch:
-    """One command and its lease, if it has one. `ended_it`: we have ended the command."""
+    """One command and its lease, if it has one. `ended_it`: the watch has ended the command."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Watch:
         self.ended_it = False
 
     def seconds(self) -> float:
-        """Return how long there is nothing to look at."""
+        """Return how long to wait before the next `look`."""
         left = LOOK_SECONDS
         if self._keeper is not None:
             left = min(left, self._keeper.seconds_left)
@@ -67,13 +67,13 @@ class Watch:
         return left
 
     def settle(self) -> None:
-        """Act on what has become of the lease while all of us were stopped."""
+        """Check the lease after this process and the command were stopped, and act."""
         if self._keeper is not None:
             self._keeper.settle(SETTLE_SECONDS)
         self.look()
 
     def look(self) -> None:
-        """Act on what has become of the lease."""
+        """Check the lease and act: report, or end the command."""
         if self._kill_at is not None and elapsed() >= self._kill_at:
             self._kill_at = None
             self._child.end(signal.SIGKILL)
@@ -89,32 +89,32 @@ class Watch:
         if lost is not None:
             self._act(lost, keeper.kill_by)
         else:
-            self._notices.say("the hold is over: the lease has ended, the command goes on")
+            self._notices.say("the hold is over: the lease has ended, the command continues")
 
     def finish(self, signals: Signals) -> None:
-        """See that nothing is left of a command that we have ended: kill what does not end."""
+        """Wait until all processes of an ended command are gone; kill those that remain."""
         kill_at = elapsed() if self._kill_at is None else self._kill_at
         killed = False
         while self._child.lives:
             if elapsed() >= kill_at:
                 if killed:
-                    return  # what the kernel keeps is not ours to wait for
+                    return  # do not wait for processes that the kernel cannot end
                 kill_at, killed = elapsed() + KILLED_SECONDS, True
             if killed:
-                self._child.end(signal.SIGKILL)  # also what was just being started
+                self._child.end(signal.SIGKILL)  # repeated for processes that were just started
             for number in signals.wait(REST_SECONDS):
                 if number in FORWARDED:
                     self._child.signal(number)
 
     def _tell(self, keeper: Keeper) -> None:
-        """Say once how sure we are, whenever that changes."""
+        """Report the doubt once, whenever it changes."""
         doubt = _Doubt.NONE
         if keeper.doubtful:
             doubt = _Doubt.UNKNOWN
         elif keeper.failing_seconds >= TELL_SECONDS:
             doubt = _Doubt.FAILING
         elif keeper.failing_seconds and self._doubt is not _Doubt.NONE:
-            return  # not over yet
+            return  # the failure is not over yet
         if doubt == self._doubt:
             return
         self._doubt = doubt
@@ -123,24 +123,24 @@ class Watch:
         elif doubt is _Doubt.FAILING:
             left = spoken(keeper.seconds_left)
             self._notices.say(
-                f"the lease is not renewed ({keeper.trouble}): it lasts for {left} more,"
-                " trying again"
+                f"cannot renew the lease, which lasts for another {left}; trying again:"
+                f" {keeper.trouble}"
             )
         else:
             self._notices.say(
-                f"the lease was not renewed in time ({keeper.trouble}): it may have ended, and"
-                " somebody else may get its units; the command goes on, trying again"
+                "the lease was not renewed in time, so it may have ended and others may get its"
+                f" units; the command continues, trying again: {keeper.trouble}"
             )
 
     def _act(self, lost: str, kill_by: float) -> None:
         number = SIGNALS_IF_LOST.get(self._on_lost)
         if number is None:
-            self._notices.say(f"the lease is lost: {lost}; the command goes on without it")
+            self._notices.say(f"the lease is lost, the command continues without it: {lost}")
             return
         self.ended_it = True
         permitted = self._child.end(number)
         self._child.signal(signal.SIGCONT)
         if number == signal.SIGTERM:
             self._kill_at = min(elapsed() + self._kill_after, kill_by)
-        gets = f"gets {number.name}" if permitted else "is another user's and cannot be ended"
-        self._notices.say(f"the lease is lost: {lost}; the command {gets}")
+        gets = f"gets {number.name}" if permitted else "belongs to another user and cannot be ended"
+        self._notices.say(f"the lease is lost, the command {gets}: {lost}")

@@ -1,6 +1,6 @@
 """The command that runs with a lease.
 
-`child.py` starts and ends it, `descendants.py` finds what it has started; `signals.py` catches what
-is sent to us, `job_control.py` stops and continues the command together with us. May import: the
-root of `client/run`.
+`child.py` starts and ends it, `descendants.py` finds the processes that it has started;
+`signals.py` catches signals, `job_control.py` stops and continues the command together with this
+process. May import: the root of `client/run`.
 """

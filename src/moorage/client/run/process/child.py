@@ -1,4 +1,4 @@
-"""The command that runs with a lease, in a process group of its own."""
+"""The command that runs with a lease, in a separate process group."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from moorage.client.run.process.descendants import LINUX, adopt_orphans, descend
 from moorage.client.run.terminal import Terminal
 
 PR_SET_PDEATHSIG = 1
-"""Of prctl(2): the signal that a process gets when its parent has died."""
+"""Of prctl(2): sets the signal that a process gets when its parent dies."""
 
 STOP_SECONDS = 1.0
-"""How long a command may take to stop when it is asked to; then it is stopped by force."""
+"""How long a command may take to stop after SIGTSTP; then it gets SIGSTOP."""
 
 LOOK_SECONDS = 0.02
 
@@ -32,7 +32,7 @@ class CommandError(Exception):
 
 
 def check_command(name: str) -> None:
-    """Look for a command where `Child` will. Raises CommandError: 127 or 126, as in shells."""
+    """Look for a command in the same way as `Child`. Raises CommandError: 127 or 126."""
     folders = [""] if "/" in name else os.get_exec_path()
     there = [path for path in (os.path.join(it, name) for it in folders) if os.path.exists(path)]
     if any(os.path.isfile(path) and os.access(path, os.X_OK) for path in there):
@@ -44,10 +44,10 @@ def check_command(name: str) -> None:
 
 
 class Child:
-    """A running command and everything that it has started.
+    """A running command and all processes that it has started.
 
-    When it has ended, `killed_by` is the signal that killed it, None: it ended by itself; and
-    `had_terminal` tells whether its group had the terminal then.
+    After it has ended, `killed_by` is the signal that killed it (None: it exited), and
+    `had_terminal` whether its group had the terminal at that time.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Child:
         if_we_die: int | None,
         terminal: Terminal,
     ) -> None:
-        """Start it. File descriptors and ignored signals are handed on as they are.
+        """Start the command. It inherits file descriptors and ignored signals.
 
         Args:
             command: and its arguments.
             environment: all of its variables.
-            if_we_die: the signal that it gets (on Linux) should we be killed; None: none.
-            terminal: given to it if it is wholly ours.
+            if_we_die: the signal that it gets (on Linux) if this process is killed; None: none.
+            terminal: given to the command if no other process can need it.
 
         Raises:
             CommandError: it cannot be run.
@@ -95,8 +95,8 @@ class Child:
 
     @property
     def lives(self) -> bool:
-        """Is anything left of it, which may outlive the command itself?"""
-        with suppress(ChildProcessError):  # what has lost its parent may have become ours
+        """Whether any of its processes is left; they may outlive the command itself."""
+        with suppress(ChildProcessError):  # orphans of the group may have become our children
             while self.code is not None and os.waitpid(-self.group, os.WNOHANG)[0]:
                 pass
         self._reap()
@@ -109,7 +109,7 @@ class Child:
         return True
 
     def end(self, number: int) -> bool:
-        """Send a signal to all that is left of it; False: its process group is another user's."""
+        """Send a signal to all its processes; return False if the group is another user's."""
         permitted = self.signal(number)
         for pid in self._outside():
             with suppress(OSError):
@@ -118,17 +118,17 @@ class Child:
         return permitted
 
     def _outside(self) -> list[int]:
-        """Return what it has started that is in other process groups."""
+        """Return its descendants in other process groups."""
         if not self._adopts:
             return []
         return [process.pid for process in descendants() if process.group != self.group]
 
     def _reap(self) -> None:
-        if self._adopts or os.getpid() == 1:  # as whom a container starts us
+        if self._adopts or os.getpid() == 1:  # the first process of a container
             reap_orphans(self.group)
 
     def signal(self, number: int) -> bool:
-        """Send a signal to all of its process group; False: it is another user's."""
+        """Send a signal to its process group; return False if the group is another user's."""
         try:
             os.killpg(self.group, number)
         except ProcessLookupError:
@@ -140,13 +140,13 @@ class Child:
         return True
 
     def tell(self, number: int) -> None:
-        """Hand on a signal that was sent to us; what is stopped goes on, to be able to heed it."""
+        """Forward a signal; if the command is stopped, continue it so that it can react."""
         self.signal(number)
         if self._stopped is not None:
             self.signal(signal.SIGCONT)
 
     def look(self) -> int | None:
-        """Return its exit code as shells tell it (128+n for a signal); None: it runs."""
+        """Return its exit code as in shells (128+n for signal n); None if it is running."""
         self._reap()
         while self.code is None:
             pid, status = os.waitpid(self.group, os.WNOHANG | os.WUNTRACED)
@@ -165,13 +165,13 @@ class Child:
         return self.code
 
     def stopped(self) -> int | None:
-        """Return the signal that has stopped it, once; None: it was not stopped since."""
+        """Return the signal that has stopped it, once per stop; None if there was no new stop."""
         number = None if self._told_stopped else self._stopped
         self._told_stopped = True
         return number
 
     def suspend(self) -> None:
-        """Stop all of its process group, also what does not heed SIGTSTP."""
+        """Stop its process group, including processes that ignore SIGTSTP."""
         self.signal(signal.SIGTSTP)
         self._await_stop()
         if self.code is None:
@@ -180,7 +180,7 @@ class Child:
         self._told_stopped = True
 
     def _await_stop(self) -> None:
-        """Wait until it is stopped, for a while; what it has started may take a moment longer."""
+        """Wait until it is stopped, with a limit; its descendants may take a moment longer."""
         pause, until = threading.Event(), elapsed() + STOP_SECONDS
         while self.look() is None and self._stopped is None and elapsed() < until:
             pause.wait(LOOK_SECONDS)
@@ -188,7 +188,7 @@ class Child:
 
 
 def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], None]:
-    """Return what the new process does before it becomes the command."""
+    """Return the function that the new process calls before it executes the command."""
     tie = None if if_we_die is None else _tie(if_we_die)
     parent = os.getpid()
 
@@ -205,7 +205,7 @@ def _prepare(terminal: Terminal | None, if_we_die: int | None) -> Callable[[], N
 
 
 def _tie(number: int) -> Callable[[], None] | None:
-    """Return what makes a process get a signal when its parent dies; None: not on this system."""
+    """Return a function that requests a signal on the parent's death; None if not supported."""
     if not LINUX:
         return None
     prctl = ctypes.CDLL(None).prctl

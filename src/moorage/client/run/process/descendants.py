@@ -1,7 +1,7 @@
-"""What a command has started, wherever that has gone: Linux tells, and gives us its orphans.
+"""Finds all descendants of a command, in any process group (Linux only).
 
-A process group does not hold all of it: `setsid` and job control leave it, and so does `timeout`,
-which makes a group of its own. If the command dies, what it leaves behind becomes our child.
+A process group does not contain all of them: `setsid`, job control and `timeout` create new groups.
+When the command dies, its orphans become children of this process.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from contextlib import suppress
 from typing import NamedTuple
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Of prctl(2): whose parent dies becomes a child of ours, and not of the first process."""
+"""Of prctl(2): orphaned descendants become children of this process, not of process 1."""
 
 LINUX = sys.platform.startswith("linux")
 
 
 class Process(NamedTuple):
-    """One that lives."""
+    """A live process."""
 
     pid: int
     group: int
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of every descendant whose own parent dies; False: that is not possible.
+    """Become the parent of every orphaned descendant; return False if that is not possible.
 
-    Nor is it done if there are children already, as those of a shell that became us: what is theirs
-    could not be told from what is the command's.
+    Not done if there are children already (of a shell that has replaced itself by this process):
+    their descendants could not be distinguished from the command's.
     """
     if not (LINUX and os.path.isdir("/proc/self")):
         return False
@@ -42,7 +42,7 @@ def adopt_orphans() -> bool:
 
 
 def reap_orphans(child: int) -> None:
-    """Forget all children that have ended, but this one: they would stay for as long as we do."""
+    """Reap all children that have ended, except this one; otherwise they would stay zombies."""
     with suppress(ChildProcessError):
         while True:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -52,7 +52,7 @@ def reap_orphans(child: int) -> None:
 
 
 def descendants() -> list[Process]:
-    """Return all processes below us that live, as far as the system tells."""
+    """Return all live descendants of this process that the system shows."""
     children: dict[int, list[Process]] = {}
     for parent, process in _processes():
         children.setdefault(parent, []).append(process)
@@ -66,11 +66,11 @@ def descendants() -> list[Process]:
 
 
 def _processes() -> Iterator[tuple[int, Process]]:
-    """Yield each process that lives, after its parent."""
+    """Yield (id of the parent, process) of each live process."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):  # it has just ended
             with open(f"/proc/{name}/stat", "rb") as file:
-                # Its name stands in parentheses, and may hold anything, also these.
+                # The name is in parentheses and may itself contain parentheses.
                 state, parent, group = file.read().rpartition(b")")[2].split()[:3]
             if state not in (b"Z", b"X"):
                 yield int(parent), Process(int(name), int(group))

@@ -1,9 +1,9 @@
-"""Job control between the shell, the command and us: who has the terminal, who is stopped.
+"""Job control between the shell, the command and this process: terminal and stops.
 
-The command has a process group of its own, so that signals reach all that it has started. To the
-shell it is one job with us and with the rest of our pipeline. Therefore the terminal goes to
-whoever wants it, and the command and we are stopped together: while we are stopped nobody renews
-its lease.
+The command has its own process group, so that signals reach all its processes. For the shell, it is
+one job together with this process and the rest of the pipeline. Therefore the terminal goes to the
+group that needs it, and this process is stopped and continued together with the command: while this
+process is stopped, the lease is not renewed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WANTS_TERMINAL = (signal.SIGTTIN, signal.SIGTTOU)
 
 
 class JobControl:
-    """Looks after the terminal and stops while a command runs."""
+    """Manages the terminal and stops while a command runs."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class JobControl:
         notices: Notices,
         before_resume: Callable[[], None],
     ) -> None:
-        """Take over what `signals` does when we are to stop.
+        """Take over the handling of stop signals.
 
         Args:
             child: the command.
-            terminal: of our session.
-            signals: that are sent to us.
-            notices: where to say things.
-            before_resume: called when we go on, before the command does.
+            terminal: of this session.
+            signals: sent to this process.
+            notices: for messages.
+            before_resume: called when this process continues, before the command does.
         """
         self._child = child
         self._terminal = terminal
@@ -49,41 +49,41 @@ class JobControl:
         signals.on_stop = self._told
 
     def close(self) -> None:
-        """The command has ended: leave everything as it was found."""
+        """Restore the previous state after the command has ended."""
         self._signals.on_stop = self._signals.stop
         self._terminal.close()
 
     def look(self) -> None:
-        """Act if the command was stopped since the last look."""
+        """React if the command was stopped since the last call."""
         number = self._child.stopped()
         if number is None:
             return
         wants, foreground = number in WANTS_TERMINAL, self._terminal.foreground
         if foreground is None:
-            return  # there is no terminal: whoever has stopped it may let it go on
+            return  # without a terminal, the process that stopped it must continue it
         if wants and foreground in (os.getpgrp(), self._child.group):
             if self._terminal.give(self._child.group):
                 self._child.signal(signal.SIGCONT)
                 return
         elif not wants and foreground != self._child.group:
-            return  # nor was it done at the terminal
-        self._child.signal(signal.SIGSTOP)  # the rest of it
+            return  # it was not stopped from the terminal either
+        self._child.signal(signal.SIGSTOP)  # stops the rest of its group
         self._stop(number if wants else signal.SIGTSTP, group=True)
 
     def resume(self) -> None:
-        """Let the command go on, with the terminal if it had that from the beginning."""
+        """Continue the command, with the terminal if it had that from the beginning."""
         self._before_resume()
         if not self._shared and self._terminal.wholly_ours:
             self._terminal.give(self._child.group)
         self._child.signal(signal.SIGCONT)
 
     def _told(self, number: int) -> None:
-        """Act on a signal that is to stop us."""
+        """React to a signal that asks this process to stop."""
         if number in WANTS_TERMINAL and self._terminal.foreground in (
             os.getpgrp(),
             self._child.group,
         ):
-            # Somebody else in our pipeline wants the terminal, a pager for example.
+            # Another process of the pipeline needs the terminal, for example a pager.
             self._shared = True
             self._terminal.give(os.getpgrp())
             os.killpg(0, signal.SIGCONT)
@@ -92,13 +92,13 @@ class JobControl:
         self._stop(number)
 
     def _stop(self, number: int, group: bool = False) -> None:
-        """Stop, as the command has, until we are told to go on."""
+        """Stop this process, like the command, until SIGCONT."""
         if self._terminal.foreground == self._child.group:
             self._terminal.give(os.getpgrp())
         stopped = self._signals.stop(number, group)
         if not stopped and number in WANTS_TERMINAL:
             self._notices.say(
-                "the command is stopped: it wants the terminal, which another job has"
+                "the command is stopped: it needs the terminal, which another job has"
             )
             return
         self.resume()

@@ -1,4 +1,4 @@
-"""Signals as a queue: nothing is interrupted by them, somebody asks what has come."""
+"""Queues signals: they interrupt nothing, and the main thread reads them from the queue."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FORWARDED = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
-"""What is sent to the command when it is sent to us."""
+"""Signals that are forwarded to the command."""
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""What ends the wait in line."""
+"""Signals that end the wait in line."""
 
 STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-"""What a terminal stops a process group with."""
+"""Signals with which a terminal stops a process group."""
 
 WAKING = (signal.SIGCHLD, signal.SIGCONT, *STOPPING)
 
 
 class Interrupted(Enum):
-    """What a SIGINT was meant for."""
+    """The target of a SIGINT."""
 
     PROCESS = "this process"
     GROUP = "its process group"
@@ -41,10 +41,11 @@ Handler = Callable[[int, "FrameType | None"], Any]
 
 
 class Signals:
-    """Collects signals while it is entered, in the main thread.
+    """Collects signals while its context is entered, in the main thread.
 
-    What is ignored already (by nohup, say) stays so, for us and for the command. `on_stop` is
-    called with one of `STOPPING` when it has come; by default it stops us, as ever.
+    Signals that are already ignored (by nohup, for example) stay ignored, for this process and for
+    the command. `on_stop` is called with each signal of `STOPPING`; by default it stops this
+    process, as usual.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class Signals:
         os.set_blocking(self._write, False)
         self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (*FORWARDED, *WAKING):
-            # A command is waited for even by those who ignore the end of theirs.
+            # SIGCHLD is needed to wait for the command, even if it was ignored.
             if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, _noted)
         return self
@@ -79,12 +80,12 @@ class Signals:
         os.close(write)
 
     def wake(self) -> None:
-        """End a `wait` of the main thread; callable from any thread."""
-        with suppress(OSError):  # full: it is awake anyway; closed: nobody waits any more
+        """End a `wait` of the main thread; may be called from any thread."""
+        with suppress(OSError):  # a full pipe wakes it anyway; a closed one has no waiter
             os.write(self._write, b"\0")
 
     def wait(self, seconds: float) -> list[int]:
-        """Return the signals that have come, in order, after at most so many seconds."""
+        """Return the signals received, in order, after at most this many seconds."""
         select.select([self._read], [], [], 0.0 if self._kept else max(0.0, seconds))
         numbers, self._kept = self._kept + self._come(), []
         stops = [number for number in _since_continued(numbers) if number in STOPPING]
@@ -93,15 +94,15 @@ class Signals:
         return numbers
 
     def stop(self, number: int, group: bool = False) -> bool:
-        """Stop this process as one of `STOPPING` does; return when it is told to go on.
+        """Stop this process as one of `STOPPING` does; return after SIGCONT.
 
         Args:
             number: of the signal.
-            group: stop the rest of our process group, too.
+            group: stop the rest of this process group, too.
 
         Returns:
-            False if it did not stop: the signal is ignored, or, as nobody could tell us to go on,
-            the kernel does not stop us (our process group is orphaned).
+            False if it did not stop: the signal is ignored, or the process group is orphaned (the
+            kernel does not stop those, because no shell could continue them).
         """
         if number not in self._before:
             return False
@@ -123,7 +124,7 @@ class Signals:
 
 
 def end_by_interrupt(what: Interrupted) -> None:
-    """End this process, or its whole group, by SIGINT; where that is ignored, do nothing."""
+    """End this process, or its whole group, by SIGINT; do nothing if that is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -134,10 +135,10 @@ def end_by_interrupt(what: Interrupted) -> None:
 
 
 def _since_continued(numbers: list[int]) -> list[int]:
-    """Return what came after the last SIGCONT, which undoes every stop before it."""
+    """Return the signals after the last SIGCONT, which cancels all stops before it."""
     last = max((at for at, number in enumerate(numbers) if number == signal.SIGCONT), default=-1)
     return numbers[last + 1 :]
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
-    """Do nothing: the number is in the pipe."""
+    """Do nothing: Python has written the number to the pipe."""

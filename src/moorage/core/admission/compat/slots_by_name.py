@@ -111,7 +111,7 @@ def reset(
             if silence is not None and silence * 1_000 >= expire:
                 stale.append(slot)
     draft = Draft(facts, moment, wall)
-    let_go(draft, stale, dest, "revoked", "reset: not heard of for too long")
+    let_go(draft, stale, dest, "revoked", "reset through Boskos: not updated for too long")
     return draft.changes, {slot.name: slot.owner for slot in stale}
 
 

@@ -81,7 +81,9 @@ def rehearse(name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0) -
         ValueError: a job would never end.
     """
     if spec.hold is None and any(job.duration is None for job in jobs):
-        raise ValueError("a job without a duration, in a pool without a hold, would never end")
+        raise ValueError(
+            "A job without a duration never ends in a pool without a hold: set a hold."
+        )
     spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX)
     return _Stage(name, spec, jobs, seed).play()
 

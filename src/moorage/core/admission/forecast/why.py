@@ -36,18 +36,18 @@ HOLDERS_NAMED = 3
 """Owners that a sentence names; the others are only counted."""
 
 CODES = {
-    "above_limit": "more units are wanted than the pool's present limit",
+    "above_limit": "the ticket needs more units than the pool's limit now",
     "paused": "the pool is paused",
-    "quota": "its owner may hold no more",
-    "capacity": "it does not fit into the ledger",
-    "ahead": "others are before it",
-    "set_aside": "what is free is set aside for those before it",
-    "over": "more is held than the limit, which was lowered or passed by force",
-    "limit": "everything is held",
-    "resting": "what was freed rests",
-    "pacing": "it is too soon after the last grant",
+    "quota": "its owner has as many units as the pool's quota permits",
+    "capacity": "its allocations do not fit into the ledger",
+    "ahead": "other tickets are before it",
+    "set_aside": "the free units are set aside for tickets before it",
+    "over": "more units are held than the limit, which was lowered or exceeded by a forced lease",
+    "limit": "all units are held",
+    "resting": "freed units are in their cooldown",
+    "pacing": "the pacing does not permit the next grant yet",
     "poll": "it is granted when its client asks again",
-    "next": "it is granted at any moment",
+    "next": "it is about to be granted",
 }
 """Every code and its meaning."""
 
@@ -154,7 +154,7 @@ def standing(
     if barred is not None:
         return Standing(position, None, barred.code, barred.text)
     if ticket.allocations is not None and ticket.detail:
-        text = f"it waits for capacity: {ticket.detail}"
+        text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
@@ -236,13 +236,13 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
         return f"paused: {name} grants nothing until it is resumed"
     if bar == "above_limit":
         return (
-            f"above the limit: {counted(units, 'unit')} of {name} {are(units)} wanted, its limit"
-            f" is now {limit_of(facts, pool)}; others go first until it is raised"
+            f"above the limit: asks for {counted(units, 'unit')} of {name}, but the limit is now"
+            f" {limit_of(facts, pool)}; skipped until the limit is raised"
         )
     held = facts.held.get((name, ticket.owner), 0)
     return (
         f"quota: {ticket.owner} holds {held} of at most {counted(pool.spec.quota or 0, 'unit')}"
-        f" of {name}, and wants {units} more"
+        f" of {name} and asks for {units} more"
     )
 
 
@@ -275,8 +275,8 @@ def _bound(
     if bound is not None:
         return Binding(bound.code, f"first in line{where}; {bound.text}")
     if ticket.pull:
-        return Binding("poll", "first in line; it is granted when its client asks next")
-    return Binding("next", "first in line; it is granted at any moment")
+        return Binding("poll", "first in line; granted when its client asks again")
+    return Binding("next", "first in line; about to be granted")
 
 
 def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, Place]) -> str:
@@ -298,14 +298,14 @@ def _full(
     limit, at = limit_of(facts, pool), moment.at
     units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
     held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
-    lacking = f"; {need.units} are needed, {max(0, free)} free" if need.units > 1 else ""
+    lacking = f"; {need.units} needed, {max(0, free)} free" if need.units > 1 else ""
     if pool.occupied > limit:
         return Binding("over", f"over the limit: {held}{lacking}")
     idle = resting(pool, at)
     if idle and free + idle >= need.units:
         until = min(rest.until for rest in pool.resting if rest.until > at)
         freed = f"{counted(idle, 'freed unit')} of {pool.name}"
-        text = f"resting: {freed}, the first for {span(until - at)}"
+        text = f"resting: {freed} in cooldown, the first for another {span(until - at)}"
         return Binding("resting", text + lacking)
     if pool.spec.limit is None:
         return Binding("limit", f"limit: {held}{_states(facts, pool)}{lacking}")

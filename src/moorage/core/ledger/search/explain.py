@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from moorage.core.counting import counted
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, Order, TraitFilter
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.catalog import Catalog
@@ -119,7 +120,7 @@ def conditions(term: Term, in_tree: Place | None) -> list[Condition]:
     for names in traits.required if term.is_suffixed else ():
         found.append(Condition(f"has {' or '.join(sorted(names))}", _having((names,), frozenset())))
     if traits.forbidden:
-        words = f"has not {' nor '.join(sorted(traits.forbidden))}"
+        words = f"is without {' or '.join(sorted(traits.forbidden))}"
         found.append(Condition(words, _having((), traits.forbidden)))
     if group.in_tree is not None:
         found.append(
@@ -141,7 +142,7 @@ def _aggregate_conditions(term: Term) -> list[Condition]:
         found.append(Condition(f"is in aggregate {words}", lambda chunk: judge(chunk, needed)))
     if aggregates.forbidden:
         barred = AggregateFilter((), aggregates.forbidden)
-        words = f"is not in aggregate {' nor '.join(sorted(aggregates.forbidden))}"
+        words = f"is not in aggregate {' or '.join(sorted(aggregates.forbidden))}"
         found.append(Condition(words, lambda chunk: judge(chunk, barred)))
     return found
 
@@ -234,25 +235,30 @@ def _lacking(catalog: Catalog, asked: list[Condition]) -> Steps[str]:
     number = int(np.argmax(missed))
     told = _told(asked[number], number, near, missed[number])
     if fewest > 1:
-        told += f"; they miss {fewest} conditions each, and nobody misses fewer"
+        told += f"; {fewest} conditions are missed, and no provider misses fewer"
     return told
 
 
 def _told(condition: Condition, number: int, near: list[_Near], count: int) -> str:
     """Return a sentence on how near the nearest providers are to a condition that they miss."""
     if not condition.name:
-        return f"none of the {count} nearest providers {condition.words}"
+        return f"{_which(count)} not meet the condition: {condition.words}"
     name, amount = condition.name, condition.amount
     offering = [(chunk, rows) for chunk, rows in _missing_with(name, number, near) if len(rows)]
     if not offering:
-        return f"{name}: none of the {count} nearest providers offers it"
+        return f"{name}: {_which(count)} not offer it"
     admitting = [(b, rows[b.columns[name].admits(amount)[rows]]) for b, rows in offering]
     held = sum(len(rows) for _, rows in admitting)
     if not held:
         offer = sum(len(rows) for _, rows in offering)
-        return f"{name}: the unit sizes of the {offer} nearest providers do not admit {amount}"
+        return f"{name}: {_which(offer)} not admit {amount} by the unit sizes"
     free = max(int(b.columns[name].free()[rows].max()) for b, rows in admitting if len(rows))
-    return f"{name}: the freest of {held} nearest providers has {max(free, 0)} of {amount}"
+    nearest = "the nearest provider" if held == 1 else f"the freest of the {held} nearest providers"
+    return f"{name}: {nearest} has {max(free, 0)} of the required {amount}"
+
+
+def _which(count: int) -> str:
+    return "the nearest provider does" if count == 1 else f"the {count} nearest providers do"
 
 
 def _missing_with(
@@ -267,12 +273,12 @@ def _missing_with(
 def _tree_steps(catalog: Catalog, query: CandidateQuery) -> Steps[list[Step]]:
     """Return how many trees may serve all parts, then also meet the conditions on whole trees."""
     plain = replace(query, groups=tuple(map(_undemanding, query.groups)), root_traits=TraitFilter())
-    asked = [("every part is served by someone", plain)]
+    asked = [("every part is served by some provider", plain)]
     if plain.groups != query.groups:
         plain = replace(plain, groups=query.groups)
         asked.append(("has the traits that the unsuffixed group requires", plain))
     if query.root_traits != TraitFilter():
-        asked.append(("the root has the traits it needs", query))
+        asked.append(("the root has the required traits", query))
     found = []
     for words, each in asked:
         anchors = yield from _anchors(catalog, each)
@@ -334,14 +340,15 @@ def _nearest(
     if lacking:
         return ". ".join(lacking) + "."
     if without:
-        return f"It would fit without {' or without '.join(without)}."
+        return f"It would fit if you dropped {' or '.join(without)}."
     if not trees[0].left:
         return (yield from _best_tree(catalog, query))
-    for step, before in zip(trees[1:], trees, strict=False):
+    for step in trees[1:]:
         if not step.left:
-            return f"Of {before.left} trees that serve every part none meets: {step.condition}."
+            return f"No tree that serves every part meets the condition: {step.condition}."
     return (
-        f"{trees[-1].left} trees have room for every part by itself, none for all of them together."
+        f"{counted(trees[-1].left, 'tree')} can serve each part alone, but none can serve all of"
+        " them together."
     )
 
 
@@ -364,7 +371,7 @@ def _best_tree(catalog: Catalog, query: CandidateQuery) -> Steps[str]:
             for row in rows.tolist():
                 served.setdefault((chunk, row), set()).add(number)
     if not served:
-        return "Every part is served by someone, but in no tree that may be used."
+        return "Every part is served by some provider, but in no tree that may be used."
     (chunk, row), most = max(served.items(), key=lambda item: len(item[1]))
     missing = [
         term.suffix or next(iter(term.resources))

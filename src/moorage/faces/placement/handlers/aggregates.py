@@ -1,4 +1,4 @@
-"""Aggregates of a provider. They exist by being named."""
+"""Aggregates of a provider. An aggregate exists as soon as a provider names it."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,8 @@
-"""Candidates as the members of `allocation_requests`, in the order of the original.
+"""Encodes candidates as `allocation_requests`, in the order of the original.
 
-Groups stand in the order of the query. A provider stands where the first thing it gives does; so
-do its classes. Within a suffixed group that is the order of the query; in the unsuffixed one it is
-that of the classes' numbers, as soon as any provider is in a tree or shares.
+Groups are in the order of the query. Providers, and the classes of each, are ordered by the first
+resource that they contribute. Within a suffixed group that is the order of the query; in the
+unsuffixed one it is the order of the classes' numbers if any provider is in a tree or shares.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ BY_PROVIDER_SINCE = 12
 MAPPINGS_SINCE = 34
 
 SUMS_MAX = 1_024
-"""Sums that are kept as text: a long answer is written for as long as its client reads it."""
+"""Encoded sums that are kept: a long answer exists for as long as its client reads it."""
 
 
 def requests_writer(
     catalog: Catalog, query: CandidateQuery, version: int
 ) -> Callable[[Sequence[Pick]], bytes]:
-    """Return what writes members of `allocation_requests`, some at a time."""
+    """Return a function that encodes some members of `allocation_requests` at a time."""
     layout = _Layout(catalog, query)
 
     def write(picks: Sequence[Pick]) -> bytes:
@@ -47,22 +47,22 @@ def requests_writer(
 class _Layout:
     """The order of one answer.
 
-    Candidates give the same few sums again and again, so each is written once: a provider's sum is
-    told by the bits of what it gives. UUIDs and suffixes need no escapes.
+    Candidates repeat the same few sums of resources, so each is encoded once. A bit set identifies
+    the resources that a provider contributes. UUIDs and suffixes need no escapes.
     """
 
     def __init__(self, catalog: Catalog, query: CandidateQuery) -> None:
         self._wanted: list[dict[str, int]] = []
-        """What is asked for, by the number of the bit."""
+        """Requested resources by bit number."""
         self._giving: list[tuple[int, int]] = []
-        """For each bit the number of its term, and the bit."""
+        """The term number of each bit, and the bit."""
         self._groups: list[tuple[str, int, int]] = []
-        """For each group its suffix, its first term, and the term after its last one."""
+        """Suffix of each group, its first term, and the term after its last one."""
         self._texts: dict[int, str] = {}
         numbered = catalog.is_nested or bool(catalog.sharing)
         at = 0
         for group in query.groups:
-            # As in `terms`: the unsuffixed group has a term for each class, any other is one.
+            # As in `terms`: the unsuffixed group has one term per class, any other group has one.
             names = list(group.resources)
             size = 1 if group.suffix else len(names)
             if group.suffix and names:
@@ -110,7 +110,7 @@ class _Layout:
         )
 
     def _given(self, pick: Pick) -> dict[ProviderId, int]:
-        """Return the providers in order, each with the bits of what it gives."""
+        """Return the providers in order, each with the bits of the resources it contributes."""
         given: dict[ProviderId, int] = {}
         for term, bit in self._giving:
             provider = pick[term]
@@ -118,7 +118,7 @@ class _Layout:
         return given
 
     def _sum(self, bits: int) -> str:
-        """Return what these bits come to, as JSON."""
+        """Return the sum of these bits' resources, as JSON."""
         text = self._texts.get(bits)
         if text is None:
             text = msgspec.json.encode(summed(self._wanted, bits)).decode()

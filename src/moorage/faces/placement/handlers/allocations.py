@@ -1,4 +1,4 @@
-"""Allocations: what a consumer holds, what is held on a provider, and their replacement."""
+"""Allocations: those of a consumer, those on a provider, and their replacement."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from moorage.service.ledger.queries import ProviderAllocation
 from moorage.service.ledger.use_cases import AllocationsDelete, AllocationsReplace
 
 SORTED_AT_ONCE = 1_000
-"""Consumers on one provider that are put in order at once: a few milliseconds."""
+"""Up to this many consumers of a provider are sorted on the event loop: a few milliseconds."""
 
 HOLDER_BYTES = 512
-"""Memory of what one consumer holds on a provider, until it is written."""
+"""Bytes of memory for one consumer's allocations on a provider, until they are encoded."""
 
 OWNER_SINCE = 12
 GENERATION_SINCE = 28
 TYPE_SINCE = 38
 
 NO_TYPE = "unknown"
-"""How a consumer without a type is shown."""
+"""The type shown for consumers without a type."""
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """Project and user of consumers written before microversion 1.8."""
@@ -50,7 +50,7 @@ _POST_BODIES: tuple[tuple[int, Any], ...] = (
 
 
 async def show(request: Request) -> Answer:
-    """GET /allocations/{consumer}. An unknown consumer holds nothing."""
+    """GET /allocations/{consumer}. An unknown consumer has no allocations."""
     uuid = ConsumerId(uuid_normal(request.path[0]) or request.path[0])
     consumer = await request.service.reads.consumer(uuid)
     if consumer is None:
@@ -95,7 +95,7 @@ async def provider_index(request: Request) -> Answer:
 
 
 async def _in_order(catalog: Catalog, found: list[ProviderAllocation]) -> list[ProviderAllocation]:
-    """Return what is held in order; to sort very much is work for a thread."""
+    """Return a provider's allocations in order; long lists are sorted in a thread."""
     if len(found) <= SORTED_AT_ONCE:
         return holders_in_order(catalog, found)
     return await asyncio.to_thread(holders_in_order, catalog, found)
@@ -128,7 +128,7 @@ async def delete(request: Request) -> Answer:
 
 
 def consumer_requests(body: dict[str, Any]) -> list[ConsumerRequest]:
-    """Return what several consumers shall hold. Raises ProblemError 400 for one named twice."""
+    """Return the requests of several consumers. Raises ProblemError 400 if one is named twice."""
     requests = {
         uuid.lower(): consumer_request(ConsumerId(uuid.lower()), each)
         for uuid, each in body.items()
@@ -139,7 +139,7 @@ def consumer_requests(body: dict[str, Any]) -> list[ConsumerRequest]:
 
 
 def consumer_request(consumer: ConsumerId, body: Any) -> ConsumerRequest:
-    """Return what one consumer shall hold, from a body of any microversion."""
+    """Return one consumer's request, from a body of any microversion."""
     owned = not isinstance(body, schemas.AllocationsPut) or isinstance(
         body, schemas.AllocationsPut8
     )

@@ -1,7 +1,7 @@
 """`GET /allocation_candidates`: the hot path, from query string to bytes.
 
-Most of an answer is the same for everybody: summaries of providers. They are kept as bytes until
-the provider changes, and joined.
+Most of an answer consists of provider summaries, which are the same for all callers. They are
+cached as bytes until the provider changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,21 +29,21 @@ ALL_CLASSES_SINCE = 27
 TREES_SINCE = 29
 
 SPARE_FRAGMENTS = 1_000
-"""Fragments that may be kept of providers that are gone, beside one for each that is there."""
+"""Cached fragments of deleted providers that may be kept, besides one per existing provider."""
 
 SORTED_ITEMS = 512
-"""Summaries that are put in order in one go: about a millisecond."""
+"""Summaries that are sorted at a time: about a millisecond."""
 
 
 PICK_BYTES = 64
-"""Memory of a candidate as it was found, beside the references to its providers."""
+"""Bytes of memory per candidate, besides the references to its providers."""
 
 
 class _Fragment(NamedTuple):
-    """A provider's summary as text."""
+    """A provider's summary as JSON bytes."""
 
     version: int
-    """Of the record that it shows."""
+    """Version of the record that it shows."""
     place: TreeKey
     text: bytes
 
@@ -52,7 +52,7 @@ _PLACE = attrgetter("place")
 
 
 class Candidates:
-    """Answers, and remembers the summaries it has written; they belong to one catalog."""
+    """The handler, with a cache of encoded summaries for one catalog."""
 
     def __init__(self) -> None:
         self._catalog: Catalog | None = None
@@ -68,7 +68,7 @@ class Candidates:
         return Answer(200, body, request.now())
 
     def _written(self, catalog: Catalog, query: CandidateQuery, request: Request) -> Steps[Body]:
-        """Search, and write the answer or, if it is long, its beginning."""
+        """Search, then encode the answer or, if it is long, its beginning."""
         version = request.version
         searches = request.service.searches
         found = yield from searches.candidates(catalog, query, request.query_string)
@@ -90,7 +90,7 @@ class Candidates:
             fragments = self._remembered(catalog, found.summaries, version)
         texts = yield from _in_order(fragments)
         summaries = pieces_of(b"", texts, b",".join, b"}}")
-        # The texts of trees are kept for everybody; those of single providers are of this answer.
+        # Summaries are cached and shared from 1.29 on; before that they belong to this answer.
         size = len(texts) * REFERENCE_BYTES
         if version < TREES_SINCE:
             size += sum(map(len, texts))
@@ -101,9 +101,9 @@ class Candidates:
     def _remembered(
         self, catalog: Catalog, records: Iterable[ProviderRecord], version: int
     ) -> Iterator[_Fragment]:
-        """Yield the summaries of these providers, of those that have changed made anew."""
+        """Yield the summaries of providers, encoding those that have changed."""
         if catalog is not self._catalog or len(self._fragments) > len(catalog) + SPARE_FRAGMENTS:
-            # A new dict: an answer from another catalog may still be filling the old one.
+            # A new dict, because an answer from another catalog may still be filling the old one.
             self._catalog, self._fragments = catalog, {}
         known = self._fragments
         for record in records:
@@ -116,7 +116,7 @@ class Candidates:
 
 
 def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
-    """Return the texts tree by tree; sorted some at a time, then merged."""
+    """Return the texts ordered by tree; sorted in parts, which are then merged."""
     parts: list[list[_Fragment]] = []
     while part := list(islice(fragments, SORTED_ITEMS)):
         part.sort(key=_PLACE)
@@ -133,7 +133,7 @@ def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
 
 
 def _summary(catalog: Catalog, record: ProviderRecord, version: int, wanted: set[str]) -> bytes:
-    """Return one member of `provider_summaries`; `wanted` counts before 1.27 only."""
+    """Return one member of `provider_summaries`; `wanted` matters only before 1.27."""
     held = record.inventories
     shown: dict[str, Any] = {
         "resources": {

@@ -109,7 +109,7 @@ def _figures(inventory: Inventory) -> dict[str, Any]:
 
 
 def _echoed(inventory: Inventory, sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures as they were sent, 1 for a ratio of 1; those that were not as stored."""
+    """Return the figures as sent (1 stays 1, not 1.0), and as stored where none were sent."""
     return {name: sent.get(name, figure) for name, figure in _figures(inventory).items()}
 
 

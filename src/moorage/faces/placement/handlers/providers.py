@@ -48,7 +48,7 @@ _NOT_SAVED = {
     Code.INVALID: Outcome(400, prefix=_SAVING),
     Code.REPARENT_REFUSED: Outcome(400, prefix=_SAVING),
     Code.TREE_LOOP: Outcome(400, prefix=_SAVING, message=_LOOP),
-    # The original says "create" here, too.
+    # The original's message says "create" here, too.
     Code.PARENT_UNKNOWN: Outcome(
         400, prefix=_SAVING.replace("update", "create"), message=_NO_PARENT
     ),
@@ -56,7 +56,7 @@ _NOT_SAVED = {
         409, DUPLICATE_NAME, message="Conflicting resource provider {} already exists."
     ),
 }
-"""Outcomes that name what the body names, in front of the name and the UUID of the provider."""
+"""Outcomes whose texts have braces for the provider's name (from the body) and its UUID."""
 
 _RELATIONS = (
     ("inventories", 0),
@@ -65,7 +65,7 @@ _RELATIONS = (
     ("traits", 6),
     ("allocations", 11),
 )
-"""Links of a provider and the microversions that have them."""
+"""A provider's links, with the first microversion that has them."""
 
 
 async def index(request: Request) -> Answer:
@@ -80,7 +80,7 @@ async def index(request: Request) -> Answer:
         return members_json([_shown(record.provider, request) for record in records])
 
     pieces = pieces_of(b'{"resource_providers":[', found, write, b"]}")
-    # The records are those of the catalog: the list holds references.
+    # The records belong to the catalog: the list only has references.
     written = request.written(pieces, REFERENCE_BYTES * len(found))
     body = await request.service.turns.driven(written)
     return Answer(200, body, modified)
@@ -145,9 +145,9 @@ def _modified(provider: Provider) -> Instant:
 
 
 def _modified_before(provider: Provider) -> Instant:
-    """Return what the answer of an update shows: the time of the update before it.
+    """Return the modification time that an update's answer shows: that of the update before it.
 
-    To make a root counts as one, to make a child does not.
+    The creation of a root counts as an update, that of a child does not.
     """
     updated = provider.updated_at > provider.created_at
     return provider.updated_at if updated or provider.parent is None else NEVER

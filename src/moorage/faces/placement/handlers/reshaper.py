@@ -1,4 +1,4 @@
-"""`POST /reshaper`: inventories and the allocations on them move together."""
+"""`POST /reshaper`: moves inventories together with the allocations on them."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ async def reshape(request: Request) -> Answer:
 
 
 def _forget(wanted: Reshape) -> None:
-    """Let go of many values bit by bit, in the thread: all at once would hold everybody up."""
+    """Free many values in small steps, in a thread: freeing all at once would block the process."""
     while wanted.requests:
         del wanted.requests[-1_000:]
 

@@ -1,4 +1,4 @@
-"""Resource classes: the standard ones, and those made by clients."""
+"""Resource classes: the standard ones, and those created by clients."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ async def rename(request: Request) -> Answer:
 
 
 async def ensure(request: Request) -> Answer:
-    """PUT /resource_classes/{name}; a body is not looked at."""
+    """PUT /resource_classes/{name}; a body is ignored."""
     name = request.path[0]
     body_check({"name": name}, ClassNamed)
     made = await request.service.transactor.submit(ClassEnsure(name))

@@ -1,4 +1,4 @@
-"""`GET /`: which versions there are. Needs no token."""
+"""`GET /`: the supported versions. Needs no token."""
 
 from moorage.faces.placement.microversion import LATEST_TEXT, LOWEST_TEXT
 from moorage.faces.placement.request import Answer, Request, json_answer

@@ -1,4 +1,4 @@
-"""Traits: the vocabulary, and those a provider has."""
+"""Traits: the known ones, and those of a provider."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from moorage.faces.placement.request import Answer, Request, json_answer
 from moorage.service.ledger.use_cases import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
 
 LISTED_AT_ONCE = 1_000
-"""Custom traits that are listed at once: a few milliseconds. More are work for a thread."""
+"""Up to this many custom traits are listed on the event loop: a few milliseconds."""
 
 
 async def index(request: Request) -> Answer:
@@ -33,7 +33,7 @@ def _listed(request: Request, catalog: Catalog, query: TraitQuery) -> Answer:
 
 
 async def show(request: Request) -> Answer:
-    """GET /traits/{name}: whether it is known."""
+    """GET /traits/{name}: 204 if it exists."""
     catalog = await request.catalog()
     name = request.path[0]
     if not catalog.has_trait(name):
@@ -62,7 +62,7 @@ async def provider_index(request: Request) -> Answer:
 
 
 async def provider_replace(request: Request) -> Answer:
-    """PUT /resource_providers/{uuid}/traits. The body is judged before the address."""
+    """PUT /resource_providers/{uuid}/traits. The body is checked before the provider."""
     body = await request.decode(TraitsPut)
     uuid = (await request.provider()).provider.uuid
     state = await request.service.transactor.submit(
@@ -88,7 +88,7 @@ def _matches(catalog: Catalog, name: str, query: TraitQuery) -> bool:
 
 
 def _modified(request: Request, catalog: Catalog, names: Iterable[str]) -> Instant:
-    """When the newest was made, the standard ones with the ledger; now, if there are none."""
+    """Return when the newest trait was created (standard ones: when the ledger was), or now."""
     began_at = request.service.index.began_at
     times = [
         catalog.traits[name].created_at if name in catalog.traits else began_at for name in names

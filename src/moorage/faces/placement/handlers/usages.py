@@ -1,4 +1,4 @@
-"""Usages: of a provider, and of a project or a user."""
+"""Usages of a provider, and of a project or a user."""
 
 from collections import Counter
 from typing import Any
@@ -9,7 +9,7 @@ from moorage.faces.placement.order import class_key, classes_in_order
 from moorage.faces.placement.request import Answer, Request, json_answer
 
 EVERY_TYPE = "all"
-"""Asks for one sum over all types."""
+"""The `consumer_type` that asks for one sum over all types."""
 
 
 async def provider_index(request: Request) -> Answer:
@@ -24,7 +24,7 @@ async def provider_index(request: Request) -> Answer:
 
 
 async def index(request: Request) -> Answer:
-    """GET /usages: what a project, or one user in it, holds."""
+    """GET /usages: the sums of a project, or of one user in it."""
     query = usage_query(request.query_string, request.version, request.limits)
     usages = await request.service.reads.usages(query.project_id, query.user_id)
     catalog = await request.catalog()
@@ -45,13 +45,13 @@ async def index(request: Request) -> Answer:
 
 
 def _counted(sums: dict[str, int], consumers: int) -> dict[str, int]:
-    """Return a group with the number of its consumers, which stands second."""
+    """Insert the number of consumers as the second member of a group."""
     first, *others = sums
     return {first: sums[first], "consumer_count": consumers, **{n: sums[n] for n in others}}
 
 
 def _sums(amounts: list[tuple[str | None, str, int]], wanted: str | None) -> dict[str, int]:
-    """Add up by class; `wanted` None or `all`: over all types."""
+    """Sum by class; `wanted` None or `all`: over all types."""
     sums: Counter[str] = Counter()
     for kind, name, amount in amounts:
         if wanted in (None, EVERY_TYPE, kind or NO_TYPE):

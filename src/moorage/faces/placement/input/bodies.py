@@ -1,6 +1,6 @@
-"""From the bytes of a request's body to one of the types of `schemas.py`, or to a refusal.
+"""Decodes request bodies into the types of `schemas.py`, or refuses them.
 
-msgspec decides; jsonschema only says why (docs/decisions/0004).
+msgspec decides; jsonschema only explains why (docs/decisions/0004).
 """
 
 import json
@@ -17,27 +17,27 @@ from moorage.faces.web import RefusalError, json_decode
 T = TypeVar("T")
 
 EXPLAINED_BYTES_MAX = 8_192
-"""The longest body whose errors are explained in the API's own words. For longer ones the message
-is msgspec's, which says what is wrong and where at no extra cost."""
+"""The longest body whose errors are explained with the original's messages. For longer ones the
+message is msgspec's, which names error and position at no extra cost."""
 
 MEMBERS = 1_000
 """Members of a long object that are checked at once, in a few milliseconds."""
 
 EXPLAINED_DEPTH_MAX = 16
 """The deepest body that is explained like this. Valid bodies are less deep, and formatting nested
-lists takes time that grows with the square of their depth."""
+lists takes time quadratic in their depth."""
 
 
 def body_decode(body: bytes, kind: type[T]) -> T:
     """Return a request's body as one of the types of `schemas.py`.
 
-    Raises ProblemError: 400, it is not JSON, or another kind of value.
+    Raises ProblemError: 400, it is not JSON, or not of this type.
     """
     return body_check(body_value(body), kind, len(body))
 
 
 def body_value(body: bytes) -> Any:
-    """Return a request's body as it was sent. Raises ProblemError: 400, it is not JSON."""
+    """Return a request's body as sent. Raises ProblemError: 400, it is not JSON."""
     try:
         return json_decode(body)
     except RefusalError as refusal:
@@ -48,9 +48,9 @@ def body_check(value: Any, kind: type[T], length: int = 0) -> T:
     """Return a decoded value as one of the types of `schemas.py`.
 
     Args:
-        value: what was decoded.
-        kind: the type that it should be.
-        length: how many bytes it was decoded from.
+        value: the decoded value.
+        kind: the expected type.
+        length: the body's length in bytes.
 
     Raises:
         ProblemError: 400, it is not of this type.
@@ -62,12 +62,12 @@ def body_check(value: Any, kind: type[T], length: int = 0) -> T:
 
 
 def long_check(value: Any, kind: type[T], names: Sequence[str]) -> T:
-    """As `body_check`, for a body whose objects of these names are long: `MEMBERS` at a time.
+    """As `body_check`, but convert the objects of these names `MEMBERS` members at a time.
 
-    Between two times other threads can run.
+    Other threads can run in between.
     """
     if not (isinstance(value, dict) and all(isinstance(value.get(n), dict) for n in names)):
-        return body_check(value, kind, EXPLAINED_BYTES_MAX + 1)  # it is no such body at all
+        return body_check(value, kind, EXPLAINED_BYTES_MAX + 1)  # it raises
     hints = get_type_hints(kind, include_extras=True)
     short, rest = dict(value), []
     for name in names:
@@ -84,19 +84,19 @@ def long_check(value: Any, kind: type[T], names: Sequence[str]) -> T:
 
 
 def check_unique(items: list[str], body: bytes, kind: Any) -> None:
-    """Raise ProblemError 400 when a list in a body of some type names something twice."""
+    """Raise ProblemError 400 if a list in a body contains an item twice."""
     if len(set(items)) != len(items):
         explained = _explained(json_decode(body), kind, len(body))
         raise invalid(explained or "a list has non-unique elements")
 
 
 def invalid(reason: str) -> ProblemError:
-    """Return the refusal of a body that is JSON, but not what was asked for."""
+    """Return the refusal of a body that is JSON but not of the expected type."""
     return ProblemError(400, f"JSON does not validate: {reason}")
 
 
 def _second_look(value: Any, kind: type[T], length: int, reason: str) -> T:
-    """Take what msgspec refused and JSON Schema allows: 4.0 where an integer is asked for."""
+    """Accept a value that only msgspec refuses, not JSON Schema: 4.0 for an integer."""
     explained = _explained(value, kind, length)
     if explained is None:
         try:
@@ -137,7 +137,7 @@ def _with_integers(value: Any) -> Any:
 
 
 def _malformed(body: bytes) -> str | None:
-    """Say why a body is no JSON, as Python's decoder does; None when only ours refuses it."""
+    """Return the error of Python's JSON decoder; None if that decoder accepts the body."""
     if len(body) > EXPLAINED_BYTES_MAX:
         return None
     try:

@@ -1,6 +1,6 @@
-"""The small languages inside query parameters: resources, traits, aggregates, trees.
+"""The grammars within query parameters: resources, traits, aggregates, trees.
 
-Source: Placement API reference; the texts of the refusals are looked at by its clients.
+Source: Placement API reference; clients compare the texts of the refusals.
 """
 
 import re
@@ -56,13 +56,13 @@ def _amount(name: str, text: str) -> int:
 
 
 class Traits(NamedTuple):
-    """What one or several `required` parameters say."""
+    """The parsed value of one or several `required` parameters."""
 
     required: tuple[frozenset[str], ...]
     forbidden: frozenset[str]
 
     def filter(self) -> TraitFilter:
-        """Return it in the ledger's words."""
+        """Return it as the ledger's type."""
         return TraitFilter(self.required, self.forbidden)
 
 
@@ -80,7 +80,7 @@ def traits_parse(values: list[str], version: int) -> Traits:
 
 
 def trait_terms_parse(value: str, forbidden_known: bool, any_known: bool) -> Traits:
-    """Parse `A,!B` or `in:A,B`, as far as the microversion knows these forms."""
+    """Parse `A,!B` or `in:A,B`; forms that the microversion does not know are refused."""
     if value.startswith("in:"):
         return _any_traits(value, any_known)
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if forbidden_known else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
@@ -150,7 +150,7 @@ def _aggregates(text: str) -> frozenset[AggregateId]:
 
 
 def in_tree_parse(text: str) -> ProviderId:
-    """Parse the UUID of a provider in the wanted tree."""
+    """Parse the UUID of a provider in the requested tree."""
     normal = uuid_normal(text.strip())
     if normal is None:
         raise _bad_query(f"Expected 'in_tree' parameter to be a format of uuid. Got: {text}")
@@ -158,7 +158,7 @@ def in_tree_parse(text: str) -> ProviderId:
 
 
 def conflicts(required: Iterable[frozenset[str]], forbidden: frozenset[str]) -> list[str]:
-    """Return each set of wanted traits of which all are forbidden, as text."""
+    """Return, as text, each set of required traits whose traits are all forbidden."""
     return [", ".join(sorted(wanted)) for wanted in required if wanted <= forbidden]
 
 

@@ -1,8 +1,8 @@
-"""The bodies of requests as JSON Schema, which refusals quote.
+"""Request bodies as JSON Schema, quoted in error messages.
 
-The types in `schemas.py` decide whether a body is accepted; these only say why it was not. They
-are written down a second time because the order of their members is part of the text that clients
-see, and decides which of several faults is told. Tests hold both descriptions against each other.
+The types in `schemas.py` decide whether a body is accepted; these schemas only explain why not.
+They are separate because the order of their members is part of the text that clients see, and
+decides which of several errors is reported. Tests compare both descriptions.
 
 Source: Placement API reference, request parameters of each route; the texts of its refusals.
 """
@@ -115,7 +115,7 @@ _CONSUMER_TYPE: Schema = {
 
 
 def _consumer(least: int, *members: Schema) -> Schema:
-    """Return what one consumer holds from 1.12 on: at least so many providers, and more members."""
+    """Return the schema of one consumer from 1.12 on: at least `least` providers, more members."""
     properties: Schema = {
         "allocations": {
             "type": "object",
@@ -204,4 +204,4 @@ QUOTED: Final[dict[Any, Schema]] = {
     schemas.Reshape34: _reshape(_CONSUMER34),
     schemas.Reshape38: _reshape(_CONSUMER38),
 }
-"""What each body type is, in the words of its refusals."""
+"""The schema of each body type, as quoted in error messages."""

@@ -1,4 +1,4 @@
-"""Which query parameters each route knows at which microversion, and what they look like.
+"""The query parameters of each route, their microversions and formats.
 
 Source: Placement API reference, request parameters in query.
 """
@@ -18,12 +18,12 @@ GROUPS_SINCE = 25
 """First microversion whose candidate requests may have suffixed groups."""
 
 VERBOSE_SUFFIX_SINCE = 33
-"""First microversion whose suffixes may be words."""
+"""First microversion whose suffixes may contain letters."""
 
 _STRING: Schema = {"type": "string"}
 _UUID: Schema = {"type": "string", "format": "uuid"}
 _TEXT: Schema = {"type": ["string"]}
-"""The same as a string; refusals quote it in the spelling of the API."""
+"""Equivalent to `_STRING`; error messages quote it in this spelling."""
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": IDENTIFIER_LENGTH_MAX}
 _LIMIT: Schema = {
     "type": ["integer", "string"],
@@ -80,16 +80,16 @@ KNOWN: dict[str, tuple[Parameter, ...]] = {
         Parameter("same_subtree", 36, _TEXT),
     ),
 }
-"""Every route that looks at its query string, by what it lists."""
+"""The parameters of each route that reads its query string, by the listed resource."""
 
 
 def suffix_pattern(version: int) -> str:
-    """Return what a group's suffix looks like."""
+    """Return the pattern of a group's suffix."""
     return "[a-zA-Z0-9_-]{1,64}" if version >= VERBOSE_SUFFIX_SINCE else "[1-9][0-9]*"
 
 
 def check(pairs: Pairs, route: str, version: int) -> None:
-    """Raise ProblemError 400 unless a route's every parameter is known and looks as it should."""
+    """Raise ProblemError 400 unless all parameters are known to the route and well-formed."""
     schema = _schema(route, version)
     values = dict(pairs)
     if all(name in values for name in schema.get("required", ())) and all(
@@ -111,7 +111,7 @@ def _schema(route: str, version: int) -> Schema:
         "type": "object",
         "properties": {each.name: each.schema for each in now if not each.suffixed},
     }
-    # Members without content would change the words of refusals, and so would another order.
+    # Error messages quote the schema, so empty members or another order would change them.
     if required := [each.name for each in now if each.required]:
         schema["required"] = required
     schema["additionalProperties"] = False

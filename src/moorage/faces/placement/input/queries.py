@@ -1,7 +1,7 @@
-"""From query strings to the ledger's questions.
+"""Parses query strings into the ledger's queries.
 
-Parsing is pure and depends on the text and the microversion alone, so that the questions
-schedulers repeat all day are parsed once.
+Parsing is pure and depends only on the text, the microversion and the limits, so that the queries
+that schedulers repeat are parsed only once.
 """
 
 import re
@@ -36,25 +36,25 @@ from moorage.faces.web import Limits, query_parse
 NESTED_SINCE = 29
 RESOURCELESS_SINCE = 36
 CACHED_BYTES_MAX = 4_096
-"""Longer query strings are parsed anew every time."""
+"""Longer query strings are not cached."""
 LIMIT_DIGITS_MAX = 9
-"""A limit with more digits limits nothing."""
+"""Digits of a limit that are read: a longer limit is never reached."""
 
 
 class Word(NamedTuple):
-    """A resource class or a trait that a question names."""
+    """A resource class or a trait that a query names."""
 
     is_trait: bool
     name: str
 
 
 class Vocabulary(NamedTuple):
-    """What a question names, all of which must be known, in the order in which it is judged."""
+    """The classes and traits of a query, all of which must exist, in the order of checking."""
 
     words: tuple[Word, ...]
 
     def check(self, catalog: Catalog, traits_prefix: str = "") -> None:
-        """Raise ProblemError 400 for the first class or trait that nobody has made."""
+        """Raise ProblemError 400 for the first class or trait that does not exist."""
         for is_trait, name in self.words:
             if is_trait and not catalog.has_trait(name):
                 raise ProblemError(400, f"{traits_prefix}No such trait(s): {name}.")
@@ -67,14 +67,14 @@ class Vocabulary(NamedTuple):
 
 
 class ProviderQuestion(NamedTuple):
-    """Which providers, and the words used to say so."""
+    """A query for providers, and the classes and traits it names."""
 
     query: ProviderQuery
     vocabulary: Vocabulary
 
 
 class CandidateQuestion(NamedTuple):
-    """Which candidates, and the words used to say so."""
+    """A query for candidates, and the classes and traits it names."""
 
     query: CandidateQuery
     vocabulary: Vocabulary
@@ -99,7 +99,7 @@ def provider_query(query_string: bytes, version: int, limits: Limits) -> Provide
 
 
 class TraitQuery(NamedTuple):
-    """Which traits GET /traits shows; None is no condition."""
+    """The filter of GET /traits; None means no condition."""
 
     names: frozenset[str] | None = None
     prefix: str = ""
@@ -142,7 +142,7 @@ def candidate_query(query_string: bytes, version: int, limits: Limits) -> Candid
 
 
 class UsageQuery(NamedTuple):
-    """Whose usages GET /usages adds up; `consumer_type` as it is spelled in the request."""
+    """The parameters of GET /usages; `consumer_type` as spelled in the request."""
 
     project_id: str
     user_id: str | None
@@ -221,7 +221,7 @@ def _subtree(value: str) -> frozenset[str]:
 
 
 def _groups(pairs: Pairs, version: int) -> tuple[Group, ...]:
-    """Parse parameters of groups in the order of the query, for the first fault is told."""
+    """Parse the parameters of groups in the order of the query: the first error is reported."""
     pattern = _group_key(version)
     by_suffix: dict[str, dict[str, Any]] = {
         found[2] or "": {} for key, _ in pairs if (found := pattern.fullmatch(key))
@@ -331,7 +331,7 @@ def _check_orphans(groups: tuple[Group, ...]) -> None:
 
 
 def _vocabulary(*parts: dict[str, int] | TraitFilter) -> Vocabulary:
-    """Return the words of resources and traits."""
+    """Return the names of resource classes and traits."""
     words: dict[Word, None] = {}
     for part in parts:
         if isinstance(part, TraitFilter):

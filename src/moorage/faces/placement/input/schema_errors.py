@@ -1,8 +1,8 @@
-"""Why a value was refused, in the words clients of this API know.
+"""Explains why a value was refused, with the messages that clients of this API expect.
 
-Whether it is refused has been decided before; this is the slow path and only finds words. The
-texts are those of the `jsonschema` library, which the original shows as they are. They quote the
-value and the schema, so callers bound the size of the value.
+The value has been refused already; this slow path only finds the message. The texts are those of
+the `jsonschema` library, which the original passes on. They quote the value and the schema, so
+callers must bound the size of the value.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from jsonschema.validators import extend
 from moorage.faces.placement.input.uuids import is_dashed, uuid_normal
 
 ERRORS_MAX = 50
-"""Faults of one value that are compared for the most telling one."""
+"""Errors of one value that are compared to find the most relevant one."""
 
 LENGTH_MAX = 65_536
 """Characters of an explanation; the rest is cut off."""
 
 MIXED_ITEMS_MAX = 100
-"""Items of a list that may be compared pair by pair, as lists of mixed types must be."""
+"""Items of a list whose items must be compared pairwise, because they are not all strings."""
 
 Schema = dict[str, Any]
 
@@ -43,7 +43,7 @@ def _is_dashed(value: object) -> bool:
 
 
 def _unique(validator: Any, unique: bool, value: Any, schema: Schema) -> Iterator[ValidationError]:
-    """Judge `uniqueItems`, unless that would compare very many pairs."""
+    """Check `uniqueItems`, unless that would compare too many pairs."""
     if not isinstance(value, list):
         return
     if len(value) > MIXED_ITEMS_MAX and not all(isinstance(item, str) for item in value):
@@ -57,12 +57,12 @@ _Validator = extend(  # type: ignore[no-untyped-call]  # the stubs leave it unty
 
 
 def explanation(value: Any, schema: Schema) -> str | None:
-    """Say why a decoded body does not follow a schema; None when it does."""
+    """Explain why a decoded body does not match a schema; None if it does."""
     return _told(value, schema, _formats)
 
 
 def query_explanation(value: dict[str, str], schema: Schema) -> str | None:
-    """Say why the parameters of a query string do not follow a schema."""
+    """Explain why the parameters of a query string do not match a schema; None if they do."""
     return _told(value, schema, _dashed_formats)
 
 

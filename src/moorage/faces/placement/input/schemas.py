@@ -1,6 +1,6 @@
-"""The bodies of requests, once each, as types. msgspec decides whether a body is one of them.
+"""The types of request bodies. msgspec decides whether a body is valid.
 
-Ranges of microversions that differ have types of their own, named after the first version.
+Ranges of microversions that differ have separate types, named after the first version.
 Source: Placement API reference, request parameters of each route.
 """
 
@@ -33,7 +33,7 @@ Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
 class Body(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A JSON object with no other keys than these."""
+    """A JSON object without unknown keys."""
 
 
 class ProviderPost(Body):
@@ -75,7 +75,7 @@ class InventoryItem(Body):
     resource_provider_generation: int | UnsetType = UNSET
 
     def spec(self) -> InventorySpec:
-        """Return it in the ledger's words."""
+        """Return it as the ledger's type."""
         return InventorySpec(
             self.total,
             self.reserved,
@@ -133,13 +133,13 @@ Resources = Annotated[dict[ClassName, Annotated[int, Meta(ge=1)]], Meta(min_leng
 
 
 class ListedProvider(Body):
-    """Names a provider in a list of allocations."""
+    """The provider of an entry in a list of allocations."""
 
     uuid: Uuid
 
 
 class ListedAllocation(Body):
-    """What is taken from one provider, before 1.12."""
+    """The resources allocated from one provider, before 1.12."""
 
     resource_provider: ListedProvider
     resources: Resources
@@ -159,7 +159,7 @@ class AllocationsPut8(AllocationsPut):
 
 
 class Allocation(Body):
-    """What is taken from one provider. Its generation is ignored."""
+    """The resources allocated from one provider. Its generation is ignored."""
 
     resources: Resources
     generation: int | UnsetType = UNSET
@@ -182,13 +182,13 @@ class Allocations13(Body):
 
 
 class Allocations28(Allocations13):
-    """One consumer before 1.34; nothing allocated means that it gives everything back."""
+    """One consumer before 1.34; empty allocations remove all of its allocations."""
 
     consumer_generation: int | None
 
 
 class Allocations34(Allocations28):
-    """One consumer before 1.38. What its mappings say is not used."""
+    """One consumer before 1.38. Its mappings are ignored."""
 
     mappings: (
         Annotated[dict[str, Annotated[list[Uuid], Meta(min_length=1)]], Meta(min_length=1)]

@@ -1,4 +1,4 @@
-"""What this dialect takes for a UUID. Bodies are lenient, query strings want the dashes."""
+"""The UUIDs that Placement accepts: bodies are lenient, query strings require the dashes."""
 
 import re
 from uuid import UUID
@@ -9,18 +9,18 @@ _USUAL = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 _UNUSUAL = "[{}]*(?:(?:urn:(?:uuid:)?|uuid:)[{}]*)?(?:-*[0-9a-fA-F]){32}-*[{}]*"
 
 UUID_PATTERN = rf"^(?:{_USUAL}|{_UNUSUAL})\Z"
-"""A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case. The usual form
-stands first because it is judged six times as fast. No part can begin where the one before it could
-go on: otherwise the time would grow with the square of the length, and nothing else would run."""
+"""A UUID in a body: with or without dashes, braces, `urn:uuid:`, in any case. The usual form is
+first because it matches six times as fast. No part can begin where the previous one could continue:
+otherwise matching would take quadratic time and block the process."""
 
 LENGTH_MAX = 255
-"""Characters that are looked at: no spelling of a UUID has more."""
+"""Longer texts are not accepted as a UUID, in any spelling."""
 
 _LENIENT = re.compile(UUID_PATTERN)
 
 
 def uuid_normal(text: str) -> str | None:
-    """Return a UUID in lower case with dashes, or None when the text is none."""
+    """Return a UUID in lower case with dashes; None if the text is not a UUID."""
     if is_normal(text):
         return text
     if len(text) > LENGTH_MAX or not _LENIENT.match(text):
@@ -30,5 +30,5 @@ def uuid_normal(text: str) -> str | None:
 
 
 def is_dashed(text: str) -> bool:
-    """Is it a UUID with its dashes in place, in any case?"""
+    """Return whether it is a UUID with its dashes in place, in any case."""
     return is_normal(text.lower())

@@ -1,4 +1,4 @@
-"""Who did what to Moorage itself."""
+"""The audit trail: administrative actions and who performed them."""
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
@@ -19,7 +19,7 @@ ROUTES = (
         method="GET",
         path="/v1/audit",
         role=Role.ADMIN,
-        summary="List who did what to Moorage itself, newest first.",
+        summary="List the audit log, newest first.",
         handler=page,
         parameters=PageAsked,
         answer=AuditPage,

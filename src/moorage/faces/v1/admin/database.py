@@ -1,4 +1,4 @@
-"""The database: backup, check and epoch of a running service."""
+"""Backup, check and epoch of a running service's database."""
 
 from http import HTTPStatus
 from pathlib import PurePath
@@ -10,12 +10,12 @@ from moorage.wire.admin import Backup, BackupWanted, Differences, Epoch
 
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:
-    """Write a complete copy to a new file, or note that the caller does."""
+    """Write a backup to a new file, or record that the caller writes one itself."""
     name, path = request.body.name, request.body.copied_to
     if (name is None) == (path is None):
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "Give either name or copied_to.")
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass either name or copied_to.")
     if name is not None and request.body.failed is not None:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, "failed goes with copied_to only.")
+        raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass failed only together with copied_to.")
     upkeep = request.service.upkeep
     if path is None:
         assert name is not None
@@ -27,12 +27,12 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
 
 
 async def check(request: Request[None, None]) -> Differences:
-    """Derive everything again that can be; none when all is well."""
+    """Recompute all derived data and return the differences; an empty list means none."""
     return Differences(differences=await request.service.upkeep.check())
 
 
 async def epoch_raise(request: Request[None, None]) -> Epoch:
-    """Begin a new epoch."""
+    """Start a new epoch."""
     epoch, revision = await request.service.upkeep.epoch_raise(by=request.actor)
     return Epoch(epoch=epoch, revision=revision)
 
@@ -51,7 +51,7 @@ ROUTES = (
         method="POST",
         path="/v1/database/check",
         role=Role.ADMIN,
-        summary="Derive every sum, generation and tree again and tell every difference.",
+        summary="Recompute every sum, generation and tree, and list every difference.",
         handler=check,
         answer=Differences,
     ),
@@ -59,7 +59,7 @@ ROUTES = (
         method="POST",
         path="/v1/database/epoch",
         role=Role.ADMIN,
-        summary="Begin a new epoch, because the database was put back to an earlier state.",
+        summary="Begin a new epoch, because the database was restored to an earlier state.",
         handler=epoch_raise,
         answer=Epoch,
     ),

@@ -1,4 +1,4 @@
-"""Tokens: make, list, rotate, revoke."""
+"""Tokens: create, list, rotate, revoke."""
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
@@ -8,12 +8,12 @@ from moorage.wire.pages import PageAsked
 
 
 async def create(request: Request[TokenWanted, None]) -> TokenMade:
-    """Make a token; its secret is told this once."""
+    """Create a token; its secret is returned only here."""
     return await make(request.service.access, request.body, request.actor)
 
 
 async def rotate(request: Request[RotationWanted, None]) -> TokenMade:
-    """Make a token in the place of another one."""
+    """Replace a token by a new one."""
     token_id = request.variables["id"]
     return await replace(request.service.access, token_id, request.body, request.actor)
 
@@ -26,7 +26,7 @@ async def index(request: Request[None, PageAsked]) -> Tokens:
 
 
 async def revoke(request: Request[None, None]) -> None:
-    """Make a token worthless."""
+    """Revoke a token."""
     await request.service.access.revoke(request.variables["id"], by=request.actor)
 
 
@@ -35,7 +35,7 @@ ROUTES = (
         method="POST",
         path="/v1/tokens",
         role=Role.ADMIN,
-        summary="Make a token; the answer alone tells its secret.",
+        summary="Create a token; only this response has its secret.",
         handler=create,
         body=TokenWanted,
         answer=TokenMade,
@@ -54,7 +54,7 @@ ROUTES = (
         method="POST",
         path="/v1/tokens/{id}/rotate",
         role=Role.ADMIN,
-        summary="Replace a token by a new one; the old one stays valid for a while.",
+        summary="Replace a token with a new one; the old one stays valid for a grace period.",
         handler=rotate,
         body=RotationWanted,
         answer=TokenMade,
@@ -64,7 +64,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/tokens/{id}",
         role=Role.ADMIN,
-        summary="Make a token worthless, at once.",
+        summary="Revoke a token at once.",
         handler=revoke,
     ),
 )

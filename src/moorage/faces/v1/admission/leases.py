@@ -1,4 +1,4 @@
-"""Leases and tickets: ask, wait, renew, release, and what operators may do to others'."""
+"""Leases and tickets: request, wait, renew, release; also operations on other owners' leases."""
 
 from http import HTTPStatus
 from typing import Any
@@ -20,13 +20,13 @@ from moorage.wire import admission as wire
 JANITORS = (ScopedRole.JANITOR,)
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
-"""How asking is answered, by what became of it so far."""
+"""HTTP status of the answer to a request for units, by the state of the lease."""
 
 
 async def create(
     request: Request[wire.LeaseWanted, wire.LeaseAsked],
 ) -> Answer[wire.Lease]:
-    """Ask for units."""
+    """Request units."""
     wanted = request.body
     if wanted.force:
         roles.check_role(request.role, Role.OPERATOR, "force")
@@ -42,11 +42,11 @@ async def create(
 
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
-    """Return leases and tickets."""
+    """Return a page of leases and tickets."""
     asked = request.parameters
     if request.scope is not None:
         if asked.pool is None:
-            raise Error(Code.INVALID, "Name a pool that is in the scope of this token: ?pool=NAME.")
+            raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
         roles.check_scope(request.scope, [asked.pool])
     views, following = await request.service.admission.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
@@ -55,14 +55,17 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
 
 
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
-    """Return a lease; for its owner's ticket a sign of life, unless the end is waited for."""
+    """Return a lease or ticket, and wait for its grant or its end if asked to.
+
+    Unless `until=ended`, a read of a ticket counts as a poll if its owner reads or if it waits.
+    """
     lease, wait = _lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.lease(lease)
     roles.check_scope(request.scope, _pools(view), every=False)
     mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
-        raise Error(Code.HOLDER_MISMATCH, "Only its owner may wait for a ticket or lease.")
+        raise Error(Code.HOLDER_MISMATCH, "Only the owner of a ticket or lease may wait for it.")
     if request.parameters.until == "ended":
         if wait and view.lease.state != "ended":
             view = await admission.until_ended(lease, wait, request.disconnected)
@@ -72,14 +75,14 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
-    """Let a lease last for its TTL from now on."""
+    """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
     proof = _proof(request, request.body.token)
     return _told(request, await request.service.admission.renew(lease, proof))
 
 
 async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
-    """Give a lease back."""
+    """Release a lease, or withdraw a ticket."""
     lease = await _lease(request)
     proof = _proof(request, request.parameters.token)
     view = await request.service.admission.release(lease, proof, _stead(request))
@@ -87,7 +90,7 @@ async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
-    """Move the end of a hold."""
+    """Change when a lease's hold ends."""
     wanted = request.body
     hold = microseconds_or_none("hold", wanted.hold)
     view = await request.service.admission.hold(
@@ -97,24 +100,24 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
-    """Release and ask anew; what is to be forced anew needs an operator again."""
+    """Release a lease and request the same again; retrying a forced lease needs an operator."""
     wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
     if (await admission.lease(lease)).lease.forced:
-        roles.check_role(request.role, Role.OPERATOR, "the retry of what was forced")
+        roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     proof = _proof(request, wanted.token)
     view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
     return Answer(STATUSES[view.lease.state], _told(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
-    """Take a lease away."""
+    """Revoke a lease or ticket."""
     reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
     lease = await _lease(request)
     return _told(request, await request.service.admission.revoke(lease, reason, by=request.actor))
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
-    """Remember what became of a start."""
+    """Record the outcome of what the holder started."""
     told = request.body
     view = await request.service.admission.outcome(
         _lease_id(request),
@@ -127,7 +130,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
-    """Tell whether a token is current."""
+    """Return whether a fencing token is current."""
     asked = request.parameters
     view = await request.service.admission.verify(asked.pool, asked.token)
     if view is None:
@@ -157,7 +160,7 @@ ROUTES = (
         role=Role.READER,
         scopes=JANITORS,
         projects=True,
-        summary="List leases and tickets in the order in which they were asked for.",
+        summary="List leases and tickets, oldest request first.",
         handler=page,
         parameters=wire.LeasesAsked,
         answer=wire.LeasePage,
@@ -167,7 +170,7 @@ ROUTES = (
         path="/v1/leases/verify",
         role=Role.READER,
         projects=True,
-        summary="Tell whether a fencing token is that of a lease that holds units of a pool now.",
+        summary="Check whether a fencing token belongs to a lease that has units of a pool now.",
         handler=verify,
         parameters=wire.VerifyAsked,
         answer=wire.Verified,
@@ -178,7 +181,7 @@ ROUTES = (
         role=Role.READER,
         scopes=JANITORS,
         projects=True,
-        summary="Tell of a lease or ticket; its owner may wait for the grant, or for the end.",
+        summary="Get a lease or ticket; its owner may wait for the grant or for the end.",
         handler=read,
         parameters=wire.LeaseLooked,
         answer=wire.Lease,
@@ -189,7 +192,7 @@ ROUTES = (
         role=Role.USER,
         scopes=JANITORS,
         projects=True,
-        summary="Give a lease back, or take a ticket out of its line; to repeat it is harmless.",
+        summary="Release a lease, or withdraw a ticket; repeating it is harmless.",
         handler=release,
         parameters=wire.HolderProof,
         answer=wire.Lease,
@@ -199,7 +202,7 @@ ROUTES = (
         path="/v1/leases/{id}",
         role=Role.USER,
         projects=True,
-        summary="Let a lease end by itself so long from now, or not by itself.",
+        summary="Set when a lease ends by itself, in seconds from now, or that it does not.",
         handler=change,
         body=wire.HoldWanted,
         answer=wire.Lease,
@@ -210,7 +213,7 @@ ROUTES = (
         role=Role.USER,
         scopes=JANITORS,
         projects=True,
-        summary="Let a lease last for its TTL from now on.",
+        summary="Renew a lease: its TTL starts again now.",
         handler=renew,
         body=wire.HolderProof,
         answer=wire.Lease,
@@ -220,7 +223,7 @@ ROUTES = (
         path="/v1/leases/{id}/retry",
         role=Role.USER,
         projects=True,
-        summary="Release a lease and ask for the same anew, in one step.",
+        summary="Release a lease and ask for the same again, in one step.",
         handler=retry,
         body=wire.RetryWanted,
         answer=wire.Lease,
@@ -232,7 +235,7 @@ ROUTES = (
         path="/v1/leases/{id}/outcome",
         role=Role.USER,
         projects=True,
-        summary="Tell what became of what was started; it is evidence for choosing a limit.",
+        summary="Report the outcome of what was started, as evidence for choosing a limit.",
         handler=outcome,
         body=wire.OutcomeWanted,
         answer=wire.Lease,
@@ -242,7 +245,7 @@ ROUTES = (
         path="/v1/leases/{id}/revoke",
         role=Role.OPERATOR,
         scopes=JANITORS,
-        summary="Take a lease or ticket away from whoever has it.",
+        summary="Revoke a lease or ticket.",
         handler=revoke,
         body=wire.RevokeWanted,
         answer=wire.Lease,
@@ -253,14 +256,14 @@ ROUTES = (
 def _lease_id(request: Request[Any, Any]) -> LeaseId:
     lease = request.variables["id"].lower()
     if not is_normal(lease):
-        raise Error(Code.LEASE_NOT_FOUND, f"There is no lease {lease}.")
+        raise Error(Code.LEASE_NOT_FOUND, f"There is no lease '{lease}': this is not a valid id.")
     return LeaseId(lease)
 
 
 async def _lease(request: Request[Any, Any]) -> LeaseId:
-    """Return the lease that is meant, if it is in the caller's scope. Raises ProblemError: 403.
+    """Return the lease's id after checking the caller's scope. Raises ProblemError: 403.
 
-    What a lease needs never grows, so it stays within the scope.
+    A lease never gains pools, so a lease within the scope stays within it.
     """
     lease = _lease_id(request)
     if request.scope is not None:
@@ -277,19 +280,19 @@ def _operates(request: Request[Any, Any]) -> bool:
 
 
 def _stands_in(request: Request[Any, Any]) -> bool:
-    """May the caller act in a holder's stead?"""
+    """Return whether the caller may act on behalf of a lease's holder."""
     return request.scope is not None or _operates(request)
 
 
 def _stead(request: Request[Any, Any]) -> Stead | None:
-    """Return in whose stead the caller acts, if it may."""
+    """Return the caller as one who acts on behalf of holders; None if it may not."""
     if not _stands_in(request):
         return None
     return Stead(request.actor, None if request.scope is not None else request.owner)
 
 
 def _proof(request: Request[Any, Any], token: str | None) -> Proof:
-    """Return by what right the caller acts for a lease: for anybody's, or as its owner."""
+    """Return the caller's proof: for its own leases, or for all if it may act for holders."""
     return Proof(None if _stands_in(request) else request.owner, token)
 
 

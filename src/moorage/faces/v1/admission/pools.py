@@ -1,4 +1,4 @@
-"""Pools: make, change, pause, look at."""
+"""Pools: create, change, pause, read."""
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
@@ -8,7 +8,7 @@ from moorage.wire.pages import PageAsked
 
 
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
-    """Return pools by name."""
+    """Return a page of pools, ordered by name."""
     asked = request.parameters
     pools, following = await request.service.admission.pools(asked.cursor, asked.limit)
     return wire.PoolPage(pools=[shown(pool) for pool in pools], next=following)
@@ -20,7 +20,7 @@ async def read(request: Request[None, None]) -> wire.Pool:
 
 
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
-    """Let a pool be as described."""
+    """Create or update a pool."""
     name, wanted = request.variables["name"], request.body
     view = await request.service.admission.pool_put(
         name,
@@ -33,22 +33,22 @@ async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
 
 
 async def delete(request: Request[None, None]) -> None:
-    """Remove a pool that is not in use."""
+    """Delete a pool that is not in use."""
     await request.service.admission.pool_delete(request.variables["name"], by=request.actor)
 
 
 async def pause(request: Request[None, None]) -> wire.Pool:
-    """Grant nothing more."""
+    """Stop granting from a pool."""
     return await _paused(request, True)
 
 
 async def resume(request: Request[None, None]) -> wire.Pool:
-    """Grant again."""
+    """Resume granting from a pool."""
     return await _paused(request, False)
 
 
 async def report(request: Request[None, None]) -> wire.PoolReport:
-    """Return what is known for choosing a limit."""
+    """Return the statistics that help to choose a pool's limit."""
     return report_shown(await request.service.admission.report(request.variables["name"]))
 
 
@@ -58,7 +58,7 @@ ROUTES = (
         path="/v1/pools",
         role=Role.READER,
         projects=True,
-        summary="List pools with what is occupied and who waits for what, by name.",
+        summary="List pools by name, with occupied units and the first waiting ticket.",
         handler=page,
         parameters=PageAsked,
         answer=wire.PoolPage,
@@ -67,7 +67,7 @@ ROUTES = (
         method="POST",
         path="/v1/pools/{name+}:pause",
         role=Role.OPERATOR,
-        summary="Grant nothing more of a pool; everything else goes on.",
+        summary="Stop granting from a pool; everything else continues.",
         handler=pause,
         answer=wire.Pool,
     ),
@@ -75,7 +75,7 @@ ROUTES = (
         method="POST",
         path="/v1/pools/{name+}:resume",
         role=Role.OPERATOR,
-        summary="Grant of a paused pool again.",
+        summary="Resume granting from a paused pool.",
         handler=resume,
         answer=wire.Pool,
     ),
@@ -84,7 +84,7 @@ ROUTES = (
         path="/v1/pools/{name+}:report",
         role=Role.READER,
         projects=True,
-        summary="Tell how long was waited and held, and what became of the starts at which limit.",
+        summary="Report how long leases waited and lasted, and the outcomes of starts by limit.",
         handler=report,
         answer=wire.PoolReport,
     ),
@@ -93,7 +93,7 @@ ROUTES = (
         path="/v1/pools/{name+}",
         role=Role.READER,
         projects=True,
-        summary="Tell of one pool.",
+        summary="Get one pool.",
         handler=read,
         answer=wire.Pool,
     ),
@@ -101,7 +101,7 @@ ROUTES = (
         method="PUT",
         path="/v1/pools/{name+}",
         role=Role.OPERATOR,
-        summary="Make a pool, or let it be as described; a lower limit revokes nothing.",
+        summary="Create or update a pool; a lower limit revokes nothing.",
         handler=put,
         body=wire.PoolWanted,
         answer=wire.Pool,
@@ -110,7 +110,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/pools/{name+}",
         role=Role.OPERATOR,
-        summary="Remove a pool that nobody holds units of or waits for.",
+        summary="Delete a pool that has no leases and no tickets.",
         handler=delete,
     ),
 )

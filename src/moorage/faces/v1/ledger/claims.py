@@ -1,4 +1,4 @@
-"""Claims: the server chooses where something goes, and takes it there."""
+"""Claims: the server chooses providers for a consumer and allocates from them."""
 
 from http import HTTPStatus
 from random import getrandbits
@@ -24,13 +24,13 @@ SEED_BITS = 32
 
 
 async def create(request: Request[ClaimWanted, None]) -> Claim:
-    """Choose and allocate."""
+    """Choose providers and allocate from them."""
     wanted = request.body
     if request.project not in (None, wanted.project_id):
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
             problems.FORBIDDEN,
-            f"This token is bound to the project {request.project}.",
+            f"This token is bound to the project '{request.project}'.",
         )
     wish = Wish(
         consumer=ConsumerId(
@@ -57,7 +57,7 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
 
 
 def _unfit(error: Error, wanted: ClaimWanted) -> ProblemError:
-    """Return the refusal of what nothing fits, with the address that explains why."""
+    """Return the refusal of a claim that fits nowhere, with the address of its explanation."""
     problem = problems.problem_of(error)
     problem.explain = explaining_address(wanted)
     return problem
@@ -69,7 +69,7 @@ ROUTES = (
         path="/v1/claims",
         role=Role.USER,
         projects=True,
-        summary="Choose providers for a new consumer and allocate from them, in one step.",
+        summary="Choose providers for a new consumer and allocate from them in one step.",
         handler=create,
         body=ClaimWanted,
         answer=Claim,
@@ -91,6 +91,6 @@ def _type(text: str | None) -> str | None:
     if text is not None and not WORD.fullmatch(text):
         raise RefusalError(
             HTTPStatus.BAD_REQUEST,
-            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} of A-Z, 0-9 and _.",
+            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, 0-9, '_'.",
         )
     return text

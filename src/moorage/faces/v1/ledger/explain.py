@@ -1,4 +1,4 @@
-"""Explanations: why nothing is found."""
+"""Explanations: why a query finds no candidates."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,12 +19,12 @@ from moorage.wire.ledger import (
 
 
 async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
-    """Explain the question in the address."""
+    """Explain the query in the address."""
     return await _explained(request, body_decode(request.parameters.query.encode(), Question))
 
 
 async def explain(request: Request[Question, None]) -> Explained:
-    """Explain the question in the body."""
+    """Explain the query in the body."""
     return await _explained(request, request.body)
 
 
@@ -34,7 +34,7 @@ ROUTES = (
         path="/v1/explain",
         role=Role.READER,
         projects=True,
-        summary="Tell why nothing is found for a question, and what comes nearest.",
+        summary="Explain why nothing is found for a question, and what comes closest.",
         handler=explain_query,
         parameters=ExplainAsked,
         answer=Explained,
@@ -44,7 +44,7 @@ ROUTES = (
         path="/v1/explain",
         role=Role.READER,
         projects=True,
-        summary="As `GET`, for questions that are too long for an address.",
+        summary="Same as `GET`, for questions that are too long for an address.",
         handler=explain,
         body=Question,
         answer=Explained,
@@ -61,7 +61,7 @@ async def _explained(request: Request[Any, Any], asked: Question) -> Explained:
 
 
 def shown(told: Explanation) -> Explained:
-    """Return an explanation as it is shown."""
+    """Convert an explanation to its wire form."""
     return Explained(
         found=told.found,
         exhausted=told.exhausted,
@@ -87,16 +87,17 @@ def _steps(steps: list[Step]) -> list[ExplainedStep]:
 def without_figures(told: Explained) -> Explained:
     """Return an explanation for a caller that is bound to a project.
 
-    It says which condition leaves nothing, but not how many providers there are, nor how full.
+    It names the condition that leaves no candidates, but not how many providers exist or how full
+    they are.
     """
     parts = [replace(part, steps=_without_counts(part.steps), nearest=None) for part in told.parts]
     steps = [step for part in told.parts for step in part.steps] + told.trees
     nearest = None
     if told.nearest is not None:
         empty = next((step.condition for step in steps if step.left == 0), None)
-        nearest = "No tree serves all parts together."
+        nearest = "No tree can serve all parts together."
         if empty is not None:
-            nearest = f"Nothing is left by the condition: {empty}"
+            nearest = f"Nothing meets the condition: {empty}"
     return replace(told, parts=parts, trees=_without_counts(told.trees), nearest=nearest)
 
 

@@ -1,4 +1,4 @@
-"""The fleet, page by page."""
+"""Lists of providers, page by page."""
 
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.faces.v1.routing import Request, Route
@@ -9,9 +9,9 @@ from moorage.wire.providers import InventoryShown, ProviderPage, ProviderShown
 
 
 async def page(request: Request[None, PageAsked]) -> ProviderPage:
-    """Return providers by UUID."""
+    """Return a page of providers, ordered by UUID."""
     asked, service = request.parameters, request.service
-    as_of = await service.watch.now()  # before anything is read: a change after it is told again
+    as_of = await service.watch.now()  # read first: later changes are then sent again by the watch
     uuids, following = await service.reads.providers_page(asked.cursor, asked.limit)
     fleet = await service.index.current()
     records = [record for uuid in uuids if (record := fleet.record(uuid)) is not None]
@@ -25,7 +25,7 @@ ROUTES = (
         method="GET",
         path="/v1/providers",
         role=Role.READER,
-        summary="List providers with inventories, usages, traits and aggregates, by UUID.",
+        summary="List providers by UUID, with inventories, usages, traits and aggregates.",
         handler=page,
         parameters=PageAsked,
         answer=ProviderPage,
@@ -34,7 +34,7 @@ ROUTES = (
 
 
 def shown(record: ProviderRecord) -> ProviderShown:
-    """Return a provider as it is shown."""
+    """Convert a provider to its wire form."""
     provider, tags = record.provider, record.tags
     return ProviderShown(
         uuid=provider.uuid,

@@ -1,4 +1,4 @@
-"""Many providers at once: each shall be as described."""
+"""Bulk upsert: creates or updates many providers in one request."""
 
 from collections import Counter
 from functools import partial
@@ -35,18 +35,18 @@ from moorage.wire.ledger import (
 )
 
 PROVIDER_BYTES_MAX = 1 << 18
-"""Bytes that describe one provider: a unit of a bulk change, which nothing can interrupt."""
+"""Bytes that describe one provider, which is decoded without interruption."""
 
 
 class Envelope(Struct, forbid_unknown_fields=True):
-    """`wire.ledger.ProvidersWanted` without its providers, which are decoded one by one."""
+    """`wire.ledger.ProvidersWanted` with its providers left raw: they are decoded one by one."""
 
     providers: list[Raw]
     create_vocabulary: bool | UnsetType = UNSET
 
 
 async def upsert(request: Request[bytes, None]) -> ProviderOutcomes:
-    """Create and update what differs from its description."""
+    """Create or update every provider that differs from its description."""
     service, pieces = request.service, Pieces(request.service.turns)
     specs, teach = await _described(request.body, pieces)
     done = await providers_upsert(
@@ -60,7 +60,7 @@ ROUTES = (
         method="POST",
         path="/v1/providers:bulk",
         role=Role.SERVICE,
-        summary="Let many providers be as described; what is so already is left alone.",
+        summary="Create or update many providers; those that are as described are left alone.",
         handler=upsert,
         body=ProvidersWanted,
         answer=ProviderOutcomes,
@@ -70,7 +70,7 @@ ROUTES = (
 
 
 async def _shown(answers: list[Upserted], pieces: Pieces) -> ProviderOutcomes:
-    """Return the answers as they are shown."""
+    """Convert the outcomes to their wire form."""
     results = [_outcome(each) async for each in pieces.each(answers)]
     counts = Counter(each.outcome for each in answers)
     return ProviderOutcomes(results=results, **{kind.value: counts[kind] for kind in Outcome})
@@ -88,7 +88,7 @@ def _outcome(answer: Upserted) -> ProviderOutcome:
 
 
 async def _described(body: bytes, pieces: Pieces) -> tuple[list[ProviderSpec], bool]:
-    """Decode a body: what is described, and whether new words are to be made known.
+    """Decode a body: the described providers, and whether to create unknown classes and traits.
 
     Raises RefusalError, and `Error`: LIMIT_EXCEEDED.
     """
@@ -106,13 +106,13 @@ def _read(item: bytes) -> ProviderSpec:
 
 
 async def _cut(body: bytes, pieces: Pieces) -> Cut:
-    """Find out where the providers are. Raises RefusalError, and `Error`: LIMIT_EXCEEDED."""
+    """Find the providers within the body. Raises RefusalError, and `Error`: LIMIT_EXCEEDED."""
     work = cut(body, members_max=BULK_PROVIDERS_MAX, member_bytes_max=PROVIDER_BYTES_MAX)
     try:
         return await pieces.driven(work)
     except NoListError:
-        _envelope(body[:AROUND_BYTES_MAX])  # mostly it says what is wrong
-        raise _misfit("it is no object with a list `providers`") from None
+        _envelope(body[:AROUND_BYTES_MAX])  # usually raises a more precise error
+        raise _misfit("it must be an object with a list `providers`") from None
     except ManyMembersError:
         check_count(BULK_PROVIDERS_MAX + 1)
         raise
@@ -126,21 +126,21 @@ async def _cut(body: bytes, pieces: Pieces) -> Cut:
 
 
 def _envelope(around: bytes) -> Envelope:
-    """Decode what stands around the providers. Raises RefusalError."""
+    """Decode the body without its providers. Raises RefusalError."""
     try:
         envelope = msgspec.json.decode(around, type=Envelope)
     except RecursionError:
         raise _misfit("it is nested too deeply") from None
     except ValueError as error:
         raise _misfit(str(error)) from None
-    # No name has a colon in it: more of them, and one came twice.
+    # No key contains a colon, so any further colon means a repeated key.
     if around.count(b":") != 1 + (envelope.create_vocabulary is not UNSET):
         raise _misfit("a key is given more than once")
     return envelope
 
 
 def _misfit(reason: str) -> RefusalError:
-    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body does not fit: {reason}")
+    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {reason}")
 
 
 def _spec(wanted: ProviderWanted) -> ProviderSpec:

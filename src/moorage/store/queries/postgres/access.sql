@@ -26,7 +26,7 @@ UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
 RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
     expires_at, rotated_at, used_at;
 
--- Whoever rotates has read the token before: this is who was first.
+-- The condition decides which of several concurrent rotations or revocations was first.
 -- name: token_rotate --
 UPDATE access_token SET rotated_at = $1, expires_at = $2
 WHERE id = $3 AND revoked_at IS NULL AND rotated_at IS NULL
@@ -38,6 +38,6 @@ UPDATE access_token SET used_at = used.at
 FROM unnest($1::bigint[], $2::text[]) AS used (at, id)
 WHERE access_token.id = used.id;
 
--- With the epoch: a ledger that was put back may have as many, of others.
+-- With the epoch: a restored ledger may have the same number for other tokens.
 -- name: token_ends_load --
 SELECT epoch, (SELECT COUNT(revoked_at) + COUNT(rotated_at) FROM access_token) FROM clock_now;

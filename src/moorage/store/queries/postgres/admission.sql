@@ -1,8 +1,8 @@
 -- Pools, leases and the waiting line for PostgreSQL. Sets arrive as JSON arrays, the rows of a
 -- write as one array per column. Blocks: noun first.
 
--- Whoever decides anything of admission holds this row, so that nothing else needs a lock. Who has
--- waited for it gets its newest version, whichever was found first.
+-- Every decision of admission locks this row, so that nothing else needs a lock. After waiting for
+-- the lock, a transaction gets the newest version of the row.
 -- name: admission_lock --
 SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock
 ORDER BY id DESC LIMIT 1 FOR UPDATE;
@@ -19,9 +19,9 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]
     AS r(arrivals, skew, downtime, alive_at, outage_ended_at)
 WHERE id >= (SELECT MAX(id) FROM admission_clock);
 
--- Pools by name, those of some leases, those with slots of some names, and those to be woken; if
--- one of them has gangs, all that have. With each its slots, and what owners hold under a
--- quota that it has or is to have.
+-- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
+-- one of them has gangs, all pools that have. Each comes with its slots and, if it has a quota or
+-- is to have one, with the units that each owner occupies.
 -- name: pools_load --
 WITH named AS MATERIALIZED (
     SELECT ARRAY(
@@ -100,7 +100,7 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
--- Slots, each with the lease that holds it.
+-- Slots, each with its lease, if any.
 -- name: slots_load_by_name --
 SELECT slot.body, lease.body, lease_due.heard_until
 FROM slot LEFT JOIN lease ON lease.id = slot.lease
@@ -112,12 +112,12 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_due JOIN lease ON lease.id = lease_due.lease
 WHERE lease_due.due <= $1 ORDER BY lease_due.due LIMIT $2;
 
--- A pool's tickets after (rank, arrival), in the order of the line. Not those who are passed over
--- for sure: who wants more than $5 units, or than $6 leaves to its owner (neither holds for what is
--- forced), and who does not fit into the ledger. $7 has what is in their way, each with its tickets:
--- a provider whose inventory has not changed since in what matters, or has none as before; a
--- consumer that is there (the class is empty); or nothing (null), if the caller has looked. Empty
--- sets are told apart, because then neither need be worked out.
+-- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
+-- to be passed over: tickets that need more than $5 units or more than $6 leaves to their owner
+-- (unless forced), and tickets that do not fit into the ledger. $7 lists obstacles with their
+-- tickets. An obstacle is an unchanged inventory that is used at least as much as when it refused;
+-- an inventory that is still missing; a consumer that exists (the class is empty); or null, if the
+-- caller has checked. Empty sets are tested first, so that they cost nothing.
 -- name: line_load --
 WITH room (owner, units) AS MATERIALIZED (
     SELECT key, value::bigint FROM json_each_text($6::text::json)
@@ -173,8 +173,8 @@ ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.
 DELETE FROM slot USING unnest($1::text[], $2::text[]) AS r(pool, name)
 WHERE slot.pool = r.pool AND slot.name = r.name;
 
--- Owner, arrival and pools of a lease never change, nor its key while it lives; of a pool it may come
--- to hold fewer units.
+-- Owner, arrival and pools of a lease never change, nor does its key while it is live. Its units of
+-- a pool may decrease.
 -- name: lease_upsert --
 INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
@@ -182,7 +182,7 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at = excluded.ended_at,
     body = excluded.body;
 
--- Of leases that leave their keys to others, before those are written.
+-- For ended leases that leave their key to a new lease; runs before that one is written.
 -- name: lease_rekey --
 UPDATE lease SET key = r.key FROM unnest($1::text[], $2::text[]) AS r(id, key)
 WHERE lease.id = r.id;
@@ -208,14 +208,14 @@ ON CONFLICT (pool, arrival, lease) DO UPDATE SET units = excluded.units, state =
     token = excluded.token, granted_at = excluded.granted_at, ended_at = excluded.ended_at,
     cause = excluded.cause;
 
--- While the lease is still there: it tells which pools to look in.
+-- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
 DELETE FROM lease_need USING lease
 WHERE lease.id = ANY ($1::text[]) AND lease_need.lease = lease.id
     AND lease_need.arrival = lease.arrival
     AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)));
 
--- Of leases that have given back all their slots of a pool: only the pools of `kept` are left.
+-- For leases that have returned all their slots of a pool: only the pools in `kept` remain.
 -- name: lease_need_trim --
 DELETE FROM lease_need USING lease, unnest($1::text[], $2::text[]) AS r(id, kept)
 WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lease.id
@@ -276,7 +276,7 @@ WHERE lease.ended_at IS NULL AND (lease.arrival, lease.id) > ($1, $2) AND lease.
     AND ($4::text IS NULL OR lease.owner = $4)
 ORDER BY lease.arrival, lease.id LIMIT $5;
 
--- Puts all that an owner has asked for in order: no index of its own, which every ask would pay for.
+-- Sorts all leases of an owner: an index for this would make every request for a lease slower.
 -- name: leases_window_by_owner --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
@@ -303,8 +303,8 @@ SELECT lease, rank, arrival, units, owner, pull FROM lease_need
 WHERE pool = $1 AND state = 'waiting' AND (rank, arrival) > ($2, $3)
 ORDER BY rank, arrival LIMIT $4;
 
--- The same with what tells who is passed over: of a pull ticket its deadline and patience; the body
--- of one that needs other pools or something of the ledger, too.
+-- As `line_window`, with the data that decide which tickets are passed over: the deadline and the
+-- patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
 -- name: line_pass --
 SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,
@@ -317,20 +317,21 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
     AND (lease_need.rank, lease_need.arrival) > ($2, $3)
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 
--- Owners and what they hold: the most first, of equals who has held something for longest.
+-- Owners and the units they occupy: most units first, then the earliest grant.
 -- name: pool_holders_load --
 SELECT owner, SUM(units)::bigint AS held FROM lease_need
 WHERE pool = $1 AND state = 'granted'
 GROUP BY owner ORDER BY held DESC, MIN(granted_at), owner;
 
--- Granted leases, the oldest grants first, and when their holds end them.
+-- Granted leases, oldest grants first, with the ends of their holds.
 -- name: pool_holding_load --
 SELECT lease_need.units, lease_need.granted_at, (lease.body::json ->> 'hold_until')::bigint
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
 WHERE lease_need.pool = $1 AND lease_need.state = 'granted'
 ORDER BY lease_need.granted_at LIMIT $2;
 
--- Of those not heard of until then: leases that go on to occupy, counted in each of their pools.
+-- Leases that were not renewed in time but still occupy their units, counted in each of their
+-- pools.
 -- name: unheard_count --
 SELECT needed.value, COUNT(*)
 FROM lease_due JOIN lease ON lease.id = lease_due.lease,
@@ -348,7 +349,7 @@ ORDER BY ended_at DESC LIMIT $2;
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
 WHERE pool = $1 AND state = 'ended' AND ended_at >= $2 ORDER BY ended_at;
 
--- Starts per minute: the units that were granted in the same minute.
+-- `starts`: the units that were granted in the same minute.
 -- name: outcomes_count --
 WITH minutes AS (
     SELECT granted_at / 60000000 AS minute, SUM(units)::bigint AS starts FROM lease_need
@@ -388,7 +389,7 @@ SELECT lease FROM lease_due WHERE due <= $1 ORDER BY due LIMIT $2;
 -- name: pools_due --
 SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
--- What the check compares: a row's columns in the order in which they are written.
+-- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
 SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
 
@@ -405,7 +406,7 @@ WHERE (lease.arrival, lease.id) > ($1, $2) ORDER BY lease.arrival, lease.id LIMI
 SELECT lease, due FROM lease_due
 WHERE NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = lease_due.lease) ORDER BY lease LIMIT $1;
 
--- Those with some (pool, arrival, lease).
+-- The rows with the given (pool, arrival, lease).
 -- name: lease_needs_snapshot --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.units,
     lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
@@ -417,7 +418,7 @@ FROM json_array_elements($1) AS one(value) JOIN lease_need
 -- name: lease_needs_count --
 SELECT COUNT(*) FROM lease_need;
 
--- All, with the bodies that they should be of; the check asks for them only if there are too many.
+-- All rows, with the bodies of their leases; the check reads them only if there are too many rows.
 -- name: lease_needs_window --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease.body
 FROM lease_need LEFT JOIN lease ON lease.id = lease_need.lease

@@ -1,6 +1,6 @@
--- The revision, the epoch, the change rows, and the locks of a batch. Each of the two clocks is one row,
--- read from the end of its index and moved there with every version, so that versions which an open
--- snapshot keeps are not passed on the way (decision 0019).
+-- The revision, the epoch, the change rows, and the locks of a batch. Each of the two clocks is one
+-- row. Each update raises its id, and reads begin at the end of the index, so that they do not scan
+-- old versions that an open snapshot keeps (decision 0019).
 
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock_now;
@@ -8,13 +8,13 @@ SELECT epoch, revision, compacted FROM clock_now;
 -- name: beginning_load --
 SELECT at FROM beginning;
 
--- Also tells when the batch is written, as it was asked, for the mark, and the formats of the rows.
+-- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
 -- name: clock_raise --
 UPDATE clock SET id = id + 1, revision = revision + 1
 WHERE id >= (SELECT MAX(id) FROM clock)
 RETURNING revision, epoch, $1::bigint, minimum_version, newest_version;
 
--- At least the time in seconds, so that no epoch comes twice, whatever was put back.
+-- At least the Unix time, so that no epoch is used twice, whichever state was restored.
 -- name: epoch_raise --
 UPDATE clock
 SET epoch = GREATEST(epoch, $1::bigint, floor(extract(epoch FROM clock_timestamp()))::bigint - 1) + 1
@@ -25,16 +25,16 @@ RETURNING epoch, revision;
 UPDATE clock SET compacted = GREATEST(compacted, r.reached)
 FROM unnest($1::bigint[]) AS r(reached) WHERE id >= (SELECT MAX(id) FROM clock);
 
--- The revision is the one that this transaction has just raised.
+-- The revision is the one that this transaction has just taken.
 -- name: change_insert --
 INSERT INTO change (revision, n, at, kind, key, body)
 SELECT clock_now.revision, r.n, r.at, r.kind, r.key, r.body
 FROM clock_now, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
     AS r(n, at, kind, key, body);
 
--- One row at least: the clock, when the given revision was written, and the change rows after
--- (revision, n) beside it, in one snapshot: without those of some kinds, except that of each batch the
--- first row is there, whose body is left out if it is of such a kind.
+-- At least one row: the clock and the time of the given revision, joined with the change rows after
+-- (revision, n), in one snapshot. Rows of the excluded kinds are left out, except the first row of
+-- each batch, which then comes without its body.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
     (SELECT at FROM change WHERE revision = $1 AND n = 0),
@@ -54,7 +54,7 @@ SELECT at FROM change WHERE revision = $1 AND n = 0;
 -- name: changes_count --
 SELECT COUNT(*) FROM change WHERE revision > $1 AND revision <= $2;
 
--- From where the last ones were forgotten: what an open snapshot keeps of those is not passed again.
+-- Starts where the last deletion ended: deleted rows that a snapshot keeps are not scanned again.
 -- name: changes_delete --
 DELETE FROM change USING unnest($1::bigint[], $2::bigint[]) AS r(compacted, reached)
 WHERE revision > r.compacted AND revision <= r.reached;
@@ -62,25 +62,25 @@ WHERE revision > r.compacted AND revision <= r.reached;
 -- name: changes_wipe --
 DELETE FROM change;
 
--- One process at a time forgets change rows.
+-- Only one process at a time deletes change rows and receipts.
 -- name: compaction_lock --
 SELECT pg_try_advisory_xact_lock(778, 3);
 
--- Whoever locks consumers or providers holds it shared. Who holds it alone meets no half of
--- anything: to delete a class or a trait that others may begin to use, to rename a class.
+-- Transactions that lock consumers or providers take this lock shared. The exclusive lock waits for
+-- all of them: for deleting a class or a trait that others may begin to use, for renaming a class.
 -- name: ledger_lock --
 SELECT pg_advisory_xact_lock(778, 1);
 
--- Who locks names and trees takes this first, as whoever locks rows does by itself.
+-- Taken before `structure_lock`; the statements that lock rows take it themselves.
 -- name: ledger_share --
 SELECT pg_advisory_xact_lock_shared(778, 1);
 
--- Names and trees are looked at and changed by one transaction at a time: no row's lock could keep
--- others from adding a child or a name.
+-- Only one transaction at a time reads and changes names and trees: row locks cannot prevent others
+-- from adding a child or a name.
 -- name: structure_lock --
 SELECT pg_advisory_xact_lock(778, 2);
 
--- What is stored of rows that are written again, as it is: see unknown_members.py.
+-- The stored values of rows that are about to be written, see unknown_members.py.
 -- name: inventories_stored --
 SELECT uuid, inventories FROM provider
 WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
@@ -94,7 +94,7 @@ SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elem
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
--- Nobody asks for a receipt that is an hour old.
+-- Receipts are not needed for longer than an hour.
 -- name: receipts_until --
 SELECT (now() - interval '1 hour')::text;
 

@@ -1,6 +1,6 @@
 -- Statements of the ledger for PostgreSQL. Sets arrive as JSON arrays, the rows of a write as one
--- array per column. Rows are locked in the order of their keys; the first thing that a statement
--- which locks rows does is to lock the ledger, see `clock.sql`. Blocks: noun first.
+-- array per column. Rows are locked in the order of their keys; statements that lock rows lock the
+-- ledger first, see `clock.sql`. Blocks: noun first.
 
 -- name: consumers_load --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
@@ -52,14 +52,14 @@ FROM resource_class WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1))
 SELECT name, created_at, updated_at
 FROM trait WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
--- A class's name has no quote in it, so its quoted form cannot be part of another one's.
+-- Class names contain no quotes, so a quoted name cannot be part of another one.
 -- name: resource_class_uses_count --
 SELECT named.value, (SELECT COUNT(*) FROM (
     SELECT 1 FROM provider WHERE strpos(inventories, '"' || named.value || '":') > 0
     LIMIT $2::bigint
 ) AS found) FROM json_array_elements_text($1) AS named(value);
 
--- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
+-- Trait names contain no quotes, so a quoted name cannot be part of another one.
 -- name: trait_uses_count --
 SELECT named.value, (SELECT COUNT(*) FROM (
     SELECT 1 FROM provider_tags WHERE strpos(traits, '"' || named.value || '"') > 0
@@ -93,7 +93,7 @@ WHERE project_id = $1 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = $1 AND user_id = $2 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 
--- In the order in which they are listed.
+-- In the order in which the API lists them.
 -- name: providers_snapshot --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider ORDER BY created_at, uuid;
@@ -108,7 +108,7 @@ SELECT name, created_at, updated_at FROM resource_class ORDER BY name;
 SELECT name, created_at, updated_at FROM trait ORDER BY name;
 
 -- name: allocation_rename_class --
--- A subquery that depends on `r` would be carried out anew for every consumer.
+-- A subquery that depends on `r` would be executed again for every consumer.
 UPDATE consumer SET allocations = replace(allocations, '"' || r.old || '":', '"' || r.new || '":')
 FROM (
     SELECT DISTINCT holder.consumer, renamed.new, renamed.old
@@ -144,7 +144,7 @@ WHERE uuid = r.gone AND generation = r.loaded;
 -- name: tags_delete_by_provider --
 DELETE FROM provider_tags USING unnest($1::text[]) AS r(gone) WHERE provider = r.gone;
 
--- A name longer than any client can send, while two of one batch change names with each other.
+-- A temporary name, longer than any that a client can send, while two providers swap names.
 -- name: provider_name_free --
 UPDATE provider SET name = repeat('/', 200) || uuid
 FROM unnest($1::text[]) AS r(renamed) WHERE uuid = r.renamed;
@@ -157,14 +157,14 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::
     AS r(name, generation, parent, root, created_at, updated_at, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
--- Of a provider that keeps its name and its place: no index is touched.
+-- For a provider that keeps its name and its place in the tree: no index changes.
 -- name: provider_touch --
 UPDATE provider SET generation = r.generation, updated_at = r.updated_at
 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
     AS r(generation, updated_at, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
--- The same, and what it offers: what a claim does.
+-- The same with inventories: this is what a claim writes.
 -- name: provider_use --
 UPDATE provider SET generation = r.generation, updated_at = r.updated_at,
     inventories = r.inventories
@@ -259,7 +259,7 @@ FROM provider_tags, json_array_elements_text(traits::json) AS named(value) ORDER
 -- name: inventory_classes_load --
 SELECT DISTINCT resource_class FROM inventory ORDER BY 1;
 
--- Damage shows itself in the server, which checks its pages by itself.
+-- The server checks its pages itself and reports damage.
 -- name: integrity_check --
 SELECT 'ok';
 

@@ -6,12 +6,12 @@ SELECT epoch, revision, compacted FROM clock;
 -- name: beginning_load --
 SELECT at FROM beginning;
 
--- Also tells when the batch is written, as it was asked, for the mark, and the formats of the rows.
+-- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
 -- name: clock_raise --
 UPDATE clock SET revision = revision + 1
 RETURNING revision, epoch, ?1, minimum_version, newest_version;
 
--- At least the time in seconds, so that no epoch comes twice, whatever was put back.
+-- At least the Unix time, so that no epoch is used twice, whichever state was restored.
 -- name: epoch_raise --
 UPDATE clock SET epoch = MAX(epoch, ?1, CAST(unixepoch() AS INTEGER) - 1) + 1
 RETURNING epoch, revision;
@@ -19,14 +19,14 @@ RETURNING epoch, revision;
 -- name: clock_compact --
 UPDATE clock SET compacted = MAX(compacted, ?);
 
--- The revision is the one that this transaction has just raised.
+-- The revision is the one that this transaction has just taken.
 -- name: change_insert --
 INSERT INTO change (revision, n, at, kind, key, body)
 VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 
--- One row at least: the clock, when the given revision was written, and the change rows after
--- (revision, n) beside it, in one snapshot: without those of some kinds, except that of each batch the
--- first row is there, whose body is left out if it is of such a kind.
+-- At least one row: the clock and the time of the given revision, joined with the change rows after
+-- (revision, n), in one snapshot. Rows of the excluded kinds are left out, except the first row of
+-- each batch, which then comes without its body.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
     (SELECT at FROM change WHERE revision = ?1 AND n = 0),
@@ -52,7 +52,7 @@ DELETE FROM change WHERE revision > ? AND revision <= ?;
 -- name: changes_wipe --
 DELETE FROM change;
 
--- The file has one owner and one writer: whoever writes holds every lock already.
+-- The file has one owner and one writer: a writer already has every lock.
 -- name: compaction_lock --
 SELECT 1;
 
@@ -65,7 +65,7 @@ SELECT 1;
 -- name: structure_lock --
 SELECT 1;
 
--- What is stored of rows that are written again, as it is: see unknown_members.py.
+-- The stored values of rows that are about to be written, see unknown_members.py.
 -- name: inventories_stored --
 SELECT uuid, inventories FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
 
@@ -78,7 +78,7 @@ SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?))
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id IN (SELECT value FROM json_each(?));
 
--- There are no receipts: the file has one writer, who knows how its own commits ended.
+-- There are no receipts: the only writer knows how its commits ended.
 -- name: receipts_until --
 SELECT '';
 

@@ -4,7 +4,7 @@
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
 
--- The writing connection holds the whole file, so nothing needs to be locked row by row.
+-- The writing connection has locked the whole file, so rows need no locks.
 -- name: consumers_lock --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM consumer WHERE uuid IN (SELECT value FROM json_each(?));
@@ -45,13 +45,13 @@ FROM resource_class WHERE name IN (SELECT value FROM json_each(?));
 SELECT name, created_at, updated_at
 FROM trait WHERE name IN (SELECT value FROM json_each(?));
 
--- A class's name has no quote in it, so its quoted form cannot be part of another one's.
+-- Class names contain no quotes, so a quoted name cannot be part of another one.
 -- name: resource_class_uses_count --
 SELECT named.value, (SELECT COUNT(*) FROM (
     SELECT 1 FROM provider WHERE instr(inventories, '"' || named.value || '":') > 0 LIMIT ?2
 )) FROM json_each(?1) AS named;
 
--- A trait's name has no quote in it, so its quoted form cannot be part of another one's.
+-- Trait names contain no quotes, so a quoted name cannot be part of another one.
 -- name: trait_uses_count --
 SELECT named.value, (SELECT COUNT(*) FROM (
     SELECT 1 FROM provider_tags WHERE instr(traits, '"' || named.value || '"') > 0 LIMIT ?2
@@ -84,7 +84,7 @@ WHERE project_id = ? GROUP BY consumer_type ORDER BY consumer_type;
 SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = ? AND user_id = ? GROUP BY consumer_type ORDER BY consumer_type;
 
--- In the order in which they are listed, by created_at: it is that of the rows, and needs no sort.
+-- In the order in which the API lists them, by created_at: the order of the rows, without a sort.
 -- name: providers_snapshot --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider ORDER BY rowid;
@@ -127,7 +127,7 @@ DELETE FROM provider WHERE uuid = ? AND generation = ?;
 -- name: tags_delete_by_provider --
 DELETE FROM provider_tags WHERE provider = ?;
 
--- A name longer than any client can send, while two of one batch change names with each other.
+-- A temporary name, longer than any that a client can send, while two providers swap names.
 -- name: provider_name_free --
 UPDATE provider SET name = printf('%.*c', 200, '/') || uuid WHERE uuid = ?;
 
@@ -136,11 +136,11 @@ UPDATE provider SET name = ?1, generation = ?2, parent = ?3, root = ?4, created_
     updated_at = ?6
 WHERE uuid = ?7 AND generation = ?8;
 
--- Of a provider that keeps its name and its place: no index is touched.
+-- For a provider that keeps its name and its place in the tree: no index changes.
 -- name: provider_touch --
 UPDATE provider SET generation = ?1, updated_at = ?2 WHERE uuid = ?3 AND generation = ?4;
 
--- The same, and what it offers: what a claim does.
+-- The same with inventories: this is what a claim writes.
 -- name: provider_use --
 UPDATE provider SET generation = ?1, updated_at = ?2, inventories = ?3
 WHERE uuid = ?4 AND generation = ?5;

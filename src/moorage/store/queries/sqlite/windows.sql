@@ -1,6 +1,6 @@
 -- Windows: a bounded number of rows after a given one.
 
--- One row at least: the clock, and the change rows after (revision, n) beside it, in one snapshot.
+-- At least one row: the clock, joined with the change rows after (revision, n), in one snapshot.
 -- name: changes_window --
 SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.kind, c.key, c.body
 FROM clock LEFT JOIN (

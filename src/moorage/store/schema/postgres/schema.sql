@@ -1,18 +1,18 @@
--- The complete schema: the sum of the migrations, which a test proves. For readers; not run by the service.
+-- The complete schema: the sum of the migrations (a test compares them). For readers; never run.
 
--- Which migrations have been applied; the checksum is that of the file.
+-- The applied migrations, with the checksums of their files.
 CREATE TABLE migration (
     number BIGINT PRIMARY KEY,
     name TEXT NOT NULL,
     checksum TEXT NOT NULL
 );
 
--- The one logical clock: `revision` counts batches, `epoch` restores and failovers; change rows up
--- to revision `compacted` are gone. `lineage` names the history of the server that last wrote: when
--- another one goes on, the epoch rises. A process that knows only an older
--- format of rows than `minimum_version` may not write; `newest_version` is the newest of any process
--- that has written. `id` rises with each version of the row, so that the newest is the last of its
--- index, however many older ones an open snapshot keeps from being removed.
+-- The single logical clock: `revision` counts batches, `epoch` counts restores and failovers;
+-- change rows up to revision `compacted` were deleted. `lineage` identifies the history of the
+-- server that wrote last: if another one continues, the epoch rises. A process that knows only
+-- older formats of rows than `minimum_version` may not write; `newest_version` is the newest format
+-- of any process that has written. `id` rises with each update of the row, so that the newest
+-- version is the last one in its index, even if an open snapshot keeps older versions.
 CREATE TABLE clock (
     id BIGINT PRIMARY KEY,
     epoch BIGINT NOT NULL,
@@ -28,7 +28,7 @@ CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
 FROM clock ORDER BY id DESC LIMIT 1;
 
--- What each batch changed: after-images, a body of NULL for what is gone.
+-- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
     revision BIGINT NOT NULL,
     n BIGINT NOT NULL,
@@ -39,8 +39,8 @@ CREATE TABLE change (
     PRIMARY KEY (revision, n)
 );
 
--- Every committed transaction, for a process that lost its connection while committing. A row that
--- is not `kept` was written by whoever asked first: that transaction can no longer commit.
+-- Receipts of all committed transactions, for a process that lost its connection during a commit. A
+-- row that is not `kept` was written by a process that asked: the transaction can no longer commit.
 CREATE TABLE batch (
     id UUID PRIMARY KEY,
     revision BIGINT NOT NULL,
@@ -48,11 +48,11 @@ CREATE TABLE batch (
     asked BIGINT NOT NULL DEFAULT 0,
     created_at TIMESTAMPTZ NOT NULL DEFAULT now()
 );
--- Receipts are forgotten by their age, whether or not revisions rise.
+-- Receipts are deleted by age, independent of revisions.
 CREATE INDEX batch_created_at ON batch (created_at);
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
--- `inventories` is a JSON object by resource class: a claim changes one row. In each, `used` is the
--- sum of the allocations on it.
+-- `inventories` is a JSON object by resource class: a claim changes only one row. In each of them,
+-- `used` is the sum of the allocations on it.
 CREATE TABLE provider (
     uuid TEXT COLLATE "C" PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -99,20 +99,20 @@ CREATE TABLE consumer (
 );
 CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
 
--- Who holds something on a provider.
+-- The consumers that have allocations on a provider.
 CREATE TABLE holder (
     provider TEXT COLLATE "C" NOT NULL,
     consumer TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (provider, consumer)
 );
 
--- What is held where, as rows.
+-- The allocations as rows.
 CREATE VIEW allocation AS
 SELECT consumer.uuid AS consumer, held.key COLLATE "C" AS provider,
     taken.key COLLATE "C" AS resource_class, taken.value::text::bigint AS amount
 FROM consumer, json_each(consumer.allocations::json) AS held, json_each(held.value) AS taken;
 
--- Only custom ones; standard resource classes and traits come with the release.
+-- Only custom resource classes and traits; the standard ones come with the release.
 CREATE TABLE resource_class (
     name TEXT COLLATE "C" PRIMARY KEY,
     created_at BIGINT NOT NULL,
@@ -124,9 +124,9 @@ CREATE TABLE trait (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
--- Only the SHA-256 of a token is kept. `roles` is a JSON array; `scope` a JSON object, the names
--- that a role outside of the ladder is bound to. A token that was rotated expires at the latest when
--- the grace is over. `used_at` is written about once an hour.
+-- Only the SHA-256 of a token is stored. `roles` is a JSON array; `scope` is a JSON object with the
+-- names to which a role outside of the ladder is bound. A rotated token expires at the latest when
+-- its grace period ends. `used_at` is written about once an hour.
 CREATE TABLE access_token (
     id TEXT COLLATE "C" PRIMARY KEY,
     sha256 TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -141,7 +141,7 @@ CREATE TABLE access_token (
     rotated_at BIGINT,
     used_at BIGINT
 );
--- Who did what to Moorage itself; `before` and `after` are JSON, NULL where there is nothing to tell.
+-- Who did what to Moorage itself; `before` and `after` are JSON, NULL if there is no such state.
 CREATE TABLE audit (
     at BIGINT NOT NULL,
     id TEXT COLLATE "C" NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE audit (
     PRIMARY KEY (at, id)
 );
 
--- Admission's time and the number of tickets so far, see `Timeline`; who decides holds its lock.
+-- Admission's time and the number of tickets so far, see `Timeline`; every decision locks this row.
 CREATE TABLE admission_clock (
     id BIGINT PRIMARY KEY,
     arrivals BIGINT NOT NULL,
@@ -167,7 +167,7 @@ CREATE TABLE admission_clock (
 INSERT INTO admission_clock (id, arrivals, skew, downtime, alive_at, outage_ended_at)
 VALUES (1, 0, 0, 0, 0, 0);
 
--- A body is the whole value, JSON, as in its change row; the columns beside it are to search by.
+-- `body` is the whole value as JSON, as in its change row; the other columns are for searching.
 CREATE TABLE pool (
     name TEXT COLLATE "C" PRIMARY KEY,
     quota BIGINT,
@@ -189,7 +189,7 @@ CREATE TABLE slot (
 ) WITH (fillfactor = 70);
 CREATE INDEX slot_name ON slot (name);
 
--- Tickets and leases, the ended ones for as long as keys are remembered. `pools` is a JSON array.
+-- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array.
 CREATE TABLE lease (
     id TEXT COLLATE "C" PRIMARY KEY,
     owner TEXT COLLATE "C" NOT NULL,
@@ -205,7 +205,7 @@ CREATE INDEX lease_arrival ON lease (arrival, id);
 CREATE INDEX lease_live ON lease (arrival, id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
 
--- Of those that live: the newest `heard_until`, which every renewal moves, and when they are over.
+-- Live leases and tickets: the newest `heard_until`, which every renewal moves, and when they end.
 CREATE TABLE lease_due (
     lease TEXT COLLATE "C" PRIMARY KEY,
     heard_until BIGINT,
@@ -213,7 +213,7 @@ CREATE TABLE lease_due (
 ) WITH (fillfactor = 70);
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- Leases as their pools see them. `rank` is the priority, negated: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
 CREATE TABLE lease_need (
     pool TEXT COLLATE "C" NOT NULL,
     arrival BIGINT NOT NULL,
@@ -231,14 +231,14 @@ CREATE TABLE lease_need (
     cause TEXT,
     PRIMARY KEY (pool, arrival, lease)
 );
--- All that tells who of a line is passed over for sure stands in its index.
+-- The index contains all columns that decide which tickets of a line are certain to be passed over.
 CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) INCLUDE (owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;
 
--- What became of starts; `units` is the pool's limit then.
+-- The results of starts; `units` is the pool's limit at that time.
 CREATE TABLE outcome (
     pool TEXT COLLATE "C" NOT NULL,
     at BIGINT NOT NULL,
@@ -249,7 +249,7 @@ CREATE TABLE outcome (
 );
 CREATE INDEX outcome_at ON outcome (pool, at);
 
--- When this ledger was made: the time of the standard resource classes and traits.
+-- When this ledger was created: also the time of the standard resource classes and traits.
 CREATE TABLE beginning (
     id BIGINT PRIMARY KEY CHECK (id = 1),
     at BIGINT NOT NULL

@@ -1,15 +1,16 @@
--- The complete schema: the sum of the migrations, which a test proves. For readers; not run by the service.
+-- The complete schema: the sum of the migrations (a test compares them). For readers; never run.
 
--- Which migrations have been applied; the checksum is that of the file.
+-- The applied migrations, with the checksums of their files.
 CREATE TABLE migration (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
     checksum TEXT NOT NULL
 ) STRICT;
 
--- The one logical clock: `revision` counts batches, `epoch` restores from a backup; change rows up
--- to revision `compacted` are gone. A process that knows only an older format of rows than
--- `minimum_version` may not write; `newest_version` is the newest of any process that has written.
+-- The single logical clock: `revision` counts batches, `epoch` counts restores from a backup;
+-- change rows up to revision `compacted` were deleted. A process that knows only older formats of
+-- rows than `minimum_version` may not write; `newest_version` is the newest format of any process
+-- that has written.
 CREATE TABLE clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL,
@@ -20,7 +21,7 @@ CREATE TABLE clock (
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 
--- What each batch changed: after-images, a body of NULL for what is gone.
+-- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
     revision INTEGER NOT NULL,
     n INTEGER NOT NULL,
@@ -32,8 +33,8 @@ CREATE TABLE change (
 ) STRICT, WITHOUT ROWID;
 
 -- Instants are microseconds since 1970; identifiers are lower-case UUIDs with dashes.
--- `inventories` is a JSON object by resource class: a claim changes one row of one page. In each,
--- `used` is the sum of the allocations on it.
+-- `inventories` is a JSON object by resource class: a claim changes only one row of one page. In
+-- each of them, `used` is the sum of the allocations on it.
 CREATE TABLE provider (
     uuid TEXT PRIMARY KEY NOT NULL,
     name TEXT NOT NULL UNIQUE,
@@ -64,8 +65,8 @@ CREATE TABLE provider_tags (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- `allocations` is a JSON object: amounts by provider and resource class. With row numbers, rows and
--- the entries of a project are appended, wherever the UUID falls.
+-- `allocations` is a JSON object: amounts by provider and resource class. The table has rowids, so
+-- that rows and the index entries of a project are appended, whatever their UUIDs.
 CREATE TABLE consumer (
     uuid TEXT PRIMARY KEY NOT NULL,
     generation INTEGER NOT NULL,
@@ -78,20 +79,20 @@ CREATE TABLE consumer (
 ) STRICT;
 CREATE INDEX consumer_project_user ON consumer (project_id, user_id);
 
--- Who holds something on a provider.
+-- The consumers that have allocations on a provider.
 CREATE TABLE holder (
     provider TEXT NOT NULL,
     consumer TEXT NOT NULL,
     PRIMARY KEY (provider, consumer)
 ) STRICT, WITHOUT ROWID;
 
--- What is held where, as rows.
+-- The allocations as rows.
 CREATE VIEW allocation AS
 SELECT consumer.uuid AS consumer, held.key AS provider, taken.key AS resource_class,
     taken.value AS amount
 FROM consumer, json_each(consumer.allocations) AS held, json_each(held.value) AS taken;
 
--- Only custom ones; standard resource classes and traits come with the release.
+-- Only custom resource classes and traits; the standard ones come with the release.
 CREATE TABLE resource_class (
     name TEXT PRIMARY KEY,
     created_at INTEGER NOT NULL,
@@ -104,9 +105,9 @@ CREATE TABLE trait (
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Only the SHA-256 of a token is kept. `roles` is a JSON array; `scope` a JSON object, the names
--- that a role outside of the ladder is bound to. A token that was rotated expires at the latest when
--- the grace is over. `used_at` is written about once an hour.
+-- Only the SHA-256 of a token is stored. `roles` is a JSON array; `scope` is a JSON object with the
+-- names to which a role outside of the ladder is bound. A rotated token expires at the latest when
+-- its grace period ends. `used_at` is written about once an hour.
 CREATE TABLE access_token (
     id TEXT PRIMARY KEY,
     sha256 TEXT NOT NULL UNIQUE,
@@ -122,7 +123,7 @@ CREATE TABLE access_token (
     used_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- Who did what to Moorage itself; `before` and `after` are JSON, NULL where there is nothing to tell.
+-- Who did what to Moorage itself; `before` and `after` are JSON, NULL if there is no such state.
 CREATE TABLE audit (
     at INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -136,7 +137,7 @@ CREATE TABLE audit (
     PRIMARY KEY (at, id)
 ) STRICT, WITHOUT ROWID;
 
--- Admission's time and the number of tickets so far, see `Timeline`; who decides holds its lock.
+-- Admission's time and the number of tickets so far, see `Timeline`; every decision locks this row.
 CREATE TABLE admission_clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     arrivals INTEGER NOT NULL,
@@ -148,7 +149,7 @@ CREATE TABLE admission_clock (
 INSERT INTO admission_clock (id, arrivals, skew, downtime, alive_at, outage_ended_at)
 VALUES (1, 0, 0, 0, 0, 0);
 
--- A body is the whole value, JSON, as in its change row; the columns beside it are to search by.
+-- `body` is the whole value as JSON, as in its change row; the other columns are for searching.
 CREATE TABLE pool (
     name TEXT PRIMARY KEY NOT NULL,
     quota INTEGER,
@@ -170,7 +171,7 @@ CREATE TABLE slot (
 ) STRICT;
 CREATE INDEX slot_name ON slot (name);
 
--- Tickets and leases, the ended ones for as long as keys are remembered. `pools` is a JSON array.
+-- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array.
 CREATE TABLE lease (
     id TEXT PRIMARY KEY NOT NULL,
     owner TEXT NOT NULL,
@@ -186,7 +187,7 @@ CREATE INDEX lease_arrival ON lease (arrival, id);
 CREATE INDEX lease_live ON lease (arrival, id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
 
--- Of those that live: the newest `heard_until`, which every renewal moves, and when they are over.
+-- Live leases and tickets: the newest `heard_until`, which every renewal moves, and when they end.
 CREATE TABLE lease_due (
     lease TEXT PRIMARY KEY,
     heard_until INTEGER,
@@ -194,7 +195,7 @@ CREATE TABLE lease_due (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- Leases as their pools see them. `rank` is the priority, negated: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
 CREATE TABLE lease_need (
     pool TEXT NOT NULL,
     arrival INTEGER NOT NULL,
@@ -212,14 +213,14 @@ CREATE TABLE lease_need (
     cause TEXT,
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
--- All that tells who of a line is passed over for sure stands in its index.
+-- The index contains all columns that decide which tickets of a line are certain to be passed over.
 CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival, owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;
 
--- What became of starts; `units` is the pool's limit then.
+-- The results of starts; `units` is the pool's limit at that time.
 CREATE TABLE outcome (
     pool TEXT NOT NULL,
     at INTEGER NOT NULL,
@@ -230,7 +231,7 @@ CREATE TABLE outcome (
 ) STRICT;
 CREATE INDEX outcome_at ON outcome (pool, at);
 
--- When this ledger was made: the time of the standard resource classes and traits.
+-- When this ledger was created: also the time of the standard resource classes and traits.
 CREATE TABLE beginning (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     at INTEGER NOT NULL

@@ -1,0 +1,75 @@
+"""The help of every command shows how to use it: by examples that parse."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from moorage.cli.main import cli
+from moorage.client.run.main import _parser
+from moorage.client.run.options import COMMANDS, EXAMPLES
+
+SHELL = re.compile(r"^\s+(?:eval \"\$\()?(?P<line>moorage .*?)(?:\)\"| [<>]+ \S+)?$")
+"""A line of an example: the command, without what the shell does with it."""
+
+
+def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command below a group that is no group itself."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def examples(text: str) -> list[list[str]]:
+    """Return the command lines below `Example:` or `Examples:` in a help, as words."""
+    _, title, lines = text.partition("\n  Example")
+    shown = lines.splitlines()[1:]
+    assert title and shown
+    found = [SHELL.match(line) for line in shown]
+    assert all(found), shown
+    return [shlex.split(one["line"]) for one in found if one]
+
+
+@pytest.mark.parametrize("words", [*leaves(cli)], ids=" ".join)
+def test_every_command_has_examples_that_parse(words: tuple[str, ...]) -> None:
+    """They begin with the command's own words, and its options and arguments are right."""
+    shown = CliRunner().invoke(cli, [*words, "--help"], prog_name="moorage")
+    assert shown.exit_code == 0, shown.output
+    for line in examples(shown.output):
+        assert line[: len(words) + 1] == ["moorage", *words]
+        command: click.Command = cli
+        context = click.Context(cli)
+        for word in words:
+            assert isinstance(command, click.Group)
+            below = command.get_command(context, word)
+            assert below is not None
+            command = below
+        command.make_context(words[-1], line[len(words) + 1 :])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_single_file_shows_the_same_examples(name: str) -> None:
+    """Unwrapped, and its own parser takes them, too."""
+    words = name.split()
+    parser = _parser()
+    for line in EXAMPLES[name]:
+        found = SHELL.match(f"  {line}")
+        assert found is not None
+        ours = shlex.split(found["line"].partition(" -- ")[0])
+        assert vars(parser.parse_args(ours[1:]))["name"] == name
+        assert ours[1 : len(words) + 1] == words
+
+
+def test_help_of_the_single_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """An example is one line of it, however narrow the terminal."""
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["run", "--help"])
+    assert f"\n  {EXAMPLES['run'][0]}\n" in capsys.readouterr().out
