@@ -17,8 +17,9 @@ from moorage.core.ledger.model import Inventory, Tags
 from moorage.core.ledger.model import Provider as Row
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.store.api import Engine
-from moorage.store.batch import changes_save
+from moorage.store.batch import batch_save
 from moorage.store.ledger import save as ledger_save
+from moorage.store.ledger.save import LedgerPart
 from moorage.store.open import open_engine
 
 HOSTS_AT_ONCE = 5_000
@@ -53,7 +54,7 @@ async def _written(engine: Engine, hosts: list[Host]) -> None:
                 changes.inventories[uuid, name] = _inventory(figures, now)
     before = ledger_save.before_of(Facts(STANDARD_CLASSES, STANDARD_TRAITS))
     async with engine.transaction() as transaction:
-        await transaction.run(changes_save(before, changes, now))
+        await transaction.run(batch_save([LedgerPart(before, changes)], [], now))
         await transaction.commit()
 
 

@@ -20,12 +20,12 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.admission.lease_cases import Stead
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
 from tests.service.running import TESTER
 
-Maker = Callable[[], AdmissionCase[Any]]
+Maker = Callable[[], UseCase[Any]]
 
 LIMITED = ("a", "b")
 SLOTTED = ("s", "t")

@@ -16,9 +16,10 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import NO_TAGS, Described
 from moorage.store import changelog
 from moorage.store.api import Engine, Plan
-from moorage.store.batch import changes_save
+from moorage.store.batch import batch_save
 from moorage.store.ledger import load as ledger_load
 from moorage.store.ledger import save as ledger_save
+from moorage.store.ledger.save import LedgerPart
 
 CLASSES = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 TRAITS = frozenset({"HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"})
@@ -77,9 +78,9 @@ async def run(engine: Engine, batch: Batch, now: Instant = NOW) -> int:
             changes = decide(facts, now)
             facts.apply(changes)
             merged.update(changes)
-        _, revision = await transaction.run(changes_save(before, merged, now))
+        saved = await transaction.run(batch_save([LedgerPart(before, merged)], [], now))
         await transaction.commit()
-    return revision
+    return 0 if saved is None else saved[1]
 
 
 async def facts_of(engine: Engine, **keys: set[str]) -> Facts:

@@ -2,7 +2,8 @@
 
 `ledger/` decides where something fits, `admission/` what may start now. Shared modules: `ids.py`
 and `clock.py` define types, `service_time.py` the service's own time, `errors.py` the one Error
-and its codes, `limits.py` every bound. `texts.py` defines which characters names may have,
+and its codes, `limits.py` every bound,
+`restart.py` how a decision asks for more. `texts.py` defines which characters names may have,
 `wildcards.py` what `PREFIX/*` in a list matches; `durations.py` parses Go's durations,
 `counting.py` formats counts in messages. May import: the standard library, msgspec, numpy, `wire`.
 """

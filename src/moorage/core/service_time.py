@@ -53,6 +53,9 @@ class When(Struct, frozen=True):
 
     moment: Moment
     wall: Instant
+    stamp: Instant = Instant(0)
+    """For a decision: the time of the rows that it creates, by the wall clock and later than that
+    of every earlier decision of the process. Rows are listed in this order."""
 
 
 def advance(

@@ -9,7 +9,7 @@ from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import Access
 from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
-from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.service_time import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import KEEP_BY_DEFAULT, Chores, Keeping
 from moorage.service.fair_turns import Turns
@@ -62,8 +62,8 @@ class Service:
         index = Index(engine, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        chronometer = Chronometer(clock, alone=not engine.shared)
-        batches = Batches(clock, chronometer, standard_classes, standard_traits)
+        service_clock = ServiceClock(clock, alone=not engine.shared)
+        batches = Batches(clock, service_clock, standard_classes, standard_traits)
         transactor = Transactor(
             engine,
             index,
@@ -74,7 +74,7 @@ class Service:
             on_fatal=on_fatal,
         )
         watch = Watch(engine, index.bell)
-        admission = Admission(engine, transactor, index, watch, chronometer)
+        admission = Admission(engine, transactor, index, watch, service_clock)
         transactor.start()
         await admission.start()
         index.start()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from moorage.core.clock import DAY, Clock, Instant
 from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import RunPlan
 from moorage.store import changelog_compaction
 from moorage.store.access.audit import audit_forget
 from moorage.store.api import Engine, Plan
@@ -99,9 +100,9 @@ class Chores:
         def step() -> Plan[int]:
             return changelog_compaction.compact(mark)
 
-        reached = await self._transactor.run_alone(step)
+        reached = await self._transactor.submit(RunPlan(step))
         while reached < mark:
-            reached = await self._transactor.run_alone(step)
+            reached = await self._transactor.submit(RunPlan(step))
         return reached
 
     async def forget_audit(self) -> int:
@@ -116,7 +117,8 @@ class Chores:
         kept = self._audit_days * DAY
         total = 0
         while True:
-            gone = await self._transactor.run_alone(lambda: audit_forget(now, kept, FORGET_MAX))
+            plan = RunPlan(lambda: audit_forget(now, kept, FORGET_MAX))
+            gone = await self._transactor.submit(plan)
             total += gone
             if gone < FORGET_MAX:
                 return total
@@ -127,9 +129,8 @@ class Chores:
             return 0  # only shared databases have receipts
         total = 0
         while True:
-            gone, self._receipts_after = await self._transactor.run_alone(
-                lambda: receipts_forget(self._receipts_after, FORGET_MAX)
-            )
+            plan = RunPlan(lambda: receipts_forget(self._receipts_after, FORGET_MAX))
+            gone, self._receipts_after = await self._transactor.submit(plan)
             total += gone
             if gone < FORGET_MAX:
                 return total

@@ -8,6 +8,7 @@ from moorage.core.errors import Code, Error
 from moorage.service import errors
 from moorage.service.access.audit import Actor, Audit, audit_row
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import Pieces, Turns
 from moorage.service.feed.catalog_copies import ChangesGone, Copy
 from moorage.service.feed.index import Index
@@ -78,7 +79,7 @@ class Upkeep:
             await self._index.current()
             return 0
         # Read between two batches: at this moment the index should have followed all commits.
-        epoch, revision = await self._transactor.run_alone(changelog.clock_load)
+        epoch, revision = await self._transactor.submit(RunPlan(changelog.clock_load))
         index = self._index
         if (epoch, revision) != (index.epoch, index.revision):
             found.append(
@@ -135,7 +136,7 @@ class Upkeep:
             )
             return epoch, revision
 
-        epoch, revision = await self._transactor.run_alone(plan)
+        epoch, revision = await self._transactor.submit(RunPlan(plan))
         await self._index.epoch_raised(epoch)
         return epoch, revision
 
@@ -177,5 +178,5 @@ class Upkeep:
 
     async def wipe(self) -> None:
         """Delete all data but tokens. For test servers only, which the calling face ensures."""
-        await self._transactor.run_alone(changelog.wipe)
+        await self._transactor.submit(RunPlan(changelog.wipe))
         await self._index.load()

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import LineShort, admit, order
+from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
 from moorage.core.admission.requests import Ask, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
+from moorage.core.restart import Restart
 from moorage.core.service_time import Moment, Timeline
 
 START = 1_000_000 * SECOND
@@ -189,9 +190,10 @@ class World:
         while True:
             try:
                 return admit(seen, self.moment, self.wall, self.claim, polled)
-            except LineShort as short:
+            except Restart as short:
+                assert isinstance(short.needs, TicketsNeeded)
                 self.loads += 1
-                for name, wanted in short.wanted.items():
+                for name, wanted in short.needs.lines.items():
                     line = seen.lines.setdefault(name, Line())
                     had = len(line.tickets)
                     assert wanted > had, "more is wanted than there is"

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.claims import Claimed, Offer, SearchAgain, Wish, offer_for, take
+from moorage.core.ledger.claims import CandidatesNeeded, Claimed, Offer, Wish, offer_for, take
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import (
@@ -18,6 +18,7 @@ from moorage.core.ledger.requests import (
 )
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import to_end
+from moorage.core.restart import Restart
 from tests.core.ledger.build import (
     C1,
     CLASSES,
@@ -90,8 +91,9 @@ def test_what_is_gone_is_passed_over() -> None:
 
 def test_nothing_left_asks_for_another_search() -> None:
     """When all candidates are gone nobody is refused: the catalog must be looked at again."""
-    with pytest.raises(SearchAgain):
+    with pytest.raises(Restart) as again:
         take(stock(), NOW, wish(1), offer(P2))
+    assert again.value.needs == CandidatesNeeded()
 
 
 def test_the_answer_says_what_and_where() -> None:

@@ -17,7 +17,7 @@ from msgspec import structs
 from moorage.core.admission.model import PoolSpec
 from moorage.core.clock import SECOND
 from moorage.service.admission.service import AskWanted
-from moorage.service.batch.granting import Holding
+from moorage.service.batch.ledger_share import Holding
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim
 from tests.e2e.support.peer import Peer, differences

@@ -14,7 +14,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.sweeps import FaultyError
-from moorage.service.batch.granting import Holding
+from moorage.service.batch.ledger_share import Holding
 from moorage.service.ledger import use_cases as do
 from tests.service.pools import MINUTE, ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id

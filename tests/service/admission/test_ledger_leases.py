@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from moorage.core.clock import SECOND
-from moorage.service.batch.granting import Holding
+from moorage.service.batch.ledger_share import Holding
 from tests.service.pools import ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 

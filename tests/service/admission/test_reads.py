@@ -8,7 +8,9 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.compat.boskos import Wish
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Slot
 from moorage.core.clock import SECOND, Instant
@@ -16,7 +18,8 @@ from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import LeasePoll, LeaseRenew
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.compat.boskos_cases import Acquire, Release, Reset, Update
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import load
@@ -29,13 +32,14 @@ SLOTS = 40
 WAITING = 60
 
 
-class Slotted(AdmissionCase[None]):
+class Slotted(UseCase[None]):
     """Make a pool with many slots."""
 
     def keys(self) -> Keys:
-        return Keys(pools={"s"})
+        return Keys(admission=AdmissionKeys(pools={"s"}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         pool = structs.replace(
             facts.pools["p"], name="s", spec=structs.replace(facts.pools["p"].spec, limit=None)
         )
@@ -44,9 +48,10 @@ class Slotted(AdmissionCase[None]):
             ("s", name): Slot("s", name, "free", "", None, {}, Instant(n))
             for n, name in enumerate(names)
         }
-        return Changes(pools={"s": pool}, slots=dict(slots))
+        made = AdmissionChanges(pools={"s": pool}, slots=dict(slots))
+        return Changes(admission=made)
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """There is nothing to tell."""
 
 
@@ -54,7 +59,7 @@ class Made(Slotted):
     """The same, with the pool that it is modelled on."""
 
     def keys(self) -> Keys:
-        return Keys(pools={"s", "p"})
+        return Keys(admission=AdmissionKeys(pools={"s", "p"}))
 
 
 async def furnished(one: Running) -> None:
@@ -62,15 +67,17 @@ async def furnished(one: Running) -> None:
     admission, transactor = one.service.admission, one.service.transactor
     for name in ("p", "q", "r"):
         await admission.pool_put(name, spec(), None, TESTER)
-    await transactor.submit_case(Made())
+    await transactor.submit(Made())
     for name in ("p", "q", "r"):
         await ask(admission, f"held-{name}", name)
     await ask(admission, "gang", "q", "r")
 
 
-async def read(one: Running, case: AdmissionCase[Any]) -> Facts:
+async def read(one: Running, case: UseCase[Any]) -> Facts:
     """Return what a case is decided on."""
-    return await one.engine.read(load.facts_load(case.keys()))
+    keys = case.keys().admission
+    assert keys is not None
+    return await one.engine.read(load.facts_load(keys))
 
 
 def test_signs_of_life_read_one_row(tmp_path: Path) -> None:
@@ -106,7 +113,7 @@ def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
         assert len((await read(one, acquire)).leases) == 0
         assert len((await read(one, reset)).leases) == 1
         before = one.service.index.revision
-        assert await refusal(transactor.submit_case(acquire)) is Code.NO_CAPACITY
+        assert await refusal(transactor.submit(acquire)) is Code.NO_CAPACITY
         assert one.service.index.revision == before
 
     by_hand(tmp_path, scene)
@@ -184,14 +191,14 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
         async with opened(url) as service:
             admission, transactor = service.admission, service.transactor
             await admission.pool_put("p", spec(), None, TESTER)
-            await transactor.submit_case(Made())
+            await transactor.submit(Made())
             held = []
             for _ in range(3):
                 wish_ = Wish("s", "free", "busy", "me", "id", lease_id_new(), "")
-                slot = (await transactor.submit_case(Acquire(wish_, False))).slot
+                slot = (await transactor.submit(Acquire(wish_, False))).slot
                 held.append(slot.lease)
-                await transactor.submit_case(Update(slot.name, "me", False, "busy", {"n": "1"}))
-                await transactor.submit_case(Release(slot.name, "me", False, "free", TESTER))
+                await transactor.submit(Update(slot.name, "me", False, "busy", {"n": "1"}))
+                await transactor.submit(Release(slot.name, "me", False, "free", TESTER))
             assert None not in held
             assert len(set(held)) == 3
             listed, _ = await admission.leases(None, 10, "s")

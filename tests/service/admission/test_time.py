@@ -9,7 +9,7 @@ from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
-from moorage.service.batch.granting import Holding
+from moorage.service.batch.ledger_share import Holding
 from moorage.service.ledger import use_cases as do
 from tests.service.pools import (
     MINUTE,

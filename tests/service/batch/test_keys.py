@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from msgspec import json
 
-from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.facts import Facts
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -30,11 +30,13 @@ from moorage.service.admission.lease_cases import (
 )
 from moorage.service.admission.queries import pools_all
 from moorage.service.batch.batch import Batches, Item, Made
-from moorage.service.batch.granting import Extra
-from moorage.service.batch.service_time import Chronometer
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.compat.boskos_cases import Acquire, Release, Reset, TakeNamed, Update
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
+from moorage.service.ledger.use_cases import LedgerUseCase
 from moorage.store.access.audit import AuditRow
 from moorage.store.admission.load import facts_load
 from moorage.store.admission.reads import leases_window
@@ -65,44 +67,38 @@ class DifferenceError(AssertionError):
     """Something was decided otherwise than it would be if everything were loaded."""
 
 
-class Loading(AdmissionCase[None]):
+class Loading(UseCase[None]):
     """Loads more than the other cases of its batch, and changes nothing."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: AdmissionKeys) -> None:
         self._keys = keys
 
     def keys(self) -> Keys:
-        return self._keys
+        return Keys(admission=self._keys)
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
         return Changes()
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """There is nothing to tell."""
 
 
-class Forgetting(AdmissionCase[Any]):
+class Forgetting(UseCase[Any]):
     """A case that forgets a part of its keys."""
 
-    def __init__(self, case: AdmissionCase[Any], part: str) -> None:
+    def __init__(self, case: UseCase[Any], part: str) -> None:
         self._case, self._part = case, part
 
     def keys(self) -> Keys:
         keys = self._case.keys()
-        setattr(keys, self._part, None if self._part == "due" else set())
+        setattr(keys.admission, self._part, None if self._part == "due" else set())
         return keys
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        return self._case.decide(facts, when)
+    def decide(self, world: World, when: When) -> Changes:
+        return self._case.decide(world, when)
 
-    def polled(self) -> frozenset[LeaseId]:
-        return self._case.polled()
-
-    def at_once(self) -> tuple[AtOnce, ...]:
-        return self._case.at_once()
-
-    def conclude(self, facts: Facts, when: When) -> Any:
-        return self._case.conclude(facts, when)
+    def conclude(self, world: World, when: When) -> Any:
+        return self._case.conclude(world, when)
 
     def audit(self, now: Instant) -> list[AuditRow]:
         return self._case.audit(now)
@@ -137,11 +133,11 @@ class Twice:
         self.engine = engine
         self.forgotten = forgotten
         self.clock = HandClock()
-        chronometer = Chronometer(self.clock, alone=not engine.shared)
-        self.batches = Batches(self.clock, chronometer, frozenset(), frozenset())
+        service_clock = ServiceClock(self.clock, alone=not engine.shared)
+        self.batches = Batches(self.clock, service_clock, frozenset(), frozenset())
         self.facts = Facts()
         """All there is, as of the last batch that began."""
-        self.everything = Keys()
+        self.everything = AdmissionKeys()
         self.accepted: set[type] = set()
         """Cases that were not refused."""
 
@@ -186,7 +182,7 @@ class Twice:
     async def _look(self) -> None:
         names = set(await pools_all(self.engine))
         seen = await self.engine.read_aside(leases_window((0, ""), LEASES_MAX))
-        self.everything = Keys(
+        self.everything = AdmissionKeys(
             pools=names,
             ends=names,
             quotas=names,
@@ -196,7 +192,7 @@ class Twice:
         async with self.engine.transaction() as transaction:
             self.facts = await transaction.run(facts_load(self.everything))
 
-    async def _with_own_keys(self, cases: Sequence[AdmissionCase[Any]]) -> dict[str, str]:
+    async def _with_own_keys(self, cases: Sequence[UseCase[Any]]) -> dict[str, str]:
         if self.forgotten is not None:
             kind, part = self.forgotten
             cases = [Forgetting(one, part) if isinstance(one, kind) else one for one in cases]
@@ -205,23 +201,25 @@ class Twice:
         except Exception as fault:
             return {"fault": repr(fault)}
 
-    async def _decided(self, cases: Sequence[AdmissionCase[Any]], more: Keys | None = None) -> Told:
+    async def _decided(
+        self, cases: Sequence[UseCase[Any]], more: AdmissionKeys | None = None
+    ) -> Told:
         """Decide a batch; with `more` keys it stands."""
         loop = asyncio.get_running_loop()
-        items = [Item(loop.create_future(), case=case) for case in cases]
-        loading = [] if more is None else [Item(loop.create_future(), case=Loading(more))]
+        cases = [*([] if more is None else [Loading(more)]), *cases]
+        loaded = [Item(loop.create_future(), case, case.keys()) for case in cases]
+        items = [item for item in loaded if not isinstance(item.work, Loading)]
         async with self.engine.transaction() as transaction:
-            made = await self.batches.run([*loading, *items], Extra(), Timeless(transaction))
+            made = await self.batches.run(loaded, Extra(), Timeless(transaction))
             if more is not None and made.written:
                 await transaction.commit()
         if more is not None:
-            self.accepted |= {type(item.case) for item in items if item.refusal is None}
+            self.accepted |= {type(item.work) for item in items if item.refusal is None}
         return self._told(made, items)
 
     def _told(self, made: Made, items: Sequence[Item]) -> Told:
-        granting = made.granting
-        assert granting is not None
-        changes = granting.changes
+        changes = made.changes.admission
+        assert changes is not None
         values: dict[str, object] = {f"pool {key}": pool for key, pool in changes.pools.items()}
         values |= {f"slot {key}": slot for key, slot in changes.slots.items()}
         values |= {f"lease {key}": lease for key, lease in changes.leases.items()}
@@ -230,7 +228,8 @@ class Twice:
         values |= {f"outcome {n}": one for n, one in enumerate(changes.outcomes)}
         values |= {f"answer {n}": _answer(item) for n, item in enumerate(items)}
         rows = [(row.action, row.target, row.before, row.after) for row in made.rows]
-        values |= {"arrivals": granting.facts.timeline.arrivals, "audit": rows}
+        arrivals = None if changes.timeline is None else changes.timeline.arrivals
+        values |= {"arrivals": arrivals, "audit": rows}
         # Some ids are drawn while a case is decided: they are called by their order.
         drawn = [key for key in changes.leases if not self._is_known(key)]
 
@@ -255,9 +254,10 @@ def _answer(item: Item) -> object:
 
 
 def _kinds(of: type) -> set[type]:
-    """Return the cases of the service that are not only a base of others."""
+    """Return the cases of admission that are not only a base of others."""
     subclasses: list[type] = of.__subclasses__()
     below = [one for one in subclasses if one.__module__.startswith("moorage.")]
+    below = [one for one in below if one not in (LedgerUseCase, SearchingUseCase, RunPlan)]
     return set().union(*map(_kinds, below)) if below else {of}
 
 
@@ -282,7 +282,7 @@ def test_each_case_loads_what_it_reads(tmp_path: Path) -> None:
     for seed in range(SEEDS):
         drawing = Drawing(seed, strict=bool(seed % 2))
         accepted |= asyncio.run(_played(f"sqlite:///{tmp_path}/{seed}.sqlite", drawing))
-    assert accepted == _kinds(AdmissionCase)
+    assert accepted == _kinds(UseCase)
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["safe", "strict"])

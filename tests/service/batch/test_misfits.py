@@ -12,7 +12,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
-from moorage.service.batch.granting import CLAIMS_MAX, Holding
+from moorage.service.batch.ledger_share import CLAIMS_MAX, Holding
 from moorage.service.ledger import use_cases as do
 from tests.service.pools import MINUTE, ask, opened, spec
 from tests.service.running import TESTER, consumer_id, provider_id
@@ -123,7 +123,7 @@ def test_what_others_end_is_forgotten() -> None:
             await one.transactor.submit(do.ProviderCreate(HOST, HOST))
             await one.admission.pool_put("p", spec(9), None, TESTER)
             ticket = (await wanting(one, 1, HOST)).lease.id
-            known = one.transactor.obstacles
+            known = one.transactor.misfits
             assert len(known) == 1
             await other.admission.release(ticket, Proof("me"))
             async with asyncio.timeout(20):

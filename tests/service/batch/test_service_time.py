@@ -2,40 +2,40 @@
 
 from moorage.core.clock import SECOND
 from moorage.core.service_time import Timeline
-from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.service_time import ServiceClock
 from tests.service.running import HandClock
 
 LONG = 20 * SECOND
 
 
-def begun(clock: HandClock) -> tuple[Chronometer, Timeline]:
+def begun(clock: HandClock) -> tuple[ServiceClock, Timeline]:
     """A process that has just had its first batch."""
-    chronometer = Chronometer(clock, alone=False)
-    timeline, _ = chronometer.read(Timeline(), clock.now(), clock.monotonic())
-    return chronometer, timeline
+    service_clock = ServiceClock(clock, alone=False)
+    timeline, _ = service_clock.read(Timeline(), clock.now(), clock.monotonic())
+    return service_clock, timeline
 
 
 def test_to_be_stopped_is_no_jump() -> None:
     """A process is stopped after it was told the time: then that is old, and no clock was set."""
     clock = HandClock()
-    chronometer, timeline = begun(clock)
+    service_clock, timeline = begun(clock)
     for stop in (LONG, 0, 0):
         clock.at += SECOND
         asked, wall = clock.monotonic(), clock.now()
         clock.at += stop
-        timeline, moment = chronometer.read(timeline, wall, asked)
+        timeline, moment = service_clock.read(timeline, wall, asked)
         assert (moment.at, timeline.skew) == (wall, 0)
 
 
 def test_to_wait_for_the_lock_is_no_jump() -> None:
     """The time is told once the lock is there, however long that takes."""
     clock = HandClock()
-    chronometer, timeline = begun(clock)
+    service_clock, timeline = begun(clock)
     for wait in (LONG, 0, 0):
         clock.at += SECOND
         asked = clock.monotonic()
         clock.at += wait
-        timeline, moment = chronometer.read(timeline, clock.now(), asked)
+        timeline, moment = service_clock.read(timeline, clock.now(), asked)
         assert (moment.at, timeline.skew) == (clock.now(), 0)
 
 
@@ -43,10 +43,10 @@ def test_a_jump_is_seen_whichever_way() -> None:
     """A wall clock that is set does not move the time."""
     for jump in (LONG, -LONG):
         clock = HandClock()
-        chronometer, timeline = begun(clock)
+        service_clock, timeline = begun(clock)
         clock.at += SECOND
         clock.jump = jump
-        timeline, moment = chronometer.read(timeline, clock.now(), clock.monotonic())
+        timeline, moment = service_clock.read(timeline, clock.now(), clock.monotonic())
         assert (moment.at, timeline.skew) == (clock.at, -jump)
 
 
@@ -56,9 +56,9 @@ def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
         clock = HandClock()
         _, stored = begun(clock)
         clock.at += 4 * SECOND
-        chronometer = Chronometer(clock, alone=alone)
-        assert chronometer.estimate(stored).moment.alive == clock.at - outage
+        service_clock = ServiceClock(clock, alone=alone)
+        assert service_clock.estimate(stored).moment.alive == clock.at - outage
         for _ in range(2):
-            timeline, moment = chronometer.read(stored, clock.now(), clock.monotonic())
+            timeline, moment = service_clock.read(stored, clock.now(), clock.monotonic())
             assert (moment.at - moment.alive, timeline.downtime) == (outage, outage)
             clock.at += SECOND

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.service_time import When
 from moorage.service.batch.transactor import RETRIES_MAX
 from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.ledger import use_cases as do
 from moorage.store import changelog
 from moorage.store.api import Conflict, Fatal, Unavailable
@@ -287,9 +288,9 @@ class Broken(UseCase[None]):
     name: str
 
     def keys(self) -> Keys:
-        return Keys(names={self.name})
+        return Keys(LedgerKeys(names={self.name}))
 
-    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, None]:
+    def decide(self, world: World, when: When) -> Changes:
         raise ZeroDivisionError
 
 

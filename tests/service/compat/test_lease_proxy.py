@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.service.admission.lease_cases import LeaseRelease
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import UseCase
 from moorage.service.compat.lease_proxy import CallerGoneError, Confirm, LeaseProxy
 from moorage.store.api import Unavailable
 from tests.service.pools import by_hand, spec
@@ -20,11 +20,11 @@ class Leaving:
 
     def __init__(self, one: Running, failures: int) -> None:
         self._one = one
-        self._real = one.service.transactor.submit_case
+        self._real = one.service.transactor.submit
         self._failures = deque(Unavailable("the disk is full") for _ in range(failures))
         self.away = asyncio.Event()
 
-    async def submit_case(self, case: AdmissionCase[Any]) -> Any:
+    async def submit(self, case: UseCase[Any]) -> Any:
         """Submit it, with what goes wrong."""
         if isinstance(case, LeaseRelease) and self._failures:
             self._one.engine.failures.append(self._failures.popleft())
@@ -43,7 +43,7 @@ def test_nothing_is_left_for_who_has_gone(tmp_path: Path, failures: int) -> None
         admission, transactor = one.service.admission, one.service.transactor
         await admission.pool_put("p", spec(1), None, TESTER)
         leaving = Leaving(one, failures)
-        transactor.submit_case = leaving.submit_case  # type: ignore[method-assign]  # it passes on
+        transactor.submit = leaving.submit  # type: ignore[method-assign]  # it passes on
         proxy = LeaseProxy(admission, transactor)
         with pytest.raises(CallerGoneError):
             await proxy.acquire("p", 1, 60.0, leaving.away.wait)

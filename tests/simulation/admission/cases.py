@@ -8,7 +8,8 @@ from uuid import NAMESPACE_URL, uuid5
 from msgspec import structs
 
 from moorage.core.admission import pools
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, PoolSpec, Slot
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId
@@ -17,8 +18,10 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.app import Service
-from moorage.service.batch.granting import Holding, request_from, text_of
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.ledger_share import Holding, request_from, text_of
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes as AllChanges
+from moorage.service.batch.world import Keys, World
 from moorage.service.ledger import use_cases as do_ledger
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
@@ -29,7 +32,7 @@ PROVIDER = ProviderId("00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
 
 
 @dataclass(slots=True)
-class SlottedPut(AdmissionCase[None]):
+class SlottedPut(UseCase[None]):
     """Make a pool with these slots, as a Boskos configuration does."""
 
     name: str
@@ -37,14 +40,16 @@ class SlottedPut(AdmissionCase[None]):
     slots: list[Slot] = field(default_factory=list)
 
     def keys(self) -> Keys:
-        return Keys(pools={self.name})
+        return Keys(admission=AdmissionKeys(pools={self.name}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        changes, _ = pools.put(facts, when.moment, when.wall, self.name, self.spec, None, True)
+    def decide(self, world: World, when: When) -> AllChanges:
+        changes, _ = pools.put(
+            world.admission, when.moment, when.wall, self.name, self.spec, None, True
+        )
         changes.slots |= {(slot.pool, slot.name): slot for slot in self.slots}
-        return changes
+        return AllChanges(admission=changes)
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """There is nothing to tell."""
 
 
@@ -55,7 +60,7 @@ async def provider_make(service: Service, capacity: int) -> None:
     await service.transactor.submit(do_ledger.InventoriesReplace(PROVIDER, 0, offer))
 
 
-def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> AdmissionCase[Any]:
+def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> UseCase[Any]:
     """Return what the service is given for a call."""
     match call:
         case do.Ask():
@@ -81,7 +86,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Adm
     return _pool_case(call, memory)
 
 
-def _pool_case(call: do.Call, memory: Memory) -> AdmissionCase[Any]:
+def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
     match call:
         case do.PoolPut(name, spec, True) if name not in memory.pools:
             return SlottedPut(name, spec, list(memory.slots[name].values()))

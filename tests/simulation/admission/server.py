@@ -9,13 +9,14 @@ from typing import Any
 
 from moorage.core import service_time
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
+from moorage.core.restart import Restart
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
@@ -198,8 +199,9 @@ class Server:
 
             try:
                 made = admit(facts, batch.moment, wall, try_claim, polled)
-            except LineShort as short:
-                self.memory.load_more(facts, short.wanted)
+            except Restart as short:
+                assert isinstance(short.needs, TicketsNeeded)
+                self.memory.load_more(facts, short.needs.lines)
             else:
                 break
         facts.apply(made)

@@ -178,7 +178,7 @@ class ServiceSimulation(Simulation):
             pools = frozenset().union(*(call.pools for call in calls if isinstance(call, do.Sweep)))
             try:
                 if pools:
-                    await service.transactor.submit_case(SweepCase(pools=pools))
+                    await service.transactor.submit(SweepCase(pools=pools))
                 await service.admission.sweeper.sweep()
             except Error as error:
                 assert error.code == Code.UNAVAILABLE, error
@@ -186,7 +186,7 @@ class ServiceSimulation(Simulation):
             return [None for _ in calls]
         made = [cases.case_of(call, self.memory, self._new_id) for call in calls]
         answers = await asyncio.gather(
-            *(service.transactor.submit_case(case) for case in made), return_exceptions=True
+            *(service.transactor.submit(case) for case in made), return_exceptions=True
         )
         return [self._outcome(answer) for answer in answers]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat.boskos import Wish
-from moorage.core.admission.facts import Facts
+from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
 from moorage.core.admission.pools import new_pool
@@ -18,10 +18,12 @@ from moorage.core.admission.requests import Ask, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
+from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
 from tests.simulation.admission import slots as naive
@@ -46,6 +48,7 @@ class SlotsPlay:
         self.log: list[str] = []
         self.numbers = 0
         self.facts = Facts(timeline=Timeline(alive_at=Instant(START)))
+        self.world = World(LedgerFacts(frozenset(), frozenset()), self.facts)
         self.model = naive.Model({}, [], START)
         self.told: list[str] = []
         """Names that callers of the proxy have been told and have not released yet."""
@@ -111,27 +114,28 @@ class SlotsPlay:
         at = Instant(self.now)
         return When(Moment(at, at), at)
 
-    def _do(self, case: AdmissionCase[Any]) -> Any:
+    def _do(self, case: UseCase[Any]) -> Any:
         """Carry out a case as a batch of its own; return its answer or the code of its refusal."""
         self.log.append(f"{(self.now - START) / SECOND:9.3f} {case}")
         try:
-            self.facts.apply(case.decide(self.facts, self.when))
+            made = case.decide(self.world, self.when).admission or Changes()
         except Error as refusal:
-            self._admit()
+            self._admit(Changes())
             return refusal.code
-        self._admit(case)
+        self.facts.apply(made)
+        self._admit(made)
         try:
-            return case.conclude(self.facts, self.when)
+            return case.conclude(self.world, self.when)
         except Error as refusal:
             return refusal.code
 
-    def _admit(self, case: AdmissionCase[Any] | None = None) -> None:
+    def _admit(self, decided: Changes) -> None:
         made = admit(
             self.facts,
             self.when.moment,
             self.when.wall,
-            polled=frozenset() if case is None else case.polled(),
-            at_once=() if case is None else case.at_once(),
+            polled=frozenset(decided.polled),
+            at_once=decided.at_once,
         )
         self.facts.apply(made)
 

@@ -9,12 +9,10 @@ from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Slot, Token
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.core.ledger.facts import Changes as LedgerChanges
-from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.store.admission import load
+from moorage.store.admission.save import AdmissionPart
 from moorage.store.api import Engine, Plan
 from moorage.store.batch import batch_save
-from moorage.store.ledger.save import before_of
 
 AT = Instant(1_700_000_000_000_000)
 MINUTE = 60_000_000
@@ -89,8 +87,7 @@ def changed(*values: Pool | Lease | Slot) -> Changes:
 
 def saving(facts: Facts, changes: Changes) -> Plan[int]:
     """Save a batch as its transaction does; return its revision, 0 if nobody is told."""
-    nothing = before_of(LedgerFacts(frozenset(), frozenset()))
-    told = yield from batch_save(nothing, LedgerChanges(), facts, changes, [], AT)
+    told = yield from batch_save([AdmissionPart(facts, changes)], [], AT)
     return 0 if told is None else told[1]
 
 

@@ -10,10 +10,11 @@ from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import CustomName, Inventory, Provider, Tags
 from moorage.store import changelog, changelog_compaction
 from moorage.store.api import Conflict, Engine
-from moorage.store.batch import changes_save
+from moorage.store.batch import batch_save
 from moorage.store.changelog import WHOLE
 from moorage.store.ledger import reads as ledger_reads
 from moorage.store.ledger import save as ledger_save
+from moorage.store.ledger.save import LedgerPart
 from tests.store.build import (
     CLASSES,
     NOW,
@@ -215,7 +216,7 @@ def test_guards(engine: Engine, what: str) -> None:
         before = await engine.read_aside(everything_load())
         with pytest.raises(Conflict):
             async with engine.transaction() as transaction:
-                await transaction.run(changes_save(old, changes, NOW))
+                await transaction.run(batch_save([LedgerPart(old, changes)], [], NOW))
         assert await engine.read_aside(everything_load()) == before
 
     asyncio.run(scenario())
@@ -226,7 +227,7 @@ def test_nothing_to_save(engine: Engine) -> None:
 
     async def scenario() -> None:
         assert await run(engine, provider_new(0)) == 1
-        assert await run(engine, Batch(Keys(), [])) == 1
+        assert await run(engine, Batch(Keys(), [])) == 0
         tail = await engine.read(changelog.changes_load(0))
         assert (tail.revision, len(tail.batches)) == (1, 1)
 
@@ -241,7 +242,7 @@ def test_a_transaction_that_is_left_keeps_nothing(engine: Engine) -> None:
             async with engine.transaction() as transaction:
                 new = Changes(providers={A: Provider(A, "a", 0, None, A, NOW, NOW)})
                 nothing = ledger_save.before_of(Facts(CLASSES, TRAITS))
-                await transaction.run(changes_save(nothing, new, NOW))
+                await transaction.run(batch_save([LedgerPart(nothing, new)], [], NOW))
                 raise KeyError
         assert (await engine.read_aside(everything_load()))[1] == 0
         assert await run(engine, provider_new(0)) == 1

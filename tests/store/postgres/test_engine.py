@@ -16,9 +16,10 @@ from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.store import changelog, check
 from moorage.store.api import Conflict, Query, StoreError, Unavailable, Unusable
-from moorage.store.batch import changes_save
+from moorage.store.batch import batch_save
 from moorage.store.ledger import load as ledger_load
 from moorage.store.ledger import save as ledger_save
+from moorage.store.ledger.save import LedgerPart
 from moorage.store.migrations import migrations
 from moorage.store.open import open_engine
 from moorage.store.postgres.commit import Receipt
@@ -182,7 +183,7 @@ async def cut_in_commit(relay: Relay, engine: PostgresEngine, batch: Batch, cut:
         before, merged = ledger_save.before_of(facts), Changes()
         for decide in batch.decisions:
             merged.update(decide(facts, NOW))
-        await transaction.run(changes_save(before, merged, NOW))
+        await transaction.run(batch_save([LedgerPart(before, merged)], [], NOW))
         cut(relay)
         committing = asyncio.ensure_future(transaction.commit())
         await relay.cut.wait()

@@ -10,14 +10,16 @@ waits for, and no two gangs each occupy part of what the other needs.
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
 this batch come from the facts. The pages are merged by (priority, arrival), so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
-the scan of that pool stops (`LineShort`). A pool without free units needs no page: it has nothing
-to grant or to set aside. A gang that also needs a pool with free units is in that pool's page.
+the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
+nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
+page.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from enum import Enum, auto
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.bars import PULL_SILENCE, bar_of, is_silent, silence_ends
@@ -29,33 +31,35 @@ from moorage.core.admission.slots import free
 from moorage.core.admission.units import free_units, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.restart import Restart
 from moorage.core.service_time import Moment
 
 PAGE = 16
 """Tickets to load first of a line of which none are loaded."""
 
-TryClaim = Callable[[Lease], str | None]
-"""Claims a ticket's allocations in the ledger; returns why they do not fit, or None.
 
-Raises ClaimLaterError: not in this batch; tickets behind it are not granted either.
+class Later(Enum):
+    """The answer of a claim that this batch may not try any more."""
+
+    LATER = auto()
+
+
+LATER = Later.LATER
+
+TryClaim = Callable[[Lease], str | Later | None]
+"""Claims a ticket's allocations in the ledger; returns None, or why they do not fit.
+
+`LATER`: another batch must try; tickets behind it are not granted either. May raise `Restart`.
 """
 
 Order = tuple[int, int]
 
 
-class ClaimLaterError(Exception):
-    """The batch may make no more attempts to claim."""
+class TicketsNeeded(Struct, frozen=True):
+    """The loaded part of a line ended before the free units of its pool. Claims must be undone."""
 
-
-class LineShort(Exception):
-    """The loaded part of a line ended before the free units of its pool. Claims must be undone.
-
-    `wanted`: how many tickets to load of each line, counted from its start.
-    """
-
-    def __init__(self, wanted: dict[str, int]) -> None:
-        super().__init__(f"more of the lines is needed: {wanted}")
-        self.wanted = wanted
+    lines: dict[str, int]
+    """How many tickets to load of each line, counted from its start."""
 
 
 def admit(
@@ -79,7 +83,7 @@ def admit(
             it sets units aside as long as it waits.
         at_once: requests that get what is left after the lines.
 
-    Raises LineShort.
+    Raises Restart with TicketsNeeded.
     """
     scan = _Scan(Draft(facts, moment, wall), try_claim, polled, silence)
     scan.force()
@@ -154,7 +158,7 @@ class _Scan:
                 self.opened.add(name)
 
     def run(self) -> None:
-        """Scan the lines of the open pools. Raises LineShort."""
+        """Scan the lines of the open pools. Raises Restart."""
         if not self.opened:
             return
         tickets, ends = self._lines()
@@ -169,7 +173,7 @@ class _Scan:
         for _, name in ends:
             self._run_short(name)
         if self.short:
-            raise LineShort(self.short)
+            raise Restart(TicketsNeeded(self.short))
 
     def serve(self, wish: AtOnce) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
@@ -249,12 +253,10 @@ class _Scan:
         if lacks or unasked or self.short:
             self._set_aside(ticket)
             return
-        try:
-            refusal = self._claim(ticket)
-        except ClaimLaterError:
+        refusal = self._claim(ticket)
+        if isinstance(refusal, Later):
             self._stop(ticket)
-            return
-        if refusal is None:
+        elif refusal is None:
             self._grant(ticket)
         elif refusal != ticket.detail:
             self.draft.put(structs.replace(ticket, detail=refusal))
@@ -302,7 +304,7 @@ class _Scan:
         wanted = sum(n.units for n in ticket.needs if (n.pool, n.state) == (name, state))
         return len(self._slots(name, state)) >= wanted
 
-    def _claim(self, ticket: Lease) -> str | None:
+    def _claim(self, ticket: Lease) -> str | Later | None:
         if ticket.allocations is None:
             return None
         if self.try_claim is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
+from moorage.core.admission.immediate import AtOnce
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Token
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -92,6 +93,10 @@ class Changes:
     """Also without change rows and revision."""
     unfinished: set[str] = field(default_factory=set)
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
+    polled: set[LeaseId] = field(default_factory=set)
+    """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
+    at_once: list[AtOnce] = field(default_factory=list)
+    """Requests for what is left after the lines. Not stored."""
 
     def update(self, other: "Changes") -> None:
         """Merge the changes of a later decision, which override those here."""
@@ -110,6 +115,8 @@ class Changes:
         self.postponed |= other.postponed
         self.timeline = other.timeline or self.timeline
         self.unfinished |= other.unfinished
+        self.polled |= other.polled
+        self.at_once += other.at_once
 
     def __bool__(self) -> bool:
         return self.told or bool(self.heard or self.postponed) or self.timeline is not None

@@ -22,6 +22,7 @@ from moorage.core.ledger.search import Catalog, preferring
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.validation import check_known
 from moorage.core.limits import CLAIM_STEPS_MAX
+from moorage.core.restart import Restart
 
 GONE = frozenset(
     {
@@ -35,7 +36,7 @@ GONE = frozenset(
 """Refusals that concern only one candidate: the next one may still fit."""
 
 
-class SearchAgain(Exception):
+class CandidatesNeeded(Struct, frozen=True):
     """All candidates have been taken meanwhile: search the catalog again after the commit."""
 
 
@@ -104,7 +105,8 @@ def take(facts: Facts, now: Instant, wish: Wish, offer: Offer) -> tuple[Changes,
     Candidates that no longer fit are dropped from the offer: they will not fit later claims of the
     batch either. With `pack` the used candidate stays first, otherwise it goes to the end.
 
-    Raises CONSUMER_GENERATION if the consumer exists, the refusal of the offer, and SearchAgain.
+    Raises CONSUMER_GENERATION if the consumer exists, the refusal of the offer, and Restart with
+    CandidatesNeeded.
     """
     request = ConsumerRequest(
         wish.consumer, {}, wish.project_id, wish.user_id, wish.consumer_type, generation=None
@@ -127,4 +129,4 @@ def take(facts: Facts, now: Instant, wish: Wish, offer: Offer) -> tuple[Changes,
         made = changes.consumers[wish.consumer]
         assert made is not None
         return changes, Claimed(made.uuid, made.generation, made.allocations, candidate.mappings)
-    raise SearchAgain
+    raise Restart(CandidatesNeeded())

@@ -13,6 +13,7 @@ from msgspec import Struct, json
 from moorage.core.clock import Clock, Instant
 from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import RunPlan
 from moorage.service.pages import END, Place, check_limit, place_parse
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
@@ -70,7 +71,7 @@ class Audit:
     ) -> None:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
         row = audit_row(self._clock.now(), actor, action, target, before, after)
-        await self._transactor.run_alone(lambda: audit_store.audit_insert(row))
+        await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.tell([row])
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[AuditRow], str | None]:

@@ -21,6 +21,7 @@ from moorage.service import audit_log, errors
 from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, scope_parse
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import Look
 from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.store.access import audit as audit_store
@@ -129,7 +130,7 @@ class Access:
             yield from access_store.token_insert(_stored(token, secret))
             yield from audit_store.audit_insert(row)
 
-        await self._transactor.run_alone(plan)
+        await self._transactor.submit(RunPlan(plan))
         audit_log.tell([row])
         return secret, token
 
@@ -167,7 +168,7 @@ class Access:
             yield from audit_store.audit_insert(row)
             return new, row
 
-        made = await self._transactor.run_alone(plan)
+        made = await self._transactor.submit(RunPlan(plan))
         self._forget()
         if made is None:
             raise Error(
@@ -215,7 +216,7 @@ class Access:
             yield from audit_store.audit_insert(row)
             return row
 
-        row = await self._transactor.run_alone(plan)
+        row = await self._transactor.submit(RunPlan(plan))
         self._forget()
         if row is None:
             raise Error(Code.TOKEN_NOT_FOUND, f"There is no valid token '{token_id}'.")
@@ -250,7 +251,7 @@ class Access:
         if not uses:
             return
         try:
-            await self._transactor.run_alone(lambda: access_store.tokens_used(uses))
+            await self._transactor.submit(RunPlan(lambda: access_store.tokens_used(uses)))
         except Error:
             self._unwritten = {**uses, **self._unwritten}
             raise

@@ -4,19 +4,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.core.admission import expiry, leases
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Lease, Result
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import keys_for
-from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.roles import standing
-from moorage.service.batch.granting import request_from
-from moorage.service.batch.use_case import AdmissionCase, AuditedCase
+from moorage.service.batch.ledger_share import request_from
+from moorage.service.batch.use_case import AuditedUseCase, UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow
 
 
@@ -40,7 +41,7 @@ class Stead:
 
 
 @dataclass(slots=True)
-class LeaseCase(AuditedCase[Known]):
+class LeaseCase(AuditedUseCase[Known]):
     """A case about one lease; `lease` is its id, after the decision the id of the answer's lease.
 
     `by` is the caller that acts on behalf of the holder; None: the holder itself.
@@ -50,13 +51,13 @@ class LeaseCase(AuditedCase[Known]):
     by: Stead | None = field(default=None, kw_only=True)
 
     def keys(self) -> Keys:
-        return Keys(leases={self.lease})
+        return Keys(admission=AdmissionKeys(leases={self.lease}))
 
-    def conclude(self, facts: Facts, when: When) -> Known:
-        return Known(facts.leases[self.lease], when)
+    def conclude(self, world: World, when: When) -> Known:
+        return Known(world.admission.leases[self.lease], when)
 
     def leave(
-        self, action: str, before: Lease | None, changes: Changes, when: When, **after: Any
+        self, action: str, before: Lease | None, changes: AdmissionChanges, when: When, **after: Any
     ) -> None:
         """Set the audit row, if this acts on behalf of another holder and changes anything."""
         self.rows = []
@@ -80,16 +81,14 @@ class LeaseAsk(LeaseCase):
     """`heard_until` of the ticket in alive time, set by the decision."""
 
     def keys(self) -> Keys:
-        return Keys(
-            pools={need.pool for need in self.ask.needs}, asked={(self.ask.owner, self.ask.key)}
-        )
+        ask = self.ask
+        asked = AdmissionKeys(pools={need.pool for need in ask.needs}, asked={(ask.owner, ask.key)})
+        if ask.allocations is None:
+            return Keys(admission=asked)
+        return Keys(keys_for([request_from(ask.allocations)]), asked)
 
-    def ledger_keys(self) -> LedgerKeys:
-        if self.ask.allocations is None:
-            return LedgerKeys()
-        return keys_for([request_from(self.ask.allocations)])
-
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         self.until = Instant(when.moment.alive + self.wait + self.ask.patience)
         ask = self.ask.heard(self.until)
         changes, self.lease = leases.ask(facts, when.moment, ask, when.wall)
@@ -98,7 +97,7 @@ class LeaseAsk(LeaseCase):
         self.rows = []
         if self.forced_by is not None and changes.leases:
             self.rows = [_forced_row(when, self.forced_by, self.lease, ask)]
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -110,13 +109,14 @@ class LeasePoll(LeaseCase):
     """`heard_until` of the ticket in alive time, set by the decision."""
 
     def keys(self) -> Keys:
-        return Keys(heard={self.lease})
+        return Keys(admission=AdmissionKeys(heard={self.lease}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         patience = facts.leases[self.lease].patience if self.lease in facts.leases else 0
         self.until = Instant(when.moment.alive + self.wait + patience)
         changes, self.lease = leases.poll(facts, when.moment, self.lease, self.until)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -130,14 +130,15 @@ class LeaseLeave(LeaseCase):
     until: Instant
 
     def keys(self) -> Keys:
-        return Keys(heard={self.lease})
+        return Keys(admission=AdmissionKeys(heard={self.lease}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         found = facts.leases.get(self.lease)
         if found is not None and found.heard_until != self.until:
             return Changes()
         changes, self.lease = leases.leave(facts, when.moment, self.lease)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -147,11 +148,12 @@ class LeaseRenew(LeaseCase):
     proof: Proof
 
     def keys(self) -> Keys:
-        return Keys(heard={self.lease})
+        return Keys(admission=AdmissionKeys(heard={self.lease}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof, None)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -161,13 +163,14 @@ class LeaseRelease(LeaseCase):
     proof: Proof
     detail: str = ""
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.release(
             facts, when.moment, when.wall, self.lease, self.proof, detail=self.detail
         )
         self.leave("lease.release", before, changes, when)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -176,7 +179,8 @@ class LeaseRevoke(LeaseCase):
 
     reason: str
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.release(
             facts,
@@ -188,7 +192,7 @@ class LeaseRevoke(LeaseCase):
             detail=self.reason,
         )
         self.leave("lease.revoke", before, changes, when, reason=self.reason)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -198,12 +202,13 @@ class LeaseHold(LeaseCase):
     proof: Proof
     hold: int | None
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.hold(facts, when.moment, self.lease, self.proof, self.hold)
         seconds = None if self.hold is None else self.hold / SECOND
         self.leave("lease.hold", before, changes, when, hold=seconds)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -222,9 +227,10 @@ class LeaseRetry(LeaseCase):
     """Who retries; retrying a forced lease leaves another audit row."""
 
     def keys(self) -> Keys:
-        return Keys(leases={self.old}, asked={(self.owner, self.key)})
+        return Keys(admission=AdmissionKeys(leases={self.old}, asked={(self.owner, self.key)}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         old = facts.leases.get(self.old)
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
@@ -236,7 +242,7 @@ class LeaseRetry(LeaseCase):
         self.leave("lease.retry", old, changes, when, lease=self.lease, key=self.key)
         if wish.forced and changes.leases:
             self.rows.append(_forced_row(when, self.caller, self.lease, wish))
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -247,18 +253,19 @@ class LeaseOutcome(LeaseCase):
     result: Result
     detail: str
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.outcome(
             facts, when.moment, self.lease, self.proof, self.result, self.detail
         )
         told = {"result": self.result, "detail": self.detail}
         self.leave("lease.outcome", before, changes, when, **told)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
-class Sweep(AdmissionCase[bool]):
+class Sweep(UseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
     Grants are tried in the pools that are due to wake then, and in `pools`. `leases` are ended if
@@ -271,14 +278,17 @@ class Sweep(AdmissionCase[bool]):
     found: bool = False
 
     def keys(self) -> Keys:
-        return Keys(due=self.due, pools=set(self.pools), leases=set(self.leases))
+        return Keys(
+            admission=AdmissionKeys(due=self.due, pools=set(self.pools), leases=set(self.leases))
+        )
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
         self.found = bool(made)
-        return made
+        return Changes(admission=made)
 
-    def conclude(self, facts: Facts, when: When) -> bool:
+    def conclude(self, world: World, when: When) -> bool:
         return self.found
 
 

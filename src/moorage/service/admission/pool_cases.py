@@ -6,24 +6,25 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission import pools
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_row
-from moorage.service.batch.use_case import AuditedCase
+from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.world import Changes, Keys, World
 
 
 @dataclass(slots=True)
-class PoolCase(AuditedCase[None]):
+class PoolCase(AuditedUseCase[None]):
     """A change of one pool by an operator."""
 
     name: str
     by: Actor
 
     def keys(self) -> Keys:
-        return Keys(pools={self.name})
+        return Keys(admission=AdmissionKeys(pools={self.name}))
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
 
     def leave(self, action: str, before: Any, after: Any, when: When) -> None:
@@ -44,14 +45,19 @@ class PoolPut(PoolCase):
     paced: bool = False
 
     def keys(self) -> Keys:
-        return Keys(pools={self.name}, quotas=set() if self.spec.quota is None else {self.name})
+        return Keys(
+            admission=AdmissionKeys(
+                pools={self.name}, quotas=set() if self.spec.quota is None else {self.name}
+            )
+        )
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.pools.get(self.name)
         spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
         changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
         self.leave("pool.put", _told(before), structs.asdict(spec), when)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -60,23 +66,25 @@ class PoolPause(PoolCase):
 
     paused: bool
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = facts.pools.get(self.name)
         changes, _ = pools.pause(facts, when.moment, when.wall, self.name, self.paused)
         was = before.paused if before else None
         self.leave("pool.pause" if self.paused else "pool.resume", was, self.paused, when)
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
 class PoolDelete(PoolCase):
     """Delete a pool without leases and tickets."""
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         before = _told(facts.pools.get(self.name))
         changes, _ = pools.delete(facts, when.moment, self.name)
         self.leave("pool.delete", before, None, when)
-        return changes
+        return Changes(admission=changes)
 
 
 def _told(pool: Pool | None) -> Any:

@@ -25,7 +25,7 @@ from moorage.service.admission.views import (
     ReportView,
     lease_view,
 )
-from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.service_time import ServiceClock
 from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.store.admission import reads
 from moorage.store.admission.reads import PoolSeen, TicketSeen
@@ -47,9 +47,9 @@ class NextDue(Struct, frozen=True):
 class Lookout:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
-    def __init__(self, engine: Engine, chronometer: Chronometer) -> None:
+    def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
         self._engine = engine
-        self._chronometer = chronometer
+        self._service_clock = service_clock
         self._standings = Standings(engine, self._when)
         self._unheard: dict[str, int] = {}
         self._unheard_next: Instant | None = None
@@ -66,7 +66,7 @@ class Lookout:
             due, lives = await self._engine.read(reads.next_due_load())
             timeline = await self._engine.read(reads.timeline_load())
         when = self._when(timeline)
-        late = (lives or due is not None) and self._chronometer.is_late(timeline, when)
+        late = (lives or due is not None) and self._service_clock.is_late(timeline, when)
         return NextDue(when, due, late)
 
     async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
@@ -199,7 +199,7 @@ class Lookout:
         self._standings.note(changes, when)
 
     def _when(self, timeline: Timeline) -> When:
-        return self._chronometer.estimate(timeline)
+        return self._service_clock.estimate(timeline)
 
     async def _pool_seen(self, name: str) -> tuple[PoolSeen, When]:
         """Return a pool as stored, and the current time. Raises POOL_NOT_FOUND."""

@@ -22,10 +22,10 @@ from moorage.service.admission.queries import Lookout, pools_all
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, ReportView, lease_view
 from moorage.service.admission.waiters import Waiting, either
-from moorage.service.batch.granting import Holding, text_of
-from moorage.service.batch.service_time import Chronometer
+from moorage.service.batch.ledger_share import Holding, text_of
+from moorage.service.batch.service_time import ServiceClock
 from moorage.service.batch.transactor import Transactor
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import RunPlan, UseCase
 from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import Others
 from moorage.service.feed.watch import Watch
@@ -64,18 +64,18 @@ class Admission:
         transactor: Transactor,
         index: Index,
         watch: Watch,
-        chronometer: Chronometer,
+        service_clock: ServiceClock,
     ) -> None:
         self._engine = engine
-        self._chronometer = chronometer
+        self._service_clock = service_clock
         self._transactor = transactor
-        self._lookout = Lookout(engine, chronometer)
+        self._lookout = Lookout(engine, service_clock)
         self._claimants = Claimants(transactor, self._lookout, index.bell)
         self.waiting = Waiting()
         self.tally = Tally()
         self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
         followers = (
-            transactor.obstacles.follow,
+            transactor.misfits.follow,
             self._lookout.note,
             self._claimants.note,
             self.waiting.note,
@@ -122,7 +122,8 @@ class Admission:
         told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
         total = 0
         while True:
-            gone = await self._transactor.run_alone(lambda: save.forget(ended, told, FORGET_MAX))
+            plan = RunPlan(lambda: save.forget(ended, told, FORGET_MAX))
+            gone = await self._transactor.submit(plan)
             total += gone
             if gone < FORGET_MAX:
                 return total
@@ -142,18 +143,18 @@ class Admission:
     ) -> PoolView:
         """Create or update a pool; `paced`: its pacing is derived from its hold and its units."""
         case = pool_cases.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
-        await self._transactor.submit_case(case)
+        await self._transactor.submit(case)
         return await self.pool(name)
 
     async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
         """Stop granting from a pool, or resume it."""
         case = pool_cases.PoolPause(name=name, by=by, paused=paused)
-        await self._transactor.submit_case(case)
+        await self._transactor.submit(case)
         return await self.pool(name)
 
     async def pool_delete(self, name: str, by: Actor) -> None:
         """Delete a pool without leases and tickets."""
-        await self._transactor.submit_case(pool_cases.PoolDelete(name=name, by=by))
+        await self._transactor.submit(pool_cases.PoolDelete(name=name, by=by))
 
     async def pool(self, name: str) -> PoolView:
         """Return one pool. Raises POOL_NOT_FOUND."""
@@ -179,7 +180,7 @@ class Admission:
         case = lease_cases.LeaseAsk(
             LeaseId(""), ask=ask, wait=_micro(seconds), forced_by=by if wanted.force else None
         )
-        known = await self._transactor.submit_case(case)
+        known = await self._transactor.submit(case)
         return await self._seen(known, case.until, seconds, gone)
 
     async def waited(
@@ -191,7 +192,7 @@ class Admission:
         patience. Raises LEASE_NOT_FOUND.
         """
         case = lease_cases.LeasePoll(lease, wait=_micro(seconds))
-        known = await self._transactor.submit_case(case)
+        known = await self._transactor.submit(case)
         return await self._seen(known, case.until, seconds, gone)
 
     async def until_ended(
@@ -273,8 +274,8 @@ class Admission:
         """Record the outcome of what the holder started."""
         return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
 
-    async def _done(self, case: AdmissionCase[Known]) -> LeaseView:
-        return await self._shown_lease(await self._transactor.submit_case(case))
+    async def _done(self, case: UseCase[Known]) -> LeaseView:
+        return await self._shown_lease(await self._transactor.submit(case))
 
     async def _shown_lease(self, known: Known) -> LeaseView:
         if known.lease.state != "waiting":
@@ -299,11 +300,11 @@ class Admission:
                 return await self._lookout.lease(lease.id)
             there = await either(future, seconds, gone)
             if future.done() and not future.cancelled():
-                return lease_view(future.result(), self._chronometer.since(known.when))
+                return lease_view(future.result(), self._service_clock.since(known.when))
         finally:
             latest = self.waiting.forget(lease.id, future)
         if not there and latest is not None:
-            await self._transactor.submit_case(lease_cases.LeaseLeave(lease.id, latest))
+            await self._transactor.submit(lease_cases.LeaseLeave(lease.id, latest))
         return await self._lookout.lease(lease.id)
 
 

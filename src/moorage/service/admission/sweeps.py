@@ -40,7 +40,7 @@ async def swept(
     Raises `Error`: UNAVAILABLE, OVERLOADED, which mean no fault of a part; FaultyError.
     """
     try:
-        return await transactor.submit_case(whole)
+        return await transactor.submit(whole)
     except Error:
         raise
     except Exception:
@@ -48,7 +48,7 @@ async def swept(
     faulty = []
     for name, part in await parts():
         try:
-            await transactor.submit_case(part)
+            await transactor.submit(part)
         except Error:
             raise
         except Exception:  # the transactor has logged it

@@ -1,7 +1,6 @@
-"""One batch in its transaction: load, decide each request in turn, grant leases, save.
+"""One batch in its transaction: load, decide each request in turn, let the rooms react, save.
 
-Ledger and admission share the transaction, so a lease and what it holds in the ledger come and go
-together. The order of locks is the ledger's rows, then admission's one, then the revision.
+All rooms share the transaction, so a lease and what it holds in the ledger come and go together.
 """
 
 import asyncio
@@ -10,28 +9,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from moorage.core.admission.facts import Changes as AdmissionChanges
-from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.claims import SearchAgain
-from moorage.core.ledger.facts import Changes, Facts, Keys
-from moorage.service.batch.granting import Extra, Granting, LedgerShare, NeedsLedgerError
-from moorage.service.batch.misfits import Obstacles
-from moorage.service.batch.service_time import Chronometer
-from moorage.service.batch.use_case import AdmissionCase, UseCase
+from moorage.core.ledger.claims import CandidatesNeeded
+from moorage.core.ledger.facts import Facts
+from moorage.core.restart import Restart
+from moorage.core.service_time import When
+from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.rooms import Rooms
+from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys
 from moorage.store import batch as batch_store
 from moorage.store.access.audit import AuditRow
-from moorage.store.admission import load
-from moorage.store.api import Plan, Transaction
-from moorage.store.ledger import load as ledger_load
-from moorage.store.ledger import save as ledger_save
+from moorage.store.api import Transaction
 
 BATCH_MAX = 64
 """Requests in one batch."""
 
-LARGE = 1_000
-"""Rows from which on a batch is decided in a thread: about twenty milliseconds of work."""
+FREED_SLOWLY = 1_000
+"""Values from which on a dict is freed in a thread."""
 
 SEARCHES_MAX = 2 * BATCH_MAX
 """Most searches for one claim. The first claim of a batch finds what no other can take before it:
@@ -45,30 +43,16 @@ log = logging.getLogger("moorage.transactor")
 
 @dataclass(slots=True)
 class Item:
-    """One waiting request: a use case, or a plan that runs in a transaction of its own."""
+    """One waiting request."""
 
     future: asyncio.Future[Any]
-    use_case: UseCase[Any] | None = None
-    case: AdmissionCase[Any] | None = None
-    plan: Callable[[], Plan[Any]] | None = None
-    keys: Keys = field(default_factory=Keys)
-    """Keys of the ledger."""
+    work: UseCase[Any]
+    keys: Keys
     refusal: Exception | None = None
     answer: Any = None
     searches: int = 0
     again: bool = False
     """Whether to search for it again, in the next batch."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether it must be the only request of its batch."""
-        one = self.use_case or self.case
-        return one is None or one.alone
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        """Return the audit rows of the decision; none if the request was refused."""
-        one = self.use_case or self.case
-        return one.audit(now) if one is not None and self.refusal is None else []
 
     def settle(self) -> None:
         """Answer the caller, unless it has gone away."""
@@ -87,16 +71,15 @@ class Item:
 
 @dataclass(slots=True)
 class Made:
-    """What a batch has written, before the commit. `revision` is None: followers need not know."""
+    """What a batch has written, before the commit."""
 
-    ledger: Changes
-    granting: Granting | None
-    """Admission's share; None: the batch has none."""
-    revision: int | None
-    at: Instant
-    written: bool
+    changes: Changes
+    """The merged changes of each room; None: the batch did not touch it."""
+    when: When
+    written: bool = False
     epoch: int = 0
-    """Of the revision."""
+    revision: int | None = None
+    """None: followers need not know."""
     rows: list[AuditRow] = field(default_factory=list)
     """The audit rows among what was written."""
 
@@ -107,97 +90,71 @@ class Batches:
     def __init__(
         self,
         clock: Clock,
-        chronometer: Chronometer,
+        service_clock: ServiceClock,
         standard_classes: frozenset[str],
         standard_traits: frozenset[str],
     ) -> None:
         self._clock = clock
         self._classes = standard_classes
         self._traits = standard_traits
-        self._chronometer = chronometer
-        self.obstacles = Obstacles()
+        self._service_clock = service_clock
+        self.misfits = Misfits()
         self._last = Instant(0)
+        """The stamp after the last decision."""
 
     async def run(self, items: list[Item], extra: Extra, transaction: Transaction) -> Made:
         """Load, decide and save; the caller commits.
 
-        Raises StoreError; NeedsLedgerError: run the batch again with its keys added to `extra`.
+        Raises StoreError; Restart: run the batch again with its needs added to `extra`.
         """
-        keys = _union(items, extra.keys)
-        # To look for uses of a word takes a look at every provider.
-        large = len(keys) > LARGE or bool(keys.class_uses or keys.trait_uses)
-        facts = await transaction.run(
-            ledger_load.facts_load(keys, self._classes, self._traits), aside=large
-        )
-        large = large or len(facts.providers) + len(facts.consumers) > LARGE
-        before = await _worked(large, ledger_save.before_of, facts)
-        changes = Changes()
-        now = self._now(transaction.now)
-        granting = await self._granting(items, facts, keys, extra, now, transaction)
-        self._last = await _worked(large, _decide_all, items, facts, changes, now, granting)
-        if granting is not None:
-            await transaction.run(granting.grant(extra.lines))
-            granting.finish()
-            changes.update(granting.ledger.fetched())
-        made = await self._save(items, before, changes, granting, now, transaction, large)
-        if granting is not None:
-            for item in items:
-                _conclude(item, granting)
-        await forget(before.consumers, facts.consumers)
+        empty = Facts(self._classes, self._traits)
+        rooms = Rooms(empty, _union(items), extra, self.misfits)
+        asked = self._service_clock.monotonic()
+        for room in rooms.all:
+            await transaction.run(room.load(), aside=room.large)
+        when = await self._begin(rooms, asked, transaction.now)
+        await _worked(rooms.large, _decide_all, items, rooms, when)
+        self._last = rooms.ledger.stamp
+        for room in rooms.all:
+            await transaction.run(room.after())
+        made = await self._save(items, rooms, when, transaction)
+        for item in items:
+            _conclude(item, rooms, when)
+        await forget(*rooms.leftovers())
         return made
 
+    async def _begin(self, rooms: Rooms, asked: int, now: Instant | None) -> When:
+        """Set the time of a batch: the database's if known; a stamp is later than all before."""
+        wall = self._clock.now() if now is None else now
+        rooms.ledger.stamp = Instant(max(self._last + 1, wall))
+        await _worked(rooms.large, rooms.ledger.begin)
+        if rooms.admission is not None:
+            return rooms.admission.begin(self._service_clock, wall, asked)
+        return self._service_clock.present(wall, rooms.ledger.stamp)
+
     async def _save(
-        self,
-        items: list[Item],
-        before: ledger_save.Before,
-        changes: Changes,
-        granting: Granting | None,
-        now: Instant,
-        transaction: Transaction,
-        large: bool,
+        self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction
     ) -> Made:
-        facts = None if granting is None else granting.facts
-        granted = AdmissionChanges() if granting is None else granting.changes
-        if not (changes or granted):
-            return Made(changes, granting, None, now, written=False)
-        rows = [row for item in items for row in item.audit(now)]
+        admission = None if rooms.admission is None else rooms.admission.changes
+        made = Made(Changes(rooms.ledger.changes, admission), when)
+        if not (rooms.ledger.changes or admission):
+            return made
+        now = when.stamp
+        for item in items:
+            if item.refusal is None:
+                made.rows += item.work.audit(now)
+        parts = [room.part() for room in rooms.all]
         told = await transaction.run(
-            batch_store.batch_save(before, changes, facts, granted, rows, now), aside=large
+            batch_store.batch_save(parts, made.rows, now), aside=rooms.large
         )
-        epoch, revision = (0, None) if told is None else told
-        return Made(changes, granting, revision, now, written=True, epoch=epoch, rows=rows)
-
-    async def _granting(
-        self,
-        items: list[Item],
-        facts: Facts,
-        keys: Keys,
-        extra: Extra,
-        now: Instant,
-        transaction: Transaction,
-    ) -> Granting | None:
-        asked = AdmissionKeys()
-        cases = [item.case for item in items if item.case is not None]
-        if not cases:
-            return None
-        for case in cases:
-            asked.update(case.keys())
-        began = self._chronometer.monotonic()
-        loaded = await transaction.run(load.facts_load(asked))
-        wall = self._clock.now() if transaction.now is None else transaction.now
-        share = LedgerShare(facts, keys, extra, loaded, now, self.obstacles)
-        return Granting.begun(loaded, self._chronometer, wall, began, share)
-
-    def _now(self, told: Instant | None) -> Instant:
-        """Return the time of a batch: the database's if known, always later than the last batch."""
-        return Instant(max(self._last + 1, self._clock.now() if told is None else told))
+        made.written = True
+        if told is not None:
+            made.epoch, made.revision = told
+        return made
 
 
-def _union(items: list[Item], extra: Keys) -> Keys:
-    if len(items) == 1 and not extra and items[0].case is None:
-        return items[0].keys
+def _union(items: list[Item]) -> Keys:
     keys = Keys()
-    keys.update(extra)
     for item in items:
         keys.update(item.keys)
     return keys
@@ -218,61 +175,44 @@ async def forget(*values: dict[Any, Any]) -> None:
             some.popitem()
 
     for some in values:
-        if len(some) > LARGE:
+        if len(some) > FREED_SLOWLY:
             await asyncio.to_thread(one_by_one, some)
 
 
-def _decide_all(
-    items: list[Item], facts: Facts, changes: Changes, now: Instant, granting: Granting | None
-) -> Instant:
-    """Decide one request after the other; return the time of the last one."""
+def _decide_all(items: list[Item], rooms: Rooms, when: When) -> None:
+    """Decide one request after another; each sees the changes of those before it."""
     for item in items:
-        now = _decide(item, facts, changes, now, granting)
-    return now
+        made = _decided(item, rooms, When(when.moment, when.wall, rooms.ledger.stamp))
+        if made is not None:
+            rooms.decided(made)
 
 
-def _decide(
-    item: Item, facts: Facts, changes: Changes, now: Instant, granting: Granting | None
-) -> Instant:
-    """Decide one request; return the time of the next one."""
+def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
+    """Decide one request; return its changes, None if it is refused or must be decided again."""
     item.refusal, item.again = None, False
     try:
-        if item.case is not None:
-            assert granting is not None
-            granting.decide(item.case)
-            changes.update(granting.ledger.fetched())
-            return now
-        assert item.use_case is not None
-        made, item.answer = item.use_case.decide(facts, now)
+        return item.work.decide(rooms.world, when)
     except Error as refusal:
         item.refusal = refusal.with_traceback(None)  # it would refer to the item
-    except SearchAgain:
+    except Restart as restart:
+        if not isinstance(restart.needs, CandidatesNeeded):
+            raise
         item.searches += 1
         item.again = item.searches < SEARCHES_MAX
         item.refusal = Error(
             Code.OVERLOADED, f"Others were faster {item.searches} times; try again later."
         )
-    except NeedsLedgerError:
-        raise
     except Exception as fault:  # a fault in one decision must not take the others down
-        if item.case is not None:
-            raise  # it may have given back half of what leases held: all are tried one by one
-        log.exception(
-            "cannot decide a request of type %r", type(item.use_case or item.case).__name__
-        )
+        log.exception("cannot decide a request of type %r", type(item.work).__name__)
         item.refusal = fault
-    else:
-        facts.apply(made)
-        changes.update(made)
-        return Instant(now + made.instants)
-    return now
+    return None
 
 
-def _conclude(item: Item, granting: Granting) -> None:
-    """Draw the answer of a case that was decided."""
-    if item.case is None or item.refusal is not None:
+def _conclude(item: Item, rooms: Rooms, when: When) -> None:
+    """Set the answer of a request that was decided."""
+    if item.refusal is not None:
         return
     try:
-        item.answer = item.case.conclude(granting.facts, granting.when)
+        item.answer = item.work.conclude(rooms.world, when)
     except Error as refusal:
         item.refusal = refusal.with_traceback(None)

@@ -48,7 +48,7 @@ def obstacle_of(provider: ProviderId, resource_class: str, inventory: Inventory 
     return Obstacle(provider, resource_class, inventory.updated_at, inventory.used)
 
 
-class Obstacles:
+class Misfits:
     """The obstacles that this process knows. Any may be dropped: then its ticket is tried again.
 
     Call `follow` with every change, of this process and of its peers.
@@ -96,7 +96,7 @@ class Obstacles:
     def stuck(self, facts: Facts, pool: str) -> str:
         """Return a JSON array of [owner, class, updated_at, used, [ticket, ...]] of a pool.
 
-        Obstacles at providers that the batch has loaded are judged here, because the batch may have
+        Misfits at providers that the batch has loaded are judged here, because the batch may have
         changed them; tickets that certainly do not fit have null for the owner.
         """
         rows: list[tuple[str | None, str, int | None, int, list[LeaseId]]] = []

@@ -7,7 +7,7 @@ ALIVE_MICROSECONDS = 5_000_000
 """Microseconds after which even a batch that changes nothing else writes `alive_at`."""
 
 
-class Chronometer:
+class ServiceClock:
     """Computes service time: the wall clock, as long as it agrees with the monotonic clock.
 
     `alone`: no other process serves this database, so none served it before this one started.
@@ -19,6 +19,8 @@ class Chronometer:
         """Service time of the first reading."""
         self._last: tuple[When, int] | None = None
         """The last reading, and the monotonic time after it."""
+        self._timeline = Timeline()
+        """The timeline of the last reading."""
         self._last_asked = 0
         """The monotonic time before the last reading."""
 
@@ -42,7 +44,12 @@ class Chronometer:
         if self._began == NOT_YET:
             self._began = moment.at
         self._last, self._last_asked = (When(moment, wall), told), asked
+        self._timeline = timeline
         return timeline, moment
+
+    def present(self, wall: Instant, stamp: Instant) -> When:
+        """Return the time of a batch that decides nothing by service time: an estimate of it."""
+        return When(self.estimate(self._timeline).moment, wall, stamp)
 
     def estimate(self, timeline: Timeline) -> When:
         """Return the time now for reads; `timeline` as it is stored."""

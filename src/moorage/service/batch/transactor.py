@@ -15,16 +15,17 @@ from typing import Any, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
+from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service import audit_log
 from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
-from moorage.service.batch.granting import Extra, NeedsLedgerError
-from moorage.service.batch.misfits import Obstacles
-from moorage.service.batch.use_case import AdmissionCase, SearchingUseCase, UseCase
+from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.fair_turns import Turns, advanced
 from moorage.service.feed.index import Index
 from moorage.service.searches import Searches
-from moorage.store.api import Conflict, Engine, Fatal, Held, Plan, StoreError, Unavailable
+from moorage.store.api import Conflict, Engine, Fatal, Held, StoreError, Unavailable
 
 T = TypeVar("T")
 
@@ -102,9 +103,9 @@ class Transactor:
         return len(self._queue)
 
     @property
-    def obstacles(self) -> Obstacles:
+    def misfits(self) -> Misfits:
         """The tickets that did not fit into the ledger."""
-        return self._batches.obstacles
+        return self._batches.misfits
 
     def start(self) -> None:
         """Start; needs a running event loop."""
@@ -124,29 +125,13 @@ class Transactor:
         UNAVAILABLE when the database cannot take it. In every case nothing was applied.
         """
         keys = await asyncio.to_thread(use_case.keys) if use_case.large else use_case.keys()
-        answer: T = await self._enqueue(
-            Item(asyncio.get_running_loop().create_future(), use_case, keys=keys)
-        )
-        return answer
-
-    async def submit_case(self, case: AdmissionCase[T]) -> T:
-        """Carry out a case of admission; returns when it is durable. Raises as `submit` does."""
-        answer: T = await self._enqueue(
-            Item(asyncio.get_running_loop().create_future(), case=case, keys=case.ledger_keys())
-        )
+        future = asyncio.get_running_loop().create_future()
+        answer: T = await self._enqueue(Item(future, use_case, keys))
         return answer
 
     def follow(self, follower: Follower) -> None:
         """Call `follower` with every change of pools and leases that is committed here."""
         self._followers.append(follower)
-
-    async def run_alone(self, plan: Callable[[], Plan[T]]) -> T:
-        """Run a rare plan in a transaction of its own, in turn with the batches.
-
-        `plan` returns a new plan for each try. Raises `Error` as `submit` does.
-        """
-        answer: T = await self._enqueue(Item(asyncio.get_running_loop().create_future(), plan=plan))
-        return answer
 
     async def _enqueue(self, item: Item) -> Any:
         if self._closed:
@@ -182,8 +167,8 @@ class Transactor:
         rows = 0
         while self._queue and len(batch) < BATCH_MAX:
             item = self._queue[0]
-            rows += len(item.keys)
-            if batch and (item.alone or batch[-1].alone or rows > BATCH_KEYS_MAX):
+            rows += len(item.keys.ledger)
+            if batch and (item.work.alone or batch[-1].work.alone or rows > BATCH_KEYS_MAX):
                 break
             self._queue.popleft()
             if not item.future.done():
@@ -239,7 +224,7 @@ class Transactor:
         claims of the batch can take what a claim has found. Claims that there is no time to search
         for go first in the next batch.
         """
-        searching = [item.use_case for item in batch if isinstance(item.use_case, SearchingUseCase)]
+        searching = [item.work for item in batch if isinstance(item.work, SearchingUseCase)]
         if not searching:
             return
         try:
@@ -252,13 +237,13 @@ class Transactor:
             await self._index.whole()
         postponed = set(map(id, done[0]))
         if postponed:
-            late = [item for item in batch if id(item.use_case) in postponed]
-            batch[:] = [item for item in batch if id(item.use_case) not in postponed]
+            late = [item for item in batch if id(item.work) in postponed]
+            batch[:] = [item for item in batch if id(item.work) not in postponed]
             self._queue.extendleft(reversed(late))
         for item in batch:
-            if isinstance(item.use_case, SearchingUseCase):
-                item.keys = item.use_case.keys()
-        batch.sort(key=lambda item: not isinstance(item.use_case, SearchingUseCase))
+            if isinstance(item.work, SearchingUseCase):
+                item.keys = item.work.keys()
+        batch.sort(key=lambda item: not isinstance(item.work, SearchingUseCase))
 
     async def _attempt(self, batch: list[Item]) -> None:
         """Run a batch, and again while it needs more of the ledger."""
@@ -267,8 +252,8 @@ class Transactor:
             try:
                 await self._run(batch, extra)
                 return
-            except NeedsLedgerError as needed:
-                extra.add(needed)
+            except Restart as restart:
+                extra.add(restart.needs)
         raise _Fault from RuntimeError(f"more of the ledger was needed {NEEDS_MAX} times")
 
     async def _run(self, batch: list[Item], extra: Extra) -> None:
@@ -279,14 +264,14 @@ class Transactor:
         except Exception as error:
             raise _Fault from error
         async with self._engine.transaction() as transaction:
-            plan = batch[0].plan
-            if plan is not None:
-                batch[0].answer = await transaction.run(plan())
+            first = batch[0].work
+            if isinstance(first, RunPlan):
+                batch[0].answer = await transaction.run(first.plan())
                 await transaction.commit()
                 return
             try:
                 made = await self._batches.run(batch, extra, transaction)
-            except (StoreError, NeedsLedgerError):
+            except (StoreError, Restart):
                 raise
             except Exception as error:
                 raise _Fault from error
@@ -304,21 +289,21 @@ class Transactor:
 
         The commit is final: a follower's exception is logged, never returned to a caller.
         """
-        if made.revision is not None:
+        ledger, admission = made.changes.ledger, made.changes.admission
+        if made.revision is not None and ledger is not None:
             try:
-                await self._index.apply(made.epoch, made.revision, made.at, made.ledger)
+                await self._index.apply(made.epoch, made.revision, made.when.stamp, ledger)
             except Exception:
                 log.exception(
                     "cannot apply revision %d to the index; reading the whole index again",
                     made.revision,
                 )
                 await self._index_anew()
-            await forget(made.ledger.consumers)  # no catalog and no follower asks for them any more
-        granting = made.granting
-        if granting is not None and (made.written or granting.changes.unfinished):
+            await forget(ledger.consumers)  # no catalog and no follower asks for them any more
+        if admission is not None and (made.written or admission.unfinished):
             for follower in self._followers:
                 try:
-                    follower(granting.changes, granting.when)
+                    follower(admission, made.when)
                 except Exception:
                     log.exception("the follower %r failed on a commit", follower)
 

@@ -1,59 +1,64 @@
-"""Use cases: what the transactor is given.
+"""Use cases: what callers submit to the transactor.
 
-Each is decided in turn with the others of its batch. Then admission grants leases, once for the
-whole batch (`core/admission/admit.py`); then each of its cases draws its answer.
+The use cases of a batch are decided one after another. Then each room reacts to all decisions once:
+admission grants leases (`core/admission/admit.py`). Then each use case returns its answer.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.immediate import AtOnce
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
-from moorage.core.ledger.facts import Changes as LedgerChanges
-from moorage.core.ledger.facts import Facts as LedgerFacts
-from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import When
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow
+from moorage.store.api import Plan
 
 A = TypeVar("A")
-B = TypeVar("B", covariant=True)
 
 
-class UseCase(Protocol[B]):
-    """A request that changes the ledger."""
+class UseCase(Generic[A]):
+    """A request that changes something. `A` is the type of its answer."""
 
     __slots__ = ()
 
     alone: ClassVar[bool] = False
-    """Must no other request be in the same batch?"""
+    """Whether no other request may be in the same batch."""
 
     @property
     def large(self) -> bool:
-        """Is so much asked for that naming it is work for a thread?"""
+        """Whether computing its keys takes so long that it needs a thread."""
         return False
 
-    def keys(self) -> LedgerKeys:
-        """Name what must be loaded before it can be decided."""
-        ...
+    def keys(self) -> Keys:
+        """Return what must be loaded before it can be decided."""
+        raise NotImplementedError
 
-    def decide(self, facts: LedgerFacts, now: Instant) -> tuple[LedgerChanges, B]:
-        """Return the changes and the caller's answer, or raise `Error`. Pure."""
-        ...
+    def decide(self, world: World, when: When) -> Changes:
+        """Return the changes, or raise `Error`. Pure; may be called again after a restart.
+
+        May also raise `Restart`, if its search must be repeated.
+        """
+        raise NotImplementedError
+
+    def conclude(self, world: World, when: When) -> A:
+        """Return the answer, after all decisions and grants of the batch.
+
+        May raise `Error`; what was decided is saved all the same.
+        """
+        raise NotImplementedError
 
     def audit(self, now: Instant) -> list[AuditRow]:
-        """Return the audit rows to be written with the changes that were decided."""
+        """Return the audit rows to write with the changes that were decided."""
         return []
 
 
-class SearchingUseCase(UseCase[B]):
-    """A use case that chooses: the catalog is searched for it when its batch is taken.
+class SearchingUseCase(UseCase[A]):
+    """A use case that searches the catalog when its batch begins.
 
-    What it has found is decided first in its batch: nothing but others of its kind can change it.
+    Its batch decides it before all others: only others of its kind can take what it has found.
     """
 
     __slots__ = ()
@@ -74,49 +79,27 @@ class SearchingUseCase(UseCase[B]):
         raise NotImplementedError
 
 
-class AdmissionCase(Generic[A]):
-    """A request that changes pools, leases or slots. The answer is drawn when all is decided."""
+class RunPlan(UseCase[A]):
+    """A rare plan that runs in a transaction of its own, in turn with the batches.
 
-    __slots__ = ()
+    `plan` returns a new plan for each try. Nobody is notified of what it changes.
+    """
 
-    alone: ClassVar[bool] = False
-    """Must no other request be in the same batch?"""
+    __slots__ = ("plan",)
+
+    alone: ClassVar[bool] = True
+
+    def __init__(self, plan: Callable[[], Plan[A]]) -> None:
+        self.plan = plan
 
     def keys(self) -> Keys:
-        """Name what must be loaded before it can be decided."""
-        raise NotImplementedError
-
-    def ledger_keys(self) -> LedgerKeys:
-        """Name what must be loaded of the ledger, too."""
-        return LedgerKeys()
-
-    def decide(self, facts: Facts, when: When) -> Changes:
-        """Return the changes, or raise `Error`. Pure; may be called again after a conflict."""
-        raise NotImplementedError
-
-    def polled(self) -> frozenset[LeaseId]:
-        """Return the pull tickets that are asked for by this request, once it is decided."""
-        return frozenset()
-
-    def at_once(self) -> tuple[AtOnce, ...]:
-        """Return the free units that this request takes at once, after it is decided."""
-        return ()
-
-    def conclude(self, facts: Facts, when: When) -> A:
-        """Return the caller's answer, drawn from the facts after all grants of the batch.
-
-        May raise `Error`; what was decided stands all the same.
-        """
-        raise NotImplementedError
-
-    def audit(self, now: Instant) -> list[AuditRow]:
-        """Return the audit rows to be written with what was decided."""
-        return []
+        """Return no keys: the plan loads what it needs."""
+        return Keys()
 
 
 @dataclass(slots=True)
-class AuditedCase(AdmissionCase[A]):
-    """A case whose decision may leave audit rows; each decision replaces them."""
+class AuditedUseCase(UseCase[A]):
+    """A use case whose decision may leave audit rows; each decision replaces them."""
 
     rows: list[AuditRow] = field(default_factory=list, init=False)
 

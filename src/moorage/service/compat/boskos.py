@@ -103,7 +103,7 @@ class Boskos:
     ) -> Acquired:
         """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN."""
         wish = Wish(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
-        return await self._transactor.submit_case(Acquire(wish, self._strict))
+        return await self._transactor.submit(Acquire(wish, self._strict))
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str]
@@ -111,25 +111,24 @@ class Boskos:
         """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
         wish = Wish("", state, dest, owner, "", LeaseId(""), "")
         wanted = sorted(set(names))
+        fresh = [lease_id_new() for _ in wanted]
         if self._strict:
-            return await self._transactor.submit_case(TakeNamed(wish, wanted))
-        return await self._transactor.submit_case(AcquireNamed(wish, wanted))
+            return await self._transactor.submit(TakeNamed(wish, wanted, fresh))
+        return await self._transactor.submit(AcquireNamed(wish, wanted, fresh))
 
     async def release(self, name: str, dest: str, owner: str, by: Actor) -> None:
         """Release a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH."""
-        await self._transactor.submit_case(Release(name, owner, self._native, dest, by))
+        await self._transactor.submit(Release(name, owner, self._native, dest, by))
 
     async def update(self, name: str, owner: str, state: str, user_data: dict[str, str]) -> None:
         """Renew a slot. Raises `Error`: SLOT_NOT_FOUND, HOLDER_MISMATCH, SLOT_STATE."""
-        await self._transactor.submit_case(Update(name, owner, self._native, state, user_data))
+        await self._transactor.submit(Update(name, owner, self._native, state, user_data))
 
     async def reset(
         self, pool: str, state: str, expire: int, dest: str, by: Actor
     ) -> dict[str, str]:
         """Take away slots not renewed for `expire` nanoseconds; return their previous owners."""
-        return await self._transactor.submit_case(
-            Reset(pool, state, expire, dest, self._native, by)
-        )
+        return await self._transactor.submit(Reset(pool, state, expire, dest, self._native, by))
 
     async def counts(self, pool: str) -> Counts:
         """Count a type's slots. Raises `Error`: NO_CAPACITY if it has none."""
@@ -147,7 +146,8 @@ class Boskos:
     async def sync(self) -> None:
         """Apply the configuration. Raises `Error`."""
         pools = self._roster.pools | await self._slotted()
-        for problem in await self._transactor.submit_case(Sync(self._roster, pools, self._strict)):
+        case = Sync(self._roster, pools, str(uuid4()), self._strict)
+        for problem in await self._transactor.submit(case):
             log.warning("%s: %s", self._config, problem)
 
     async def _slotted(self) -> set[str]:

@@ -1,13 +1,14 @@
 """The cases of Boskos: the keys that each needs, and the rule that decides it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import uuid4
+from itertools import count
+from uuid import NAMESPACE_OID, uuid5
 
 from moorage.core.admission import slot_config
 from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
 from moorage.core.admission.compat.boskos import Acquired, Wish
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.immediate import AtOnce
 from moorage.core.admission.model import Slot
 from moorage.core.admission.slot_config import SlotConfig
@@ -15,101 +16,99 @@ from moorage.core.admission.slots import BOSKOS
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_row
-from moorage.service.batch.use_case import AdmissionCase, AuditedCase
-from moorage.service.ids import lease_id_new
+from moorage.service.batch.use_case import AuditedUseCase, UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow
 
 
 @dataclass(slots=True)
-class Acquire(AdmissionCase[Acquired]):
+class Acquire(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
     wish: Wish
     strict: bool
     _ticket: LeaseId | None = None
-    _at_once: tuple[AtOnce, ...] = ()
 
     def keys(self) -> Keys:
         pools = {self.wish.pool}
         if self.strict:
-            return Keys(pools=pools, ends=pools)
-        return Keys(pools=pools, asked=self.wish.asked)
+            return Keys(admission=AdmissionKeys(pools=pools, ends=pools))
+        return Keys(admission=AdmissionKeys(pools=pools, asked=self.wish.asked))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         if not (self.strict or self.wish.request_id):
-            self._at_once = (boskos.now_or_never(facts, when.moment, self.wish),)
+            wish = boskos.now_or_never(facts, when.moment, self.wish)
             self._ticket = self.wish.fresh
-            return Changes()
+            return Changes(admission=AdmissionChanges(polled={self._ticket}, at_once=[wish]))
         decide = boskos_strict.acquire_strict if self.strict else boskos.acquire_safe
         changes, self._ticket = decide(facts, when.moment, when.wall, self.wish)
-        return changes
+        if self._ticket is not None and not self.strict:
+            changes.polled.add(self._ticket)
+        return Changes(admission=changes)
 
-    def polled(self) -> frozenset[LeaseId]:
-        if self.strict or self._ticket is None:
-            return frozenset()
-        return frozenset({self._ticket})
-
-    def at_once(self) -> tuple[AtOnce, ...]:
-        return self._at_once
-
-    def conclude(self, facts: Facts, when: When) -> Acquired:
-        return boskos.acquired(facts, self.wish, self._ticket, strict=self.strict)
+    def conclude(self, world: World, when: When) -> Acquired:
+        return boskos.acquired(world.admission, self.wish, self._ticket, strict=self.strict)
 
 
 @dataclass(slots=True)
-class AcquireNamed(AdmissionCase[list[Slot]]):
+class AcquireNamed(UseCase[list[Slot]]):
     """Take slots by name, all or none; waiting tickets come first. Raises NO_CAPACITY."""
 
     wish: Wish
     names: list[str]
+    fresh: list[LeaseId]
+    """The ids of the leases, one per name."""
     _at_once: AtOnce | None = None
 
     def keys(self) -> Keys:
-        return Keys(slots={("", name) for name in self.names})
+        return Keys(admission=AdmissionKeys(slots={("", name) for name in self.names}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        fresh = [lease_id_new() for _ in self.names]
-        self._at_once = boskos.named_or_never(facts, when.moment, self.wish, self.names, fresh)
-        return Changes()
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        wish = boskos.named_or_never(facts, when.moment, self.wish, self.names, self.fresh)
+        self._at_once = wish
+        return Changes(admission=AdmissionChanges(at_once=[wish]))
 
-    def at_once(self) -> tuple[AtOnce, ...]:
-        return () if self._at_once is None else (self._at_once,)
-
-    def conclude(self, facts: Facts, when: When) -> list[Slot]:
+    def conclude(self, world: World, when: When) -> list[Slot]:
         wish = self._at_once
         assert wish is not None  # set by `decide`
-        if any(ticket.id not in facts.leases for ticket in wish.tickets):
+        if any(ticket.id not in world.admission.leases for ticket in wish.tickets):
             raise boskos.nothing(self.wish.state)
         pools = [ticket.needs[0].pool for ticket in wish.tickets]
-        return [facts.slots[pool][name] for pool, name in zip(pools, wish.names, strict=True)]
+        return [
+            world.admission.slots[pool][name] for pool, name in zip(pools, wish.names, strict=True)
+        ]
 
 
 @dataclass(slots=True)
-class TakeNamed(AdmissionCase[list[Slot]]):
+class TakeNamed(UseCase[list[Slot]]):
     """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
 
     wish: Wish
     names: list[str]
+    fresh: list[LeaseId]
+    """The ids of the leases, one per name."""
     _taken: list[tuple[str, str]] | None = None
 
     def keys(self) -> Keys:
-        return Keys(slots={("", name) for name in self.names})
+        return Keys(admission=AdmissionKeys(slots={("", name) for name in self.names}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        fresh = [lease_id_new() for _ in self.names]
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         changes, self._taken = boskos_strict.take_named(
-            facts, when.moment, when.wall, self.wish, self.names, fresh
+            facts, when.moment, when.wall, self.wish, self.names, self.fresh
         )
-        return changes
+        return Changes(admission=changes)
 
-    def conclude(self, facts: Facts, when: When) -> list[Slot]:
+    def conclude(self, world: World, when: When) -> list[Slot]:
         if self._taken is None:
             raise boskos.nothing(self.wish.state)
-        return [facts.slots[pool][name] for pool, name in self._taken]
+        return [world.admission.slots[pool][name] for pool, name in self._taken]
 
 
 @dataclass(slots=True)
-class SlotCase(AuditedCase[None]):
+class SlotCase(AuditedUseCase[None]):
     """A case about one slot, by name; `native`: also if a native lease occupies it."""
 
     name: str
@@ -117,9 +116,9 @@ class SlotCase(AuditedCase[None]):
     native: bool
 
     def keys(self) -> Keys:
-        return Keys(slots={("", self.name)})
+        return Keys(admission=AdmissionKeys(slots={("", self.name)}))
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
 
 
@@ -134,7 +133,8 @@ class Release(SlotCase):
     dest: str
     by: Actor
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         slot = slots_by_name.slot_named(facts, self.name)
         changes = slots_by_name.release(
             facts,
@@ -149,7 +149,7 @@ class Release(SlotCase):
         lease = None if slot is None or slot.lease is None else facts.leases[slot.lease]
         if slot is not None and lease is not None and not lease.owner.startswith(BOSKOS):
             self.rows = [_row(when, self.by, "slot.release", slot, self.dest)]
-        return changes
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
@@ -160,10 +160,11 @@ class Update(SlotCase):
     user_data: dict[str, str]
 
     def keys(self) -> Keys:
-        return Keys(touched={self.name})
+        return Keys(admission=AdmissionKeys(touched={self.name}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        return slots_by_name.update(
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        changes = slots_by_name.update(
             facts,
             when.moment,
             when.wall,
@@ -173,10 +174,11 @@ class Update(SlotCase):
             self.user_data,
             native=self.native,
         )
+        return Changes(admission=changes)
 
 
 @dataclass(slots=True)
-class Reset(AuditedCase[dict[str, str]]):
+class Reset(AuditedUseCase[dict[str, str]]):
     """Take away slots that were not renewed. Answer: the previous owners, by name of the slot.
 
     Each slot leaves an audit row.
@@ -192,9 +194,10 @@ class Reset(AuditedCase[dict[str, str]]):
     _owners: dict[str, str] = field(default_factory=dict)
 
     def keys(self) -> Keys:
-        return Keys(pools={self.pool}, holders={self.pool})
+        return Keys(admission=AdmissionKeys(pools={self.pool}, holders={self.pool}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
         changes, self._owners = slots_by_name.reset(
             facts,
             when.moment,
@@ -209,33 +212,40 @@ class Reset(AuditedCase[dict[str, str]]):
         self.rows = [
             _row(when, self.by, "slot.reset", slots[name], self.dest) for name in self._owners
         ]
-        return changes
+        return Changes(admission=changes)
 
-    def conclude(self, facts: Facts, when: When) -> dict[str, str]:
+    def conclude(self, world: World, when: When) -> dict[str, str]:
         return self._owners
 
 
 @dataclass(slots=True)
-class Sync(AdmissionCase[tuple[str, ...]]):
+class Sync(UseCase[tuple[str, ...]]):
     """Apply a configuration. Answer: the changes that are not possible yet."""
 
     config: SlotConfig
     pools: set[str]
     """All pools that have slots or are to have some."""
+    seed: str
+    """Random, so that the names of new slots are."""
     strict: bool = False
-    fresh: Callable[[], str] = lambda: str(uuid4())
     _problems: tuple[str, ...] = ()
 
     def keys(self) -> Keys:
-        return Keys(pools=self.pools)
+        return Keys(admission=AdmissionKeys(pools=self.pools))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        numbers = count()
+
+        def fresh() -> str:
+            return str(uuid5(NAMESPACE_OID, f"{self.seed}/{next(numbers)}"))
+
         changes, self._problems = slot_config.sync(
-            facts, when.moment.at, when.wall, self.config, self.fresh, strict=self.strict
+            facts, when.moment.at, when.wall, self.config, fresh, strict=self.strict
         )
-        return changes
+        return Changes(admission=changes)
 
-    def conclude(self, facts: Facts, when: When) -> tuple[str, ...]:
+    def conclude(self, world: World, when: When) -> tuple[str, ...]:
         return self._problems
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from moorage.core.admission.compat import lease_proxy
-from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need
@@ -24,7 +24,8 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.admission.service import Admission, AskWanted
 from moorage.service.batch.transactor import Transactor
-from moorage.service.batch.use_case import AdmissionCase
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
 
 RETRY_SECONDS = 1.0
 
@@ -39,23 +40,24 @@ Gone = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Confirm(AdmissionCase[list[str]]):
+class Confirm(UseCase[list[str]]):
     """Make a lease last until it is released. Answer: its names."""
 
     lease: LeaseId
 
     def keys(self) -> Keys:
-        return Keys(leases={self.lease})
+        return Keys(admission=AdmissionKeys(leases={self.lease}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        return lease_proxy.confirm(facts, when.moment, self.lease)
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        return Changes(admission=lease_proxy.confirm(facts, when.moment, self.lease))
 
-    def conclude(self, facts: Facts, when: When) -> list[str]:
-        return lease_proxy.names_of(facts, facts.leases[self.lease])
+    def conclude(self, world: World, when: When) -> list[str]:
+        return lease_proxy.names_of(world.admission, world.admission.leases[self.lease])
 
 
 @dataclass(slots=True)
-class GiveBack(AdmissionCase[None]):
+class GiveBack(UseCase[None]):
     """Release one unit by its name; repeating it does nothing. Raises SLOT_NOT_FOUND."""
 
     name: str
@@ -66,13 +68,14 @@ class GiveBack(AdmissionCase[None]):
 
     def keys(self) -> Keys:
         if self._lease is not None:
-            return Keys(leases={self._lease})
-        return Keys(slots={("", self.name)})
+            return Keys(admission=AdmissionKeys(leases={self._lease}))
+        return Keys(admission=AdmissionKeys(slots={("", self.name)}))
 
-    def decide(self, facts: Facts, when: When) -> Changes:
-        return lease_proxy.give_back(facts, when.moment, when.wall, self.name)
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        return Changes(admission=lease_proxy.give_back(facts, when.moment, when.wall, self.name))
 
-    def conclude(self, facts: Facts, when: When) -> None:
+    def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
 
 
@@ -129,7 +132,7 @@ class LeaseProxy:
                 if early and view.lease.state == "waiting" and not leaving.done():
                     raise Error(Code.UNAVAILABLE, "the service is shutting down")
             if view.lease.state == "granted" and not leaving.done():
-                names = await self._transactor.submit_case(Confirm(lease))
+                names = await self._transactor.submit(Confirm(lease))
                 if not leaving.done():
                     return names
         except BaseException:
@@ -191,7 +194,7 @@ class LeaseProxy:
         done: list[str] = []
         for name in names:
             try:
-                await self._transactor.submit_case(GiveBack(name))
+                await self._transactor.submit(GiveBack(name))
             except Error as error:
                 raise NotReleasedError(name, error, done) from None
             done.append(name)

@@ -14,21 +14,24 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import bulk, vocabulary
 from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
-from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, AuditRow, audit_row
 from moorage.service.batch.transactor import Transactor
-from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fair_turns import Pieces
 from moorage.service.feed.index import Index
+from moorage.service.ledger.use_cases import LedgerUseCase
 
 UNIT_PROVIDERS = 32
 """Providers that one transaction changes, about 3 ms of work; a tree is never split."""
 
 
 @dataclass(slots=True)
-class TreesUpsert(UseCase[list[Upserted]]):
+class TreesUpsert(LedgerUseCase[list[Upserted]]):
     """Upsert some trees of providers, each tree as a whole or not at all. Answer: all outcomes."""
 
     trees: list[list[ProviderSpec]]
@@ -40,7 +43,7 @@ class TreesUpsert(UseCase[list[Upserted]]):
 
     def keys(self) -> Keys:
         """Name providers, parents, names, trees of moved providers, custom classes and traits."""
-        keys = Keys()
+        keys = LedgerKeys()
         for spec in self._specs():
             keys.providers.add(spec.uuid)
             keys.tags.add(spec.uuid)
@@ -54,22 +57,24 @@ class TreesUpsert(UseCase[list[Upserted]]):
                 keys.trees.add(spec.uuid)
                 if isinstance(spec.parent, str):
                     keys.trees.add(spec.parent)
-        return keys
+        return Keys(keys)
 
-    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, list[Upserted]]:
+    def decide(self, world: World, when: When) -> Changes:
         """Return the changes of every tree that was not refused, and an answer for each provider.
 
         The trees are decided one after another, each based on the state after the previous one.
         """
-        changes = Changes()
+        changes = LedgerChanges()
         answers: list[Upserted] = []
         for tree in self.trees:
-            at = Instant(now + changes.instants)
-            made, answered = bulk.upsert_tree(facts, at, tree, self.movable, self.create_vocabulary)
+            at = Instant(when.stamp + changes.instants)
+            made, answered = bulk.upsert_tree(
+                world.ledger, at, tree, self.movable, self.create_vocabulary
+            )
             changes.update(made)
             answers += answered
         self.counts = Counter(each.outcome for each in answers)
-        return changes, answers
+        return self.decided(changes, answers)
 
     def audit(self, now: Instant) -> list[AuditRow]:
         """Return one row with the number of each outcome, if anything is changed."""

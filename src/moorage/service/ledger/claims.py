@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
-from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ledger import claims, vocabulary
 from moorage.core.ledger.claims import Claimed, Offer, Wish
-from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
+from moorage.core.service_time import When
 from moorage.service.batch.use_case import SearchingUseCase
+from moorage.service.batch.world import Changes, Keys, World
 
 SPARE_CANDIDATES = 8
 """Candidates that are searched for beyond two per claim, in case other requests are faster."""
@@ -43,6 +44,7 @@ class Claim(SearchingUseCase[Claimed]):
     question: bytes = b""
     """The encoded query; claims with the same one share a search."""
     offer: Offer = field(default_factory=Offer)
+    claimed: Claimed = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Encode the query."""
@@ -53,14 +55,21 @@ class Claim(SearchingUseCase[Claimed]):
         """Name the consumer, the providers of all candidates, and the custom classes."""
         words = (name for group in self.wish.query.groups for name in group.resources)
         return Keys(
-            consumers={self.wish.consumer},
-            providers=self.offer.providers(),
-            classes=vocabulary.customs(words),
+            LedgerKeys(
+                consumers={self.wish.consumer},
+                providers=self.offer.providers(),
+                classes=vocabulary.customs(words),
+            )
         )
 
-    def decide(self, facts: Facts, now: Instant) -> tuple[Changes, Claimed]:
-        """Allocate the first candidate that still fits. Raises SearchAgain if none does."""
-        return claims.take(facts, now, self.wish, self.offer)
+    def decide(self, world: World, when: When) -> Changes:
+        """Allocate the first candidate that still fits. Raises Restart if none does."""
+        made, self.claimed = claims.take(world.ledger, when.stamp, self.wish, self.offer)
+        return Changes(ledger=made)
+
+    def conclude(self, world: World, when: When) -> Claimed:
+        """Return the allocations."""
+        return self.claimed
 
     @staticmethod
     def prepare(

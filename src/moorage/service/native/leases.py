@@ -8,7 +8,7 @@ from moorage.core.limits import IDENTIFIER_LENGTH_MAX, MAX_INT
 from moorage.core.texts import check_plain
 from moorage.service.admission.service import AskWanted
 from moorage.service.admission.views import LeaseView
-from moorage.service.batch.granting import Holding
+from moorage.service.batch.ledger_share import Holding
 from moorage.service.native.bounds import (
     WORD,
     check_text,

@@ -63,7 +63,7 @@ def lines_load(
         facts: the tickets are added to these.
         wanted: number of tickets by pool.
         stuck: returns the tickets of a pool that are known not to fit into the ledger, and what
-            blocks each of them, see `Obstacles.stuck`.
+            blocks each of them, see `Misfits.stuck`.
     """
     queries = []
     for pool, tickets in wanted.items():

@@ -1,8 +1,13 @@
 """Saves admission's changes as rows, by set statements; deletes old leases and outcomes."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import due_of, has_left_key
 from moorage.core.clock import Instant
+from moorage.store.admission.changes import change_rows
 from moorage.store.admission.rows import (
     due_row,
     lease_row,
@@ -16,28 +21,56 @@ from moorage.store.admission.rows import (
 from moorage.store.api import Plan, Query, Row, Write
 
 
-def writes(facts: Facts, changes: Changes) -> list[Write]:
-    """Return the statements that save a batch, without its change rows (`changes.change_rows`).
+@dataclass(slots=True)
+class AdmissionPart:
+    """Admission's part of a batch, for `store/batch.py`."""
 
-    `facts` must have all changes applied: they hold the deadlines of leases that were only renewed.
-    The changes must be stamped. No write is guarded, because `facts_load` holds the lock.
-    """
-    changed = [lease for lease in changes.leases.values() if lease is not None]
-    changed.sort(key=lambda lease: lease.id)
-    timeline = changes.timeline
-    statements = [
-        Write("timeline_update", [] if timeline is None else [timeline_row(timeline)]),
-        *_pool_writes(changes),
-        *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
-        Write("lease_rekey", [(lease.id, lease.key) for lease in changed if has_left_key(lease)]),
-        Write("lease_upsert", [lease_row(lease) for lease in changed]),
-        Write("lease_need_upsert", sorted(row for lease in changed for row in need_rows(lease))),
-        Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),
-        Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
-        Write("lease_due_upsert", _due_rows(facts, changes)),
-        Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),
-    ]
-    return [statement for statement in statements if statement.rows]
+    facts: Facts
+    """With all changes applied: they hold the deadlines of leases that were only renewed."""
+    changes: Changes
+    needs_revision: ClassVar[bool] = True
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether followers are notified; not of signs of life."""
+        return self.changes.told
+
+    def writes(self) -> list[Write]:
+        """Return no statements: everything may need the revision."""
+        return []
+
+    def stamp(self, epoch: int, revision: int) -> None:
+        """Complete the tokens of new leases: their revision is known only now."""
+        self.changes.stamp(epoch, revision)
+        self.facts.apply(self.changes)
+
+    def late_writes(self) -> list[Write]:
+        """Return the statements that save the rows.
+
+        No write is guarded, because `facts_load` holds the lock.
+        """
+        changes = self.changes
+        changed = [lease for lease in changes.leases.values() if lease is not None]
+        changed.sort(key=lambda lease: lease.id)
+        left = [(lease.id, lease.key) for lease in changed if has_left_key(lease)]
+        timeline = changes.timeline
+        statements = [
+            Write("timeline_update", [] if timeline is None else [timeline_row(timeline)]),
+            *_pool_writes(changes),
+            *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
+            Write("lease_rekey", left),
+            Write("lease_upsert", [lease_row(lease) for lease in changed]),
+            Write("lease_need_upsert", sorted(row for one in changed for row in need_rows(one))),
+            Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),
+            Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
+            Write("lease_due_upsert", _due_rows(self.facts, changes)),
+            Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),
+        ]
+        return [statement for statement in statements if statement.rows]
+
+    def change_rows(self) -> Iterator[tuple[str, str, str | None]]:
+        """Yield (kind, key, body) of every change; call `stamp` first."""
+        return change_rows(self.changes)
 
 
 def _pool_writes(changes: Changes) -> list[Write]:

@@ -1,13 +1,20 @@
-"""Saves the ledger's changes as rows, by set statements."""
+"""Saves the ledger's changes as rows, by set statements.
 
-from collections.abc import Iterable, KeysView
+Providers and consumers are guarded by the generation that was loaded. Rows are written in the order
+of their keys. A renamed class must be alone in its batch: every stored inventory and allocation of
+the class is renamed, including those that are not in the facts.
+"""
+
+from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass
+from typing import ClassVar
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
 from moorage.store.api import Row, Statement, Write
 from moorage.store.encoding import encode
+from moorage.store.ledger.changes import change_rows
 from moorage.store.ledger.rows import consumer_row, provider_row, tags_row
 
 _NOWHERE: KeysView[ProviderId] = Allocations().keys()
@@ -36,14 +43,39 @@ def before_of(facts: Facts) -> Before:
     )
 
 
-def writes(before: Before, changes: Changes) -> list[Statement]:
-    """Return the statements that save the rows, without the revision and the change rows."""
-    return [
-        *_word_writes(before, changes),
-        *_provider_writes(before, changes),
-        *_tag_writes(changes),
-        *_consumer_writes(before, changes),
-    ]
+@dataclass(slots=True)
+class LedgerPart:
+    """The ledger's part of a batch, for `store/batch.py`."""
+
+    before: Before
+    changes: Changes
+    """The merged changes of all decisions."""
+    needs_revision: ClassVar[bool] = False
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether anything is changed: followers are notified of every change."""
+        return bool(self.changes)
+
+    def writes(self) -> list[Statement]:
+        """Return the statements that save the rows."""
+        return [
+            *_word_writes(self.before, self.changes),
+            *_provider_writes(self.before, self.changes),
+            *_tag_writes(self.changes),
+            *_consumer_writes(self.before, self.changes),
+        ]
+
+    def stamp(self, epoch: int, revision: int) -> None:
+        """Do nothing: no row of the ledger contains the revision."""
+
+    def late_writes(self) -> list[Statement]:
+        """Return no statements."""
+        return []
+
+    def change_rows(self) -> Iterator[tuple[str, str, str | None]]:
+        """Yield (kind, key, body) of every change."""
+        return change_rows(self.changes)
 
 
 def _some(writes: Iterable[Write]) -> list[Write]:

@@ -201,7 +201,7 @@ def test_a_janitor_reads_no_line_of_another_state() -> None:
     there.facts.pools["t"] = structs.replace(pool, waiting=1_500, awaited={"free": 1_500, "x": 1})
     taken_ = structs.replace(there.facts.slots["t"]["a"], owner="x", lease=LeaseId("x"))
     there.facts.slots["t"]["a"] = taken_
-    assert there.acquire(state="dirty") == "d", "LineShort would have been raised"
+    assert there.acquire(state="dirty") == "d", "Restart would have been raised"
 
 
 def test_the_history_keeps_what_a_request_id_had_before(safe: Ranch) -> None:

@@ -158,7 +158,7 @@ BUGS = (
         "I11",
         "a line that was read in part is taken for the whole",
         f"{CORE}/admit.py",
-        "        if self.short:\n            raise LineShort(self.short)\n",
+        "        if self.short:\n            raise Restart(TicketsNeeded(self.short))\n",
         "",
     ),
     Bug(
@@ -244,7 +244,7 @@ BUGS = (
     Bug(
         "I11",
         "what a lease held in the ledger stays there",
-        "src/moorage/service/batch/granting.py",
+        "src/moorage/service/batch/ledger_share.py",
         "        if consumer is not None and consumer.created_at == held.since:\n",
         "        if consumer is not None and consumer.created_at == held.consumer:\n",
         SERVICE,

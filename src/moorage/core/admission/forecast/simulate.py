@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from msgspec import structs
 
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import LineShort, admit
+from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import Lease, Need, PoolSpec
@@ -21,6 +21,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import QUEUE_MAX_MAX
+from moorage.core.restart import Restart
 from moorage.core.service_time import Moment, Timeline
 
 MINUTE = 60 * SECOND
@@ -215,8 +216,9 @@ class _Stage:
             try:
                 take(admit(facts, moment, wall))
                 break
-            except LineShort as short:
-                self._load_more(facts, short.wanted[self.name])
+            except Restart as short:
+                assert isinstance(short.needs, TicketsNeeded)  # there is no ledger
+                self._load_more(facts, short.needs.lines[self.name])
         self.timeline = facts.timeline
         self.pool = facts.pools[self.name]
         for lease in changes.leases.values():

@@ -1,0 +1,111 @@
+"""Admission's part of a batch: load under its lock, apply decisions, then grant leases."""
+
+from moorage.core.admission.admit import TicketsNeeded, admit
+from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.clock import Instant
+from moorage.core.restart import Restart
+from moorage.core.service_time import When
+from moorage.service.batch.ledger_room import LedgerRoom
+from moorage.service.batch.ledger_share import Extra, LedgerShare
+from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.world import Changes as AllChanges
+from moorage.service.batch.world import World
+from moorage.store.admission import load, save
+from moorage.store.api import Plan
+
+
+class AdmissionRoom:
+    """The pools and leases of one batch. Its grants claim in the ledger through a `LedgerShare`."""
+
+    large = False
+
+    def __init__(
+        self, world: World, keys: Keys, ledger: LedgerRoom, extra: Extra, misfits: Misfits
+    ) -> None:
+        self._world = world
+        self._keys = keys
+        self._ledger = ledger
+        self._extra = extra
+        self._misfits = misfits
+        self.changes = Changes()
+        self.when: When
+        """The time of the batch, set by `begin`."""
+        self._share: LedgerShare
+        self._late = False
+        """Whether the timeline must be saved even if nothing else changes."""
+
+    @property
+    def facts(self) -> Facts:
+        """The loaded rows, as changed so far."""
+        return self._world.admission
+
+    def load(self) -> Plan[None]:
+        """Lock admission and load what the keys name."""
+        self._world.admission = yield from load.facts_load(self._keys)
+
+    def begin(self, clock: ServiceClock, wall: Instant, asked: int) -> When:
+        """Set the time of the batch, see `ServiceClock.read`; return it."""
+        facts, before = self.facts, self.facts.timeline
+        facts.timeline, moment = clock.read(before, wall, asked)
+        self.when = When(moment, wall, self._ledger.stamp)
+        # A process that starts after this one would take the jump for time that has passed.
+        jumped = facts.timeline.skew != before.skew or facts.timeline.downtime != before.downtime
+        self._late = jumped or clock.is_late(before, self.when)
+        self._share = LedgerShare(
+            self._ledger, self._extra, facts, self._ledger.stamp, self._misfits
+        )
+        return self.when
+
+    def decided(self, changes: AllChanges) -> None:
+        """Apply a decision; leases that end return what they hold. Raises Restart."""
+        made = changes.admission
+        if made is None:
+            return
+        for key, lease in made.leases.items():
+            before = self.facts.leases.get(key)
+            ends = lease is None or lease.state == "ended"
+            if ends and before is not None and before.state == "granted":
+                self._share.release(before)
+        self.facts.apply(made)
+        self.changes.update(made)
+
+    def after(self) -> Plan[None]:
+        """Grant leases to the tickets that may start. Raises Restart."""
+        known = self._extra.lines.items()
+        wanted = {name: count for name, count in known if name in self.facts.pools}
+        if wanted:
+            yield from load.lines_load(self.facts, wanted, self._share.stuck)
+        while (made := self._admitted()) is None:
+            yield from load.lines_load(self.facts, self._short, self._share.stuck)
+        for key, lease in made.leases.items():
+            if lease is not None and lease.state == "granted":
+                made.leases[key] = self._share.dated(lease)
+        self.facts.apply(made)
+        self.changes.update(made)
+        if self.changes or self._late:
+            self.changes.timeline = self.facts.timeline
+
+    def _admitted(self) -> Changes | None:
+        """Return the grants; None: load the lines in `_short`, then try again."""
+        try:
+            made = admit(
+                self.facts,
+                self.when.moment,
+                self.when.wall,
+                try_claim=self._share.claim,
+                polled=frozenset(self.changes.polled),
+                at_once=self.changes.at_once,
+            )
+        except Restart as restart:
+            if not isinstance(restart.needs, TicketsNeeded):
+                raise
+            self._short = restart.needs.lines
+            self._share.take_back()
+            return None
+        self._share.kept()
+        return made
+
+    def part(self) -> save.AdmissionPart:
+        """Return what is to be saved."""
+        return save.AdmissionPart(self.facts, self.changes)

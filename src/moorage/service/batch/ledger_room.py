@@ -1,0 +1,68 @@
+"""The ledger's part of a batch: load, apply decisions, save."""
+
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.service.batch.world import Changes as AllChanges
+from moorage.service.batch.world import World
+from moorage.store.api import Plan
+from moorage.store.ledger import load, save
+
+LARGE = 1_000
+"""Rows from which on a batch is decided in a thread: about twenty milliseconds of work."""
+
+
+class LedgerRoom:
+    """The providers and consumers of one batch."""
+
+    def __init__(self, world: World, keys: Keys) -> None:
+        self._world = world
+        self.keys = keys
+        # Looking for uses of a class or trait scans all providers.
+        self.large = len(keys) > LARGE or bool(keys.class_uses or keys.trait_uses)
+        """Whether its work belongs into a thread."""
+        self.changes = Changes()
+        """The merged changes of all decisions so far."""
+        self.stamp = Instant(0)
+        """The time of the next row that is created; the batch sets the first one."""
+        self._before: save.Before
+
+    @property
+    def facts(self) -> Facts:
+        """The loaded rows, as changed so far."""
+        return self._world.ledger
+
+    def load(self) -> Plan[None]:
+        """Lock and load what the keys name."""
+        empty = self._world.ledger
+        self._world.ledger = yield from load.facts_load(
+            self.keys, empty.standard_classes, empty.standard_traits
+        )
+        self.large = self.large or len(self.facts.providers) + len(self.facts.consumers) > LARGE
+
+    def begin(self) -> None:
+        """Keep the loaded values, before the first decision."""
+        self._before = save.before_of(self.facts)
+
+    def decided(self, changes: AllChanges) -> None:
+        """Apply a decision."""
+        if changes.ledger is not None:
+            self.apply(changes.ledger)
+
+    def apply(self, made: Changes) -> None:
+        """Make changes visible to the next decision, to be saved with the batch."""
+        self.facts.apply(made)
+        self.changes.update(made)
+        self.stamp = Instant(self.stamp + made.instants)
+
+    def after(self) -> Plan[None]:
+        """Do nothing: the ledger does not react to other rooms by itself."""
+        yield from ()
+
+    def part(self) -> save.LedgerPart:
+        """Return what is to be saved."""
+        return save.LedgerPart(self._before, self.changes)
+
+    @property
+    def leftovers(self) -> list[dict[object, object]]:
+        """The large dicts to be freed slowly."""
+        return [self._before.consumers, self.facts.consumers]  # type: ignore[list-item] # any dict

@@ -1,0 +1,47 @@
+"""What a batch loads, what its decisions read, and what they change: by room.
+
+Each room has its own keys, facts and changes (`core/<room>/facts.py`). A room that no request of a
+batch names is neither locked nor read; its facts are empty then.
+"""
+
+from dataclasses import dataclass, field
+
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Facts as AdmissionFacts
+from moorage.core.admission.facts import Keys as AdmissionKeys
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Facts as LedgerFacts
+from moorage.core.ledger.facts import Keys as LedgerKeys
+
+
+@dataclass(slots=True)
+class Keys:
+    """What to load."""
+
+    ledger: LedgerKeys = field(default_factory=LedgerKeys)
+    admission: AdmissionKeys | None = None
+    """None: nothing, and admission is not locked."""
+
+    def update(self, other: "Keys") -> None:
+        """Add the keys of another request of the same batch."""
+        self.ledger.update(other.ledger)
+        if other.admission is not None:
+            if self.admission is None:
+                self.admission = AdmissionKeys()
+            self.admission.update(other.admission)
+
+
+@dataclass(slots=True)
+class World:
+    """The loaded rows, as changed by the decisions of the batch so far."""
+
+    ledger: LedgerFacts
+    admission: AdmissionFacts = field(default_factory=AdmissionFacts)
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of one decision; None: none in this room."""
+
+    ledger: LedgerChanges | None = None
+    admission: AdmissionChanges | None = None
