@@ -82,11 +82,6 @@ class Drawing:
         """Return an id that no lease has."""
         return LeaseId(f"{next(self._ids):08d}{OWN}")
 
-    @staticmethod
-    def is_own(lease: LeaseId) -> bool:
-        """Was it drawn here?"""
-        return lease.endswith(OWN)
-
     def _chance(self, share: float) -> bool:
         return self.dice.random() < share
 
@@ -221,16 +216,8 @@ class Drawing:
 
     def _config(self, config: SlotConfig) -> Maker:
         slotted = {name for name, pool in self.facts.pools.items() if pool.spec.limit is None}
-        number = next(self._ids)
-
-        def sync() -> boskos_cases.Sync:
-            names = count()
-            pools = config.pools | slotted
-            return boskos_cases.Sync(
-                config, pools, self._strict, lambda: f"new-{number}-{next(names)}"
-            )
-
-        return sync
+        seed = str(next(self._ids))
+        return partial(boskos_cases.Sync, config, config.pools | slotted, seed, self._strict)
 
     # Of Boskos and the lease proxy.
 
@@ -252,9 +239,10 @@ class Drawing:
         names = sorted(self.dice.sample(NAMES, self.dice.choice((1, 2))))
         state, owner = self.dice.choice(STATES), self.dice.choice(CLIENTS)
         wish = Wish("", state, "busy", owner, "", LeaseId(""), "")
+        fresh = [self.fresh() for _ in names]
         if self._strict:
-            return partial(boskos_cases.TakeNamed, wish, names)
-        return partial(boskos_cases.AcquireNamed, wish, names)
+            return partial(boskos_cases.TakeNamed, wish, names, fresh)
+        return partial(boskos_cases.AcquireNamed, wish, names, fresh)
 
     def _holder(self) -> tuple[str, str, str, bool]:
         """Return the name of a slot, an owner and a state that may be its own, and `native`."""

@@ -7,6 +7,7 @@ from uuid import UUID
 from moorage.core.ids import LeaseId
 
 RANDOM_BITS = 74
+AUDIT_ID_BYTES = 6
 _MASK_A, _MASK_B = (1 << 12) - 1, (1 << 62) - 1
 _VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
 
@@ -20,3 +21,8 @@ def lease_id_new() -> LeaseId:
     milliseconds = time.time_ns() // 1_000_000
     high = milliseconds << 80 | _VERSION | (chance >> 62 & _MASK_A) << 64
     return LeaseId(str(UUID(int=high | _VARIANT | chance & _MASK_B)))
+
+
+def audit_id_new() -> str:
+    """Return the id of a new audit row."""
+    return secrets.token_hex(AUDIT_ID_BYTES)

@@ -19,7 +19,6 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
-from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import (
     LeaseAsk,
@@ -230,20 +229,9 @@ class Twice:
         rows = [(row.action, row.target, row.before, row.after) for row in made.rows]
         arrivals = None if changes.timeline is None else changes.timeline.arrivals
         values |= {"arrivals": arrivals, "audit": rows}
-        # Some ids are drawn while a case is decided: they are called by their order.
-        drawn = [key for key in changes.leases if not self._is_known(key)]
-
-        def named(text: str) -> str:
-            for n, key in enumerate(drawn):
-                text = text.replace(key, f"drawn-{n}")
-            return text
-
         texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
         changed = changes.told or bool(changes.heard or changes.postponed)
-        return Told({named(key): named(text.decode()) for key, text in texts.items()}, changed)
-
-    def _is_known(self, lease: LeaseId) -> bool:
-        return lease in self.everything.leases or Drawing.is_own(lease)
+        return Told({key: text.decode() for key, text in texts.items()}, changed)
 
 
 def _answer(item: Item) -> object:

@@ -248,7 +248,7 @@ class SlotsPlay:
             {self.dice.choice(self.model.slots).name for _ in range(self.dice.choice([1, 1, 2]))}
         )
         wish = Wish("", FREE, "busy", "namer", "", LeaseId(""), "")
-        answer = self._do(boskos_cases.AcquireNamed(wish, names))
+        answer = self._do(boskos_cases.AcquireNamed(wish, names, [self._fresh() for _ in names]))
         left = self.model.admit()
         slots = [self.model.slot(name) for name in names]
         fine = all(slot in self.model.idle(slot.pool, FREE) for slot in slots)

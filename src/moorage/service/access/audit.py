@@ -5,7 +5,6 @@ database (a backup), it is written before. Committed rows are also written to th
 `audit_log`.
 """
 
-import secrets
 from typing import Any
 
 from msgspec import Struct, json
@@ -14,14 +13,13 @@ from moorage.core.clock import Clock, Instant
 from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
+from moorage.service.ids import audit_id_new
 from moorage.service.pages import END, Place, check_limit, place_parse
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
 
 __all__ = ["Actor", "Audit", "AuditRow", "audit_row"]
-
-ID_BYTES = 6
 
 
 class Actor(Struct, frozen=True):
@@ -33,9 +31,15 @@ class Actor(Struct, frozen=True):
 
 
 def audit_row(
-    at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
+    at: Instant,
+    actor: Actor,
+    action: str,
+    target: str,
+    before: Any = None,
+    after: Any = None,
+    row_id: str = "",
 ) -> AuditRow:
-    """Return the row for one action.
+    """Return the row for one action. A decision returns it without `id`; the batch sets that.
 
     Args:
         at: when.
@@ -44,10 +48,11 @@ def audit_row(
         target: its object: an id, a path.
         before: the state before, any JSON-serializable value.
         after: the state after it, likewise.
+        row_id: of the row.
     """
     return AuditRow(
         at,
-        secrets.token_hex(ID_BYTES),
+        row_id,
         actor.who,
         actor.token_id,
         actor.role,
@@ -70,7 +75,8 @@ class Audit:
         self, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
     ) -> None:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
-        row = audit_row(self._clock.now(), actor, action, target, before, after)
+        now = self._clock.now()
+        row = audit_row(now, actor, action, target, before, after, audit_id_new())
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.tell([row])
 

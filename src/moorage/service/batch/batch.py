@@ -21,6 +21,7 @@ from moorage.service.batch.rooms import Rooms
 from moorage.service.batch.service_time import ServiceClock
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys
+from moorage.service.ids import audit_id_new
 from moorage.store import batch as batch_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Transaction
@@ -142,7 +143,7 @@ class Batches:
         now = when.stamp
         for item in items:
             if item.refusal is None:
-                made.rows += item.work.audit(now)
+                made.rows += [row._replace(id=audit_id_new()) for row in item.work.audit(now)]
         parts = [room.part() for room in rooms.all]
         told = await transaction.run(
             batch_store.batch_save(parts, made.rows, now), aside=rooms.large

@@ -14,6 +14,7 @@ class AuditRow(NamedTuple):
 
     at: Instant
     id: str
+    """Empty in a decision, which is pure; set before the row is written."""
     who: str
     token_id: str | None
     role: str
@@ -24,7 +25,9 @@ class AuditRow(NamedTuple):
 
 
 def audit_insert(row: AuditRow) -> Plan[None]:
-    """Add a row."""
+    """Add a row, which must have an id."""
+    if not row.id:
+        raise ValueError(f"the audit row of {row.action} has no id")
     yield [Write("audit_insert", [row])]
 
 
