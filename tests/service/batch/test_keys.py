@@ -21,6 +21,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import (
+    Known,
     LeaseAsk,
     LeaseRelease,
     LeaseRenew,
@@ -236,6 +237,8 @@ class Twice:
 
 def _answer(item: Item) -> object:
     refusal = item.refusal
+    if isinstance(item.answer, Known) and refusal is None:
+        return (item.answer.lease, item.answer.when.moment)  # each batch has stamps of its own
     if refusal is None:
         return item.answer
     return f"{refusal.code}: {refusal.message}" if isinstance(refusal, Error) else repr(refusal)

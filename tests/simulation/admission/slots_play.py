@@ -118,10 +118,11 @@ class SlotsPlay:
         """Carry out a case as a batch of its own; return its answer or the code of its refusal."""
         self.log.append(f"{(self.now - START) / SECOND:9.3f} {case}")
         try:
-            made = case.decide(self.world, self.when).admission or Changes()
+            decided = case.decide(self.world, self.when).admission
         except Error as refusal:
             self._admit(Changes())
             return refusal.code
+        made = Changes() if decided is None else decided
         self.facts.apply(made)
         self._admit(made)
         try:
