@@ -55,12 +55,12 @@ def performance(content: dict[str, Any]) -> str:
         _disturbances(report.measurements(content)),
         *(f"Not measured: {_shortened(one)}" for one in content["not_measured"]),
         "![Operations per second of every line](performance.svg)",
-        "### What must hold at any speed",
+        "### Correctness checks",
         checks_table(report.checks(content)),
-        "### How many times better than the original",
+        "### Ratios to the original",
         "Operations per second, median, processor time for each operation.",
         summary(rows(report.measurements(content))),
-        "### Every line",
+        "### All lines",
     ]
     found = rows(report.measurements(content))
     for fleet in dict.fromkeys(row.measured.fleet for row in found):
@@ -89,7 +89,7 @@ def _disturbances(measured: Sequence[Measurement]) -> str:
     told = ", ".join(f"{count} of {target}" for target, count in spoiled.items())
     return (
         f"**Disturbed lines** (others had more than a tenth of the processors): {told}. "
-        "They are marked, and so is every ratio that rests on one; do not quote those."
+        "They and all ratios that depend on them are marked; do not quote those."
     )
 
 
@@ -227,7 +227,7 @@ def scale(content: dict[str, Any]) -> str:
         [
             *_runs_told(content),
             f"{SCALED}: milliseconds of processor time per operation (of `refresh in bulk`: per "
-            "host); the last column is arithmetic, not measured.",
+            "host); the last column is calculated, not measured.",
             "![Processor time over the size of the fleet](scale.svg)",
             _table(head, body),
             _memory(content),
@@ -264,7 +264,7 @@ def _memory(content: dict[str, Any]) -> str:
     if len(found) > 1 and found[-1][0] < FAR:
         ready = _far([(hosts, one.p50) for hosts, one in found])
         memory = _far([(hosts, one.server_mb) for hosts, one in found])
-        body.append([f"flat {_spaced(FAR)}", _three(ready), f"{memory:.0f}", "arithmetic"])
+        body.append([f"flat {_spaced(FAR)}", _three(ready), f"{memory:.0f}", "calculated"])
     return _table(["fleet", "ms from start to serving", "memory MB", "memory"], body)
 
 
