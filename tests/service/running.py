@@ -14,7 +14,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.access.audit import Actor
 from moorage.service.app import Service
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases
 from moorage.store.api import Engine, Plan, Statement, Transaction
 from moorage.store.open import open_engine
 
@@ -164,9 +164,9 @@ class Running:
     async def provider(self, n: int, **totals: int) -> ProviderId:
         """Make the n-th provider with these inventories."""
         uuid = provider_id(n)
-        await self.submit(do.ProviderCreate(uuid, f"name-{n}"))
+        await self.submit(provider_cases.ProviderCreate(uuid, f"name-{n}"))
         specs = {name: InventorySpec(total) for name, total in totals.items()}
-        await self.submit(do.InventoriesReplace(uuid, 0, specs))
+        await self.submit(provider_cases.InventoriesReplace(uuid, 0, specs))
         return uuid
 
     def used(self, uuid: ProviderId, name: str = "VCPU") -> int:
@@ -209,9 +209,9 @@ def consumer_id(n: int) -> ConsumerId:
 
 def claim(
     n: int, *providers: ProviderId, generation: int | None = None, **amounts: int
-) -> do.AllocationsReplace:
+) -> allocation_cases.AllocationsReplace:
     """Let the n-th consumer hold these amounts on each of the providers."""
     wish = {uuid: dict(amounts) for uuid in providers}
-    return do.AllocationsReplace(
+    return allocation_cases.AllocationsReplace(
         [ConsumerRequest(consumer_id(n), wish, "project", "user", "INSTANCE", generation)]
     )

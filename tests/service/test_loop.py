@@ -23,7 +23,7 @@ from moorage.core.ledger.search.catalog.large_changes import IMAGES_AT_ONCE, PAR
 from moorage.service.batch.batch import LARGE
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.catalog_copies import Copy
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store import changelog
 from moorage.store.api import HEAVY, Plan, Query
 from moorage.store.changelog import ROWS_MAX
@@ -85,19 +85,26 @@ async def many(one: Running) -> list[ProviderId]:
     """Make as many providers as make a batch a large one, and a consumer on all of them."""
     uuids = [provider_id(n) for n in range(MANY)]
     for first in range(0, MANY, 50):
-        made = [do.ProviderCreate(uuid, f"name-{uuid}") for uuid in uuids[first : first + 50]]
+        made = [
+            provider_cases.ProviderCreate(uuid, f"name-{uuid}")
+            for uuid in uuids[first : first + 50]
+        ]
         await asyncio.gather(*map(one.submit, made))
         offers = {"VCPU": InventorySpec(4)}
-        given = [do.InventoriesReplace(uuid, 0, offers) for uuid in uuids[first : first + 50]]
+        given = [
+            provider_cases.InventoriesReplace(uuid, 0, offers) for uuid in uuids[first : first + 50]
+        ]
         await asyncio.gather(*map(one.submit, given))
     await one.submit(held_on(uuids))
     return uuids
 
 
-def held_on(uuids: list[ProviderId]) -> do.AllocationsReplace:
+def held_on(uuids: list[ProviderId]) -> allocation_cases.AllocationsReplace:
     """Let the first consumer hold a unit of each."""
     wish = {uuid: {"VCPU": 1} for uuid in uuids}
-    return do.AllocationsReplace([ConsumerRequest(consumer_id(1), wish, "project", "user")])
+    return allocation_cases.AllocationsReplace(
+        [ConsumerRequest(consumer_id(1), wish, "project", "user")]
+    )
 
 
 def test_large_batches_are_made_in_a_thread_and_followed_in_pieces(tmp_path: Path) -> None:
@@ -108,11 +115,11 @@ def test_large_batches_are_made_in_a_thread_and_followed_in_pieces(tmp_path: Pat
             uuids = await many(one)
             assert all(one.used(uuid) == 1 for uuid in uuids)
             threads = watched(one)
-            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
             assert {name.split("_")[0] for name in threads} == {"moorage-commit", "MainThread"}
             assert all(one.used(uuid) == 0 for uuid in uuids)
             threads.clear()
-            assert await one.outcomes(do.AllocationsDelete(consumer_id(2))) == [
+            assert await one.outcomes(allocation_cases.AllocationsDelete(consumer_id(2))) == [
                 Code.ALLOCATIONS_NOT_FOUND
             ]
             assert set(threads) == {"MainThread"}, "a small one stays where it is quickest"
@@ -148,7 +155,9 @@ def test_who_asks_meanwhile_sees_all_of_a_large_batch_or_nothing(tmp_path: Path)
         async with running(tmp_path / "ledger") as one:
             uuids = await many(one)
             index, seen = one.service.index, set()
-            released = asyncio.ensure_future(one.submit(do.AllocationsDelete(consumer_id(1))))
+            released = asyncio.ensure_future(
+                one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
+            )
             torn = False
             while not released.done():
                 torn = torn or not index._whole.is_set()
@@ -173,7 +182,7 @@ def test_copies_are_made_in_bounded_pieces(tmp_path: Path) -> None:
             await copy.read(one.engine)
             assert len(catalog) == MANY
             assert catalog.filled_in and threading.get_ident() not in catalog.filled_in
-            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
             await copy.follow(one.engine, strict, lambda: one.service.index.revision)
             assert strict.pieces > MANY // PART_PROVIDERS
             assert catalog.differences(one.service.index.catalog) == []
@@ -195,7 +204,7 @@ def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> N
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
             await many(one)
-            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
             windows = []
             place: Any = (0, 0)
             while place is not None:
@@ -234,7 +243,7 @@ def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
                 n += 1
                 wish = {uuids[n % 7]: {"VCPU": 1}}
                 request = ConsumerRequest(consumer_id(n), wish, "project", "user")
-                await one.submit(do.AllocationsReplace([request]))
+                await one.submit(allocation_cases.AllocationsReplace([request]))
             found = checking.result()
             assert found and all(uuids[7] in line for line in found)
             assert n > 101
@@ -286,14 +295,18 @@ def test_a_word_that_does_not_exist_stops_nobody(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
-            await one.submit(do.ClassCreate("CUSTOM_A"))
+            await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
             asked = blocks(one)
-            answers = await one.outcomes(do.ClassDelete("CUSTOM_NO"), do.TraitDelete("CUSTOM_NO"))
+            answers = await one.outcomes(
+                vocabulary_cases.ClassDelete("CUSTOM_NO"), vocabulary_cases.TraitDelete("CUSTOM_NO")
+            )
             assert answers == [Code.CLASS_NOT_FOUND, Code.TRAIT_NOT_FOUND]
-            answers = await one.outcomes(do.ClassDelete("VCPU"), do.TraitDelete("HW_NO"))
+            answers = await one.outcomes(
+                vocabulary_cases.ClassDelete("VCPU"), vocabulary_cases.TraitDelete("HW_NO")
+            )
             assert answers == [Code.STANDARD_CLASS, Code.TRAIT_NOT_FOUND]
             assert not {"ledger_lock", "resource_class_uses_count", "trait_uses_count"} & set(asked)
-            await one.submit(do.ClassDelete("CUSTOM_A"))
+            await one.submit(vocabulary_cases.ClassDelete("CUSTOM_A"))
             assert {"ledger_lock", "resource_class_uses_count"} <= set(asked), (
                 "they do show themselves"
             )
@@ -341,6 +354,6 @@ def test_heavy_statements_leave_the_loop_by_themselves(tmp_path: Path) -> None:
             assert threads[:3] == ["MainThread"] * 3
             assert threads[3].startswith("moorage-commit")
             with pytest.raises(Error):
-                await one.submit(do.ProviderDelete(provider_id(9)))
+                await one.submit(provider_cases.ProviderDelete(provider_id(9)))
 
     asyncio.run(scene())

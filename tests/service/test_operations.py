@@ -12,7 +12,7 @@ from moorage.core.ledger.allocations import KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.service.chores import CHANGES_KEPT_SECONDS, FORGET_MAX, Chores, Keeping
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store import changelog
 from tests.service.pools import opened
 from tests.service.running import TESTER, Running, claim, consumer_id, provider_id, running
@@ -22,10 +22,10 @@ from tests.support import cluster
 async def busy(one: Running) -> None:
     """Bring something of everything into the ledger."""
     first, second = await one.provider(1, VCPU=8, DISK_GB=9), await one.provider(2, VCPU=8)
-    await one.submit(do.ClassCreate("CUSTOM_A"))
-    await one.submit(do.TraitEnsure("CUSTOM_T"))
-    await one.submit(do.TraitsReplace(first, 1, frozenset({"CUSTOM_T"})))
-    await one.submit(do.ProviderCreate(provider_id(3), "name-3", second))
+    await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
+    await one.submit(vocabulary_cases.TraitEnsure("CUSTOM_T"))
+    await one.submit(provider_cases.TraitsReplace(first, 1, frozenset({"CUSTOM_T"})))
+    await one.submit(provider_cases.ProviderCreate(provider_id(3), "name-3", second))
     await one.outcomes(claim(1, first, VCPU=2, DISK_GB=3), claim(2, first, second, VCPU=1))
 
 
@@ -134,7 +134,7 @@ def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
             assert sorted(row.action for row in newest) == sorted(actions)
             failed = next(row for row in newest if row.action == "database.backup_failed")
             assert refusal.value.message in str(failed.after)
-            await one.submit(do.AllocationsDelete(consumer_id(1)))
+            await one.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
         async with running(tmp_path / "copy") as other:
             assert other.used(provider_id(1)) == 3
             assert await other.service.reads.consumer(consumer_id(1)) is not None
@@ -179,7 +179,7 @@ def test_reads_of_consumers(tmp_path: Path) -> None:
             await busy(one)
             wish = {provider_id(1): {"VCPU": 1}}
             owner = ConsumerRequest(consumer_id(3), wish, "project", "other", KEEP, None)
-            await one.submit(do.AllocationsReplace([owner]))
+            await one.submit(allocation_cases.AllocationsReplace([owner]))
             reads = one.service.reads
             held = await reads.consumer(consumer_id(2))
             assert held is not None

@@ -13,7 +13,7 @@ from moorage.core.ids import AggregateId, ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.limits import MAX_INT
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from tests.simulation.model import Model
 
 CLASSES = frozenset({"VCPU", "DISK_GB"})
@@ -110,58 +110,62 @@ class Source:
     def _full_reserve(self) -> bool:
         return self._often()
 
-    def _provider_create(self) -> do.ProviderCreate:
+    def _provider_create(self) -> provider_cases.ProviderCreate:
         free = [uuid for uuid in PROVIDERS if uuid not in self._model.machines]
         taken = {machine.name for machine in self._model.machines.values()}
         names = [name for name in NAMES if name not in taken]
         uuid = self._one(free if free and self._often() else PROVIDERS)
         name = self._one(names if names and self._often() else NAMES)
         parent = self._one([None, self._provider()])
-        return do.ProviderCreate(uuid, name, parent)
+        return provider_cases.ProviderCreate(uuid, name, parent)
 
-    def _provider_update(self) -> do.ProviderUpdate:
+    def _provider_update(self) -> provider_cases.ProviderUpdate:
         uuid = self._provider()
         machine = self._model.machines.get(uuid)
         name = machine.name if machine and self._one([True, False]) else self._one(NAMES)
         if self._one([True, False]):
-            return do.ProviderUpdate(uuid, name)
+            return provider_cases.ProviderUpdate(uuid, name)
         parent = self._one([None, self._provider(), self._provider()])
-        return do.ProviderUpdate(uuid, name, move=True, parent=parent, free=self._often())
+        return provider_cases.ProviderUpdate(
+            uuid, name, move=True, parent=parent, free=self._often()
+        )
 
-    def _provider_delete(self) -> do.ProviderDelete:
-        return do.ProviderDelete(self._provider())
+    def _provider_delete(self) -> provider_cases.ProviderDelete:
+        return provider_cases.ProviderDelete(self._provider())
 
     def _offer(self) -> dict[str, InventorySpec]:
         names = {self._class() for _ in range(self._one([0, 1, 2, 3]))}
         return {name: self._draw(_specs) for name in sorted(names)}
 
-    def _inventories_replace(self) -> do.InventoriesReplace:
+    def _inventories_replace(self) -> provider_cases.InventoriesReplace:
         uuid = self._provider()
         offer = self._offer()
         machine = self._model.machines.get(uuid)
         if machine and self._often():  # keep what is there, so that most of them are legal
             offer = {**machine.offers, **offer}
-        return do.InventoriesReplace(uuid, self._generation(uuid), offer, self._full_reserve())
+        return provider_cases.InventoriesReplace(
+            uuid, self._generation(uuid), offer, self._full_reserve()
+        )
 
-    def _inventory_create(self) -> do.InventoryCreate:
-        return do.InventoryCreate(
+    def _inventory_create(self) -> provider_cases.InventoryCreate:
+        return provider_cases.InventoryCreate(
             self._provider(), self._class(), self._draw(_specs), self._full_reserve()
         )
 
-    def _inventory_update(self) -> do.InventoryUpdate:
+    def _inventory_update(self) -> provider_cases.InventoryUpdate:
         uuid, name = self._held()
-        return do.InventoryUpdate(
+        return provider_cases.InventoryUpdate(
             uuid, name, self._generation(uuid), self._draw(_specs), self._full_reserve()
         )
 
-    def _inventories_delete(self) -> do.InventoriesDelete:
-        return do.InventoriesDelete(self._provider())
+    def _inventories_delete(self) -> provider_cases.InventoriesDelete:
+        return provider_cases.InventoriesDelete(self._provider())
 
-    def _traits_delete(self) -> do.TraitsDelete:
-        return do.TraitsDelete(self._provider())
+    def _traits_delete(self) -> provider_cases.TraitsDelete:
+        return provider_cases.TraitsDelete(self._provider())
 
-    def _inventory_delete(self) -> do.InventoryDelete:
-        return do.InventoryDelete(*self._held())
+    def _inventory_delete(self) -> provider_cases.InventoryDelete:
+        return provider_cases.InventoryDelete(*self._held())
 
     def _held(self) -> tuple[ProviderId, str]:
         """Return mostly an inventory that exists."""
@@ -171,45 +175,47 @@ class Source:
             return ProviderId(uuid), name
         return self._provider(), self._class()
 
-    def _traits_replace(self) -> do.TraitsReplace:
+    def _traits_replace(self) -> provider_cases.TraitsReplace:
         uuid = self._provider()
         known = sorted([*self._standard_traits, *self._model.traits])
         pool = known if known and self._often() else [*TRAITS, *CUSTOM_TRAITS]
         traits = frozenset(self._one(pool) for _ in range(self._one([0, 1, 2, 3])))
-        return do.TraitsReplace(uuid, self._generation(uuid), traits)
+        return provider_cases.TraitsReplace(uuid, self._generation(uuid), traits)
 
-    def _aggregates_replace(self) -> do.AggregatesReplace:
+    def _aggregates_replace(self) -> provider_cases.AggregatesReplace:
         uuid = self._provider()
         aggregates = frozenset(self._one(AGGREGATES) for _ in range(self._one([0, 1, 2])))
         generation = self._generation(uuid) if self._one([True, False]) else None
-        return do.AggregatesReplace(uuid, aggregates, generation)
+        return provider_cases.AggregatesReplace(uuid, aggregates, generation)
 
     def _word(self) -> Any:
         """Return a command that makes or removes a class or a trait."""
         kind, names = self._one(
             [
-                (do.ClassCreate, CUSTOM_CLASSES),
-                (do.ClassEnsure, CUSTOM_CLASSES),
-                (do.ClassDelete, [*CUSTOM_CLASSES, "VCPU"]),
-                (do.TraitEnsure, CUSTOM_TRAITS),
-                (do.TraitDelete, [*CUSTOM_TRAITS, "HW_NUMA_ROOT"]),
+                (vocabulary_cases.ClassCreate, CUSTOM_CLASSES),
+                (vocabulary_cases.ClassEnsure, CUSTOM_CLASSES),
+                (vocabulary_cases.ClassDelete, [*CUSTOM_CLASSES, "VCPU"]),
+                (vocabulary_cases.TraitEnsure, CUSTOM_TRAITS),
+                (vocabulary_cases.TraitDelete, [*CUSTOM_TRAITS, "HW_NUMA_ROOT"]),
             ]
         )
         return kind(self._one(names) if self._often() else self._one([*names, "custom", "CUSTOM_"]))
 
-    def _class_rename(self) -> do.ClassRename:
+    def _class_rename(self) -> vocabulary_cases.ClassRename:
         known = sorted(self._model.classes)
         free = [name for name in CUSTOM_CLASSES if name not in known]
         old = self._one(known if known and self._often() else [*CUSTOM_CLASSES, "VCPU"])
         new = self._one(free if free and self._often() else [*CUSTOM_CLASSES, "bad"])
-        return do.ClassRename(old, new)
+        return vocabulary_cases.ClassRename(old, new)
 
-    def _allocations_delete(self) -> do.AllocationsDelete:
+    def _allocations_delete(self) -> allocation_cases.AllocationsDelete:
         there = sorted(self._model.holders)
-        return do.AllocationsDelete(self._one(there if there and self._often() else CONSUMERS))
+        return allocation_cases.AllocationsDelete(
+            self._one(there if there and self._often() else CONSUMERS)
+        )
 
-    def _allocations_replace(self) -> do.AllocationsReplace:
-        return do.AllocationsReplace(self._requests(self._one([1, 1, 1, 2, 3])))
+    def _allocations_replace(self) -> allocation_cases.AllocationsReplace:
+        return allocation_cases.AllocationsReplace(self._requests(self._one([1, 1, 1, 2, 3])))
 
     def _requests(self, count: int) -> list[ConsumerRequest]:
         consumers = self._draw(st.permutations(CONSUMERS))[:count]
@@ -228,7 +234,7 @@ class Source:
         project, user = self._one(["p1", "p2"]), self._one(["u1", "u2"])
         return ConsumerRequest(consumer, wish, project, user, kind, generation)
 
-    def _reshape(self) -> do.Reshape:
+    def _reshape(self) -> allocation_cases.Reshape:
         """Return mostly the move of one class, with all that is on it, to another provider."""
         held = sorted((u, n) for u, m in self._model.machines.items() for n in m.offers)
         if not held or not self._often():
@@ -260,9 +266,9 @@ class Source:
             ProviderId(source): (self._generation(source), moved),
             target: (self._generation(target), grown),
         }
-        return do.Reshape(offers, requests)
+        return allocation_cases.Reshape(offers, requests)
 
-    def _wild_reshape(self) -> do.Reshape:
+    def _wild_reshape(self) -> allocation_cases.Reshape:
         uuids = {self._provider() for _ in range(self._one([1, 2]))}
         offers = {uuid: (self._generation(uuid), self._offer()) for uuid in sorted(uuids)}
-        return do.Reshape(offers, self._requests(self._one([0, 1, 2])))
+        return allocation_cases.Reshape(offers, self._requests(self._one([0, 1, 2])))

@@ -14,7 +14,7 @@ from typing import Any
 from moorage.core.errors import Code
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 
 
 class Refusal(Exception):
@@ -120,7 +120,7 @@ class Model:
         raise NotImplementedError(command)
 
     @carry_out.register
-    def _(self, c: do.ProviderCreate) -> Any:
+    def _(self, c: provider_cases.ProviderCreate) -> Any:
         if c.parent == c.uuid or not c.name:
             raise Refusal(Code.INVALID)
         if c.parent is not None and c.parent not in self.machines:
@@ -131,7 +131,7 @@ class Model:
         return (c.name, 0, c.parent, self.root(c.uuid))
 
     @carry_out.register
-    def _(self, c: do.ProviderUpdate) -> Any:
+    def _(self, c: provider_cases.ProviderUpdate) -> Any:
         machine = self._machine(c.uuid)
         if c.move and c.parent != machine.parent:
             if c.parent is not None and c.parent not in self.machines:
@@ -151,7 +151,7 @@ class Model:
         return (machine.name, machine.generation, machine.parent, self.root(c.uuid))
 
     @carry_out.register
-    def _(self, c: do.ProviderDelete) -> None:
+    def _(self, c: provider_cases.ProviderDelete) -> None:
         self._machine(c.uuid)
         if any(m.parent == c.uuid for m in self.machines.values()):
             raise Refusal(Code.PROVIDER_HAS_CHILDREN)
@@ -160,7 +160,7 @@ class Model:
         del self.machines[c.uuid]
 
     @carry_out.register
-    def _(self, c: do.InventoriesReplace) -> Any:
+    def _(self, c: provider_cases.InventoriesReplace) -> Any:
         machine = self._machine(c.provider, c.generation)
         for spec in c.inventories.values():
             self._sound(spec, c.full_reserve)
@@ -173,7 +173,7 @@ class Model:
         return self.state(c.provider)
 
     @carry_out.register
-    def _(self, c: do.InventoryCreate) -> Any:
+    def _(self, c: provider_cases.InventoryCreate) -> Any:
         machine = self._machine(c.provider)
         self._sound(c.spec, c.full_reserve)
         if not self._known_class(c.resource_class):
@@ -185,7 +185,7 @@ class Model:
         return self.state(c.provider)
 
     @carry_out.register
-    def _(self, c: do.InventoryUpdate) -> Any:
+    def _(self, c: provider_cases.InventoryUpdate) -> Any:
         machine = self._machine(c.provider, c.generation)
         self._sound(c.spec, c.full_reserve)
         if not self._known_class(c.resource_class):
@@ -197,7 +197,7 @@ class Model:
         return self.state(c.provider)
 
     @carry_out.register
-    def _(self, c: do.InventoryDelete) -> None:
+    def _(self, c: provider_cases.InventoryDelete) -> None:
         machine = self._machine(c.provider)
         if not self._known_class(c.resource_class):
             raise Refusal(Code.CLASS_NOT_FOUND)
@@ -209,7 +209,7 @@ class Model:
         machine.generation += 1
 
     @carry_out.register
-    def _(self, c: do.InventoriesDelete) -> None:
+    def _(self, c: provider_cases.InventoriesDelete) -> None:
         machine = self._machine(c.provider)
         if any(self.used(c.provider, name) for name in machine.offers):
             raise Refusal(Code.INVENTORY_IN_USE)
@@ -222,7 +222,7 @@ class Model:
             raise Refusal(Code.INVALID)
 
     @carry_out.register
-    def _(self, c: do.TraitsReplace) -> Any:
+    def _(self, c: provider_cases.TraitsReplace) -> Any:
         machine = self._machine(c.provider, c.generation)
         if not c.traits <= self.standard_traits | self.traits:
             raise Refusal(Code.TRAIT_UNKNOWN)
@@ -231,20 +231,20 @@ class Model:
         return self.state(c.provider)
 
     @carry_out.register
-    def _(self, c: do.TraitsDelete) -> None:
+    def _(self, c: provider_cases.TraitsDelete) -> None:
         machine = self._machine(c.provider)
         machine.generation += bool(machine.traits)
         machine.traits = frozenset()
 
     @carry_out.register
-    def _(self, c: do.AggregatesReplace) -> Any:
+    def _(self, c: provider_cases.AggregatesReplace) -> Any:
         machine = self._machine(c.provider, c.generation)
         machine.aggregates = c.aggregates
         machine.generation += c.generation is not None
         return self.state(c.provider)
 
     @carry_out.register
-    def _(self, c: do.ClassCreate) -> str:
+    def _(self, c: vocabulary_cases.ClassCreate) -> str:
         self._custom(c.name)
         if c.name in self.classes:
             raise Refusal(Code.CLASS_EXISTS)
@@ -252,14 +252,14 @@ class Model:
         return c.name
 
     @carry_out.register
-    def _(self, c: do.ClassEnsure) -> bool:
+    def _(self, c: vocabulary_cases.ClassEnsure) -> bool:
         self._custom(c.name)
         new = c.name not in self.classes
         self.classes.add(c.name)
         return new
 
     @carry_out.register
-    def _(self, c: do.ClassRename) -> str:
+    def _(self, c: vocabulary_cases.ClassRename) -> str:
         if c.old in self.standard_classes:
             raise Refusal(Code.STANDARD_CLASS)
         if c.old not in self.classes:
@@ -278,7 +278,7 @@ class Model:
         return c.new
 
     @carry_out.register
-    def _(self, c: do.ClassDelete) -> None:
+    def _(self, c: vocabulary_cases.ClassDelete) -> None:
         if c.name in self.standard_classes:
             raise Refusal(Code.STANDARD_CLASS)
         if c.name not in self.classes:
@@ -288,14 +288,14 @@ class Model:
         self.classes.remove(c.name)
 
     @carry_out.register
-    def _(self, c: do.TraitEnsure) -> tuple[str, bool]:
+    def _(self, c: vocabulary_cases.TraitEnsure) -> tuple[str, bool]:
         self._custom(c.name)
         new = c.name not in self.traits
         self.traits.add(c.name)
         return c.name, new
 
     @carry_out.register
-    def _(self, c: do.TraitDelete) -> None:
+    def _(self, c: vocabulary_cases.TraitDelete) -> None:
         if c.name in self.standard_traits:
             raise Refusal(Code.STANDARD_TRAIT)
         if c.name not in self.traits:
@@ -305,17 +305,17 @@ class Model:
         self.traits.remove(c.name)
 
     @carry_out.register
-    def _(self, c: do.AllocationsReplace) -> None:
+    def _(self, c: allocation_cases.AllocationsReplace) -> None:
         self._hold(c.requests)
 
     @carry_out.register
-    def _(self, c: do.AllocationsDelete) -> None:
+    def _(self, c: allocation_cases.AllocationsDelete) -> None:
         if c.consumer not in self.holders:
             raise Refusal(Code.ALLOCATIONS_NOT_FOUND)
         del self.holders[c.consumer]
 
     @carry_out.register
-    def _(self, c: do.Reshape) -> None:
+    def _(self, c: allocation_cases.Reshape) -> None:
         for uuid, (generation, _) in c.inventories.items():
             self._machine(uuid, generation)
         self._check_requests(c.requests)

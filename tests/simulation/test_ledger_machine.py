@@ -22,7 +22,7 @@ from moorage.core.ledger.inventory import InventorySpec, InventoryState
 from moorage.core.ledger.model import CustomName, Inventory, Provider
 from moorage.core.ledger.traits_aggregates import TagState
 from moorage.service.app import Service
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import provider_cases
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests.service.running import HandClock, fatal
@@ -100,8 +100,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def some_providers(self, data: DataObject) -> None:
         """Start with something to allocate, so that few steps come far."""
         for n, uuid in enumerate(PROVIDERS[: data.draw(st.integers(0, 4))]):
-            self._compare([do.ProviderCreate(uuid, f"name-{n}", PROVIDERS[0] if n == 1 else None)])
-            self._compare([do.InventoryCreate(uuid, "VCPU", InventorySpec(4))])
+            self._compare(
+                [provider_cases.ProviderCreate(uuid, f"name-{n}", PROVIDERS[0] if n == 1 else None)]
+            )
+            self._compare([provider_cases.InventoryCreate(uuid, "VCPU", InventorySpec(4))])
 
     @rule(data=st.data(), focus=st.sampled_from(FOCUSES))
     def one(self, data: DataObject, focus: str) -> None:

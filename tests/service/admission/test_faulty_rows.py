@@ -15,7 +15,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.sweeps import FaultyError
 from moorage.service.batch.ledger_share import Holding
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 
@@ -35,10 +35,10 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
 
     async def scene(one: Running) -> None:
         admission, host, taker = one.service.admission, provider_id(1), consumer_id(9)
-        await one.submit(do.ProviderCreate(host, host))
-        await one.submit(do.InventoryCreate(host, "VCPU", InventorySpec(4)))
+        await one.submit(provider_cases.ProviderCreate(host, host))
+        await one.submit(provider_cases.InventoryCreate(host, "VCPU", InventorySpec(4)))
         taken = ConsumerRequest(taker, {host: {"VCPU": 4}}, "project", "user", "INSTANCE", None)
-        await one.submit(do.AllocationsReplace([taken]))
+        await one.submit(allocation_cases.AllocationsReplace([taken]))
         for name in ("healthy", "sick"):
             await admission.pool_put(name, spec(5), None, TESTER)
         tickets = []
@@ -47,7 +47,7 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
             tickets.append((await ask(admission, name, name, allocations=held)).lease.id)
         with broken(tmp_path, tickets[1]):
             admission._claimants.reload()  # as at every start
-            await one.submit(do.AllocationsDelete(taker))
+            await one.submit(allocation_cases.AllocationsDelete(taker))
             async with asyncio.timeout(10):
                 while (await admission.lease(tickets[0])).lease.state != "granted":
                     pass

@@ -10,7 +10,7 @@ from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.service.batch.ledger_share import Holding
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases
 from tests.service.pools import (
     MINUTE,
     ask,
@@ -109,15 +109,15 @@ def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
         held = Holding(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
         waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
         await queued(admission, "p")
-        await one.submit(do.AllocationsDelete(consumer_id(9)))
+        await one.submit(allocation_cases.AllocationsDelete(consumer_id(9)))
         assert (await waiting).lease.state == "granted"
         assert one.used(host) == 1
 
     by_hand(tmp_path, scene)
 
 
-def _claimed(n: int, host: Any) -> do.AllocationsReplace:
-    return do.AllocationsReplace(
+def _claimed(n: int, host: Any) -> allocation_cases.AllocationsReplace:
+    return allocation_cases.AllocationsReplace(
         [ConsumerRequest(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")]
     )
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from moorage.service.app import Service
 from moorage.service.feed.watch import ChangesGoneError, Cursor
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from moorage.store.pages import ChangeRow
 from tests.service.pools import ask, spec
 from tests.service.running import TESTER
@@ -52,10 +52,10 @@ class Book:
         """Make or delete a trait."""
         names = sorted(await held(service))
         if names and self.choice.random() < 0.3:
-            await service.transactor.submit(do.TraitDelete(self.choice.choice(names)))
+            await service.transactor.submit(vocabulary_cases.TraitDelete(self.choice.choice(names)))
         else:
             self.count += 1
-            await service.transactor.submit(do.TraitEnsure(f"CUSTOM_{self.count}"))
+            await service.transactor.submit(vocabulary_cases.TraitEnsure(f"CUSTOM_{self.count}"))
 
     async def grant(self, service: Service) -> None:
         """Be granted a lease; its token is higher than every token before."""

@@ -32,11 +32,10 @@ from moorage.service.admission.queries import pools_all
 from moorage.service.batch.batch import Batches, Item, Made
 from moorage.service.batch.ledger_share import Extra
 from moorage.service.batch.service_time import ServiceClock
-from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
+from moorage.service.batch.use_case import LedgerUseCase, RunPlan, SearchingUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.compat.boskos_cases import Acquire, Release, Reset, TakeNamed, Update
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
-from moorage.service.ledger.use_cases import LedgerUseCase
 from moorage.store.access.audit import AuditRow
 from moorage.store.admission.load import facts_load
 from moorage.store.admission.reads import leases_window

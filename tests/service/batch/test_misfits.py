@@ -13,7 +13,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import CLAIMS_MAX, Holding
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, opened, spec
 from tests.service.running import TESTER, consumer_id, provider_id
 from tests.support import cluster
@@ -37,8 +37,8 @@ def play(url: str, scene: Callable[[Service], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with opened(url) as service:
             for host in (HOST, SIBLING):
-                await service.transactor.submit(do.ProviderCreate(host, host))
-                offer = do.InventoryCreate(host, "VCPU", InventorySpec(4))
+                await service.transactor.submit(provider_cases.ProviderCreate(host, host))
+                offer = provider_cases.InventoryCreate(host, "VCPU", InventorySpec(4))
                 await service.transactor.submit(offer)
             await take(service, OTHER, HOST, 4)
             await service.admission.pool_put("p", spec(1_000, queue_max=1_000), None, TESTER)
@@ -51,7 +51,7 @@ async def take(service: Service, consumer: ConsumerId, host: ProviderId, amount:
     """Let somebody without a lease hold something."""
     amounts = {host: {"VCPU": amount}}
     request = ConsumerRequest(consumer, amounts, "other", "other", "INSTANCE", None)
-    await service.transactor.submit(do.AllocationsReplace([request]))
+    await service.transactor.submit(allocation_cases.AllocationsReplace([request]))
 
 
 async def wanting(service: Service, n: int, host: ProviderId, amount: int = 1) -> LeaseView:
@@ -88,7 +88,7 @@ def test_more_wait_than_one_batch_can_try(url: str) -> None:
         async with opened(url) as service:
             assert (await ask(service.admission, "plain", "p")).lease.state in GOING
             await granted_at_last(service, "plain")
-            await service.transactor.submit(do.AllocationsDelete(OTHER))
+            await service.transactor.submit(allocation_cases.AllocationsDelete(OTHER))
             await granted_at_last(service, "0", "1", "2", "3", "plain")
 
     play(url, fill)
@@ -105,10 +105,12 @@ def test_what_was_never_there_is_in_the_way_of_nobody(url: str) -> None:
         await take(service, consumer_id(998), SIBLING, 1)
         assert (await wanting(service, 998, SIBLING)).lease.state == "waiting"
         assert (await ask(service.admission, "plain", "p")).lease.state == "granted"
-        await service.transactor.submit(do.ProviderCreate(unknown, unknown))
-        await service.transactor.submit(do.InventoryCreate(unknown, "VCPU", InventorySpec(2)))
+        await service.transactor.submit(provider_cases.ProviderCreate(unknown, unknown))
+        await service.transactor.submit(
+            provider_cases.InventoryCreate(unknown, "VCPU", InventorySpec(2))
+        )
         await granted_at_last(service, "0", "1", "plain")
-        await service.transactor.submit(do.AllocationsDelete(consumer_id(998)))
+        await service.transactor.submit(allocation_cases.AllocationsDelete(consumer_id(998)))
         await granted_at_last(service, "0", "1", "998", "plain")
 
     play(url, scene)
@@ -120,7 +122,7 @@ def test_what_others_end_is_forgotten() -> None:
     async def scene() -> None:
         url = cluster.fresh()
         async with opened(url) as one, opened(url) as other:
-            await one.transactor.submit(do.ProviderCreate(HOST, HOST))
+            await one.transactor.submit(provider_cases.ProviderCreate(HOST, HOST))
             await one.admission.pool_put("p", spec(9), None, TESTER)
             ticket = (await wanting(one, 1, HOST)).lease.id
             known = one.transactor.misfits
@@ -158,7 +160,7 @@ def test_room_that_somebody_gives_back_goes_to_the_first(url: str) -> None:
 
     async def scene(service: Service) -> None:
         await crowded(service, HOST)
-        await service.transactor.submit(do.AllocationsDelete(OTHER))
+        await service.transactor.submit(allocation_cases.AllocationsDelete(OTHER))
         await granted_at_last(service, "0", "1", "2", "3", "plain")
 
     play(url, scene)
@@ -171,7 +173,9 @@ def test_room_that_is_added_goes_to_the_first(url: str) -> None:
         await crowded(service, HOST)
         record = service.index.catalog.record(HOST)
         assert record is not None
-        more = do.InventoryUpdate(HOST, "VCPU", record.provider.generation, InventorySpec(6))
+        more = provider_cases.InventoryUpdate(
+            HOST, "VCPU", record.provider.generation, InventorySpec(6)
+        )
         await service.transactor.submit(more)
         await granted_at_last(service, "0", "1", "plain")
 
@@ -197,7 +201,7 @@ def test_what_others_hold_by_now_is_theirs(url: str) -> None:
 
     async def scene(service: Service) -> None:
         holder = await wanting(service, 1, SIBLING, 3)
-        await service.transactor.submit(do.AllocationsDelete(consumer_id(1)))
+        await service.transactor.submit(allocation_cases.AllocationsDelete(consumer_id(1)))
         await take(service, consumer_id(1), SIBLING, 2)
         ended = await service.admission.release(holder.lease.id, Proof("me"))
         assert ended.lease.state == "ended"
@@ -213,7 +217,7 @@ def test_what_somebody_has_changed_goes_with_its_lease(url: str) -> None:
         holder = await wanting(service, 1, SIBLING, 3)
         smaller = {SIBLING: {"VCPU": 1}}
         request = ConsumerRequest(consumer_id(1), smaller, "project", "user", "INSTANCE", 1)
-        await service.transactor.submit(do.AllocationsReplace([request]))
+        await service.transactor.submit(allocation_cases.AllocationsReplace([request]))
         assert held_by(service, SIBLING) == 1
         await service.admission.release(holder.lease.id, Proof("me"))
         assert held_by(service, SIBLING) == 0

@@ -10,7 +10,7 @@ import pytest
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.feed.watch import ChangesGoneError
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from moorage.store.api import Engine
 from moorage.store.high_water_mark import Mark
 from moorage.store.open import open_engine, restore
@@ -190,7 +190,7 @@ def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
             await asyncio.to_thread(copied, server.data, kept)
             await asyncio.to_thread(server.start)
             for n in range(3):
-                await one.transactor.submit(do.TraitEnsure(f"CUSTOM_LOST_{n}"))
+                await one.transactor.submit(vocabulary_cases.TraitEnsure(f"CUSTOM_LOST_{n}"))
             cursor = await one.watch.now()
             for service in (one, other):
                 await service.index.current()
@@ -198,7 +198,7 @@ def test_a_snapshot_of_the_volume_put_back(tmp_path: Path) -> None:
             await asyncio.to_thread(copied, kept, server.data)
             await asyncio.to_thread(server.start)
             for n in range(5):
-                await other.transactor.submit(do.TraitEnsure(f"CUSTOM_NEW_{n}"))
+                await other.transactor.submit(vocabulary_cases.TraitEnsure(f"CUSTOM_NEW_{n}"))
             with pytest.raises(ChangesGoneError):
                 await one.watch.window(cursor)
             assert not any("LOST" in name for name in (await one.index.current()).traits)

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.service.app import Service
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from moorage.store.api import Unavailable
 from tests.service.pools import ask, opened, spec
 from tests.service.running import TESTER, consumer_id
@@ -40,7 +40,7 @@ NEEDS_THE_CLOCK: dict[str, Asked] = {
     "search": lambda service: service.index.current(),
     "watch": lambda service: service.watch.now(),
     "authenticate": lambda service: service.access.find("moorage_nobody"),
-    "change": lambda service: service.transactor.submit(do.TraitEnsure("CUSTOM_A")),
+    "change": lambda service: service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A")),
     "change a pool": lambda service: service.admission.pool_put(POOL, spec(), None, TESTER),
     "ask": lambda service: ask(service.admission, "key", POOL),
     "begin an epoch": lambda service: service.upkeep.epoch_raise(by=TESTER),

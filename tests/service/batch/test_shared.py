@@ -15,7 +15,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 from tests.service.running import TESTER, fatal
@@ -54,10 +54,10 @@ class Pair:
     async def provider(self, parent: ProviderId | None = None, **totals: int) -> ProviderId:
         """Make a provider with these inventories."""
         uuid = ProviderId(str(uuid4()))
-        await self.one(do.ProviderCreate(uuid, f"name {uuid}", parent))
+        await self.one(provider_cases.ProviderCreate(uuid, f"name {uuid}", parent))
         specs = {name: InventorySpec(total) for name, total in totals.items()}
         if specs:
-            await self.one(do.InventoriesReplace(uuid, 0, specs))
+            await self.one(provider_cases.InventoriesReplace(uuid, 0, specs))
         return uuid
 
 
@@ -99,10 +99,10 @@ def _outcome(answer: Any) -> Outcome:
     return DONE
 
 
-def claim(amounts: dict[ProviderId, dict[str, int]]) -> do.AllocationsReplace:
+def claim(amounts: dict[ProviderId, dict[str, int]]) -> allocation_cases.AllocationsReplace:
     """Let a new consumer hold these amounts."""
     request = ConsumerRequest(ConsumerId(str(uuid4())), amounts, "project", "user")
-    return do.AllocationsReplace([request])
+    return allocation_cases.AllocationsReplace([request])
 
 
 def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
@@ -134,7 +134,9 @@ def test_a_name_is_given_once() -> None:
     async def scene(pair: Pair) -> None:
         for n in range(ROUNDS):
             uuids = [ProviderId(str(uuid4())) for _ in range(2)]
-            outcomes = await pair.both(*(do.ProviderCreate(u, f"same {n}") for u in uuids))
+            outcomes = await pair.both(
+                *(provider_cases.ProviderCreate(u, f"same {n}") for u in uuids)
+            )
             assert sorted(outcomes) == sorted([DONE, Code.DUPLICATE_PROVIDER])
 
     play(scene)
@@ -146,7 +148,10 @@ def test_a_parent_stays_while_it_has_children() -> None:
     async def scene(pair: Pair) -> None:
         for n in range(ROUNDS):
             parent, child = await pair.provider(), ProviderId(str(uuid4()))
-            add, delete = do.ProviderCreate(child, f"child {n}", parent), do.ProviderDelete(parent)
+            add, delete = (
+                provider_cases.ProviderCreate(child, f"child {n}", parent),
+                provider_cases.ProviderDelete(parent),
+            )
             first, second = (add, delete) if n % 2 else (delete, add)
             outcomes = set(await pair.both(first, second))
             assert outcomes in (
@@ -166,8 +171,8 @@ def test_no_loop_of_two_trees() -> None:
             below_a = await pair.provider(a, VCPU=100)
             below_b = await pair.provider(b, VCPU=100)
             outcomes = await pair.both(
-                do.ProviderUpdate(a, f"name {a}", True, below_b, True),
-                do.ProviderUpdate(b, f"name {b}", True, below_a, True),
+                provider_cases.ProviderUpdate(a, f"name {a}", True, below_b, True),
+                provider_cases.ProviderUpdate(b, f"name {b}", True, below_a, True),
                 *(claim({below_b: {"VCPU": 1}, below_a: {"VCPU": 1}}) for _ in range(6)),
             )
             assert sorted(outcomes[:2]) == sorted([DONE, Code.TREE_LOOP])
@@ -181,10 +186,13 @@ def test_a_word_is_made_once() -> None:
 
     async def scene(pair: Pair) -> None:
         for n in range(ROUNDS):
-            made = do.ClassCreate(f"CUSTOM_{n}")
+            made = vocabulary_cases.ClassCreate(f"CUSTOM_{n}")
             assert sorted(await pair.both(made, made)) == sorted([DONE, Code.CLASS_EXISTS])
             ensured = await asyncio.gather(
-                *(s.transactor.submit(do.TraitEnsure(f"CUSTOM_{n}")) for s in pair.services)
+                *(
+                    s.transactor.submit(vocabulary_cases.TraitEnsure(f"CUSTOM_{n}"))
+                    for s in pair.services
+                )
             )
             assert sorted(new for _, new in ensured) == [False, True]
 
@@ -197,14 +205,14 @@ def test_a_word_in_use_stays() -> None:
     async def scene(pair: Pair) -> None:
         for n in range(ROUNDS):
             uuid, name = await pair.provider(), f"CUSTOM_{n}"
-            await pair.one(do.ClassCreate(name))
-            await pair.one(do.TraitEnsure(name))
-            use: Any = do.InventoryCreate(uuid, name, InventorySpec(1))
-            outcomes = set(await pair.both(use, do.ClassDelete(name)))
+            await pair.one(vocabulary_cases.ClassCreate(name))
+            await pair.one(vocabulary_cases.TraitEnsure(name))
+            use: Any = provider_cases.InventoryCreate(uuid, name, InventorySpec(1))
+            outcomes = set(await pair.both(use, vocabulary_cases.ClassDelete(name)))
             assert outcomes in ({DONE, Code.CLASS_IN_USE}, {DONE, Code.CLASS_UNKNOWN})
             generation = 1 if Code.CLASS_IN_USE in outcomes else 0
-            use = do.TraitsReplace(uuid, generation, frozenset({name}))
-            outcomes = set(await pair.both(do.TraitDelete(name), use))
+            use = provider_cases.TraitsReplace(uuid, generation, frozenset({name}))
+            outcomes = set(await pair.both(vocabulary_cases.TraitDelete(name), use))
             assert outcomes in ({DONE, Code.TRAIT_IN_USE}, {DONE, Code.TRAIT_UNKNOWN})
 
     play(scene)
@@ -214,13 +222,13 @@ def test_a_class_is_renamed_while_others_claim() -> None:
     """Claims of the old name are before the renaming or refused; releases always work."""
 
     async def scene(pair: Pair) -> None:
-        await pair.one(do.ClassCreate("CUSTOM_0"))
+        await pair.one(vocabulary_cases.ClassCreate("CUSTOM_0"))
         uuid = await pair.provider(CUSTOM_0=10_000, VCPU=10_000)
         holders: list[ConsumerId] = []
         for n in range(ROUNDS):
             claims = [claim({uuid: {f"CUSTOM_{n}": 1, "VCPU": 1}}) for _ in range(8)]
-            releases = [do.AllocationsDelete(holder) for holder in holders]
-            rename = do.ClassRename(f"CUSTOM_{n}", f"CUSTOM_{n + 1}")
+            releases = [allocation_cases.AllocationsDelete(holder) for holder in holders]
+            rename = vocabulary_cases.ClassRename(f"CUSTOM_{n}", f"CUSTOM_{n + 1}")
             outcomes = await pair.both(*claims[:4], *releases, rename, *claims[4:])
             assert outcomes[4 : 5 + len(releases)] == [DONE] * (1 + len(releases))
             taken = [*outcomes[:4], *outcomes[-4:]]
@@ -369,7 +377,9 @@ def test_the_time_is_the_database_s() -> None:
         url = cluster.fresh()
         service = await Service.start(open_engine(url), Stopped(), CLASSES, TRAITS, on_fatal=fatal)
         before = now(url)
-        made = await service.transactor.submit(do.ProviderCreate(ProviderId(str(uuid4())), "one"))
+        made = await service.transactor.submit(
+            provider_cases.ProviderCreate(ProviderId(str(uuid4())), "one")
+        )
         assert before <= made.created_at <= now(url)
         await service.stop()
         cluster.shared().drop(cluster.database_of(url))

@@ -12,7 +12,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.service.batch.transactor import HELD_MAX
 from moorage.service.chores import FORGET_MAX
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from moorage.store.postgres import connection
 from tests.service.batch.test_shared import Pair, play
 from tests.service.running import TESTER, provider_id
@@ -90,7 +90,7 @@ def test_what_others_do_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def scene(pair: Pair) -> None:
         transactor = pair.services[0].transactor
-        asked = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
+        asked = [vocabulary_cases.TraitEnsure(f"CUSTOM_{n}") for n in range(8)]
         with psycopg.connect(pair.url) as intruder:
             intruder.execute("SELECT * FROM clock FOR UPDATE")
             answers = await asyncio.gather(*map(transactor.submit, asked), return_exceptions=True)
@@ -112,7 +112,7 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await pair.one(do.TraitEnsure("CUSTOM_LOST"))
+        await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_LOST"))
         for service in pair.services:
             assert "CUSTOM_LOST" in (await service.index.current()).traits
         await other.index.stop()  # it hears of nothing now
@@ -120,11 +120,11 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
             server.execute("DELETE FROM trait")
             server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")
             server.execute("UPDATE clock SET revision = revision - 1")
-        await pair.one(do.TraitEnsure("CUSTOM_NEW"))
+        await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_NEW"))
         assert other.index.revision == (await one.watch.now()).revision
         if raised:
             await other.upkeep.epoch_raise(by=TESTER)
-        await other.transactor.submit(do.TraitEnsure("CUSTOM_OTHER"))
+        await other.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_OTHER"))
         names = (await other.index.current()).traits.keys()
         assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
         assert "CUSTOM_LOST" not in names

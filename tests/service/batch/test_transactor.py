@@ -14,7 +14,7 @@ from moorage.core.service_time import When
 from moorage.service.batch.transactor import RETRIES_MAX
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.store import changelog
 from moorage.store.api import Conflict, Fatal, Unavailable
 from tests.service.running import Running, claim, consumer_id, provider_id, running
@@ -113,7 +113,7 @@ def test_after_a_fatal_commit_nothing_is_accepted(tmp_path: Path) -> None:
         one.engine.hold()
         waiting = begin(one, claim(1, uuid, VCPU=1))
         await one.engine.held.wait()
-        waiting += begin(one, claim(2, uuid, VCPU=1), do.ClassEnsure("CUSTOM_A"))
+        waiting += begin(one, claim(2, uuid, VCPU=1), vocabulary_cases.ClassEnsure("CUSTOM_A"))
         fault = Fatal("the sync failed")
         one.engine.failures.append(fault)
         before = one.engine.transactions
@@ -187,12 +187,12 @@ def test_a_class_rename_runs_alone(tmp_path: Path) -> None:
     """What came before uses the old name, what comes after the new one, in the same breath."""
 
     async def scene(one: Running) -> None:
-        await one.submit(do.ClassCreate("CUSTOM_A"))
+        await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
         uuid = await one.provider(1, CUSTOM_A=3)
         revision = one.service.index.revision
         answers = await one.outcomes(
             claim(1, uuid, CUSTOM_A=1),
-            do.ClassRename("CUSTOM_A", "CUSTOM_B"),
+            vocabulary_cases.ClassRename("CUSTOM_A", "CUSTOM_B"),
             claim(2, uuid, CUSTOM_A=1),
             claim(3, uuid, CUSTOM_B=1),
         )
@@ -314,14 +314,15 @@ def test_time_never_goes_back(tmp_path: Path) -> None:
     """Everything that is made has an instant of its own, whatever the clock does."""
 
     async def scene(one: Running) -> None:
-        first = await one.submit(do.ProviderCreate(provider_id(1), "one"))
+        first = await one.submit(provider_cases.ProviderCreate(provider_id(1), "one"))
         one.clock.at -= 60_000_000
         second, third = await one.outcomes(
-            do.ProviderCreate(provider_id(2), "two"), do.ProviderCreate(provider_id(3), "three")
+            provider_cases.ProviderCreate(provider_id(2), "two"),
+            provider_cases.ProviderCreate(provider_id(3), "three"),
         )
         assert first.created_at < second.created_at < third.created_at
         one.clock.at += 120_000_000
-        fourth = await one.submit(do.ProviderCreate(provider_id(4), "four"))
+        fourth = await one.submit(provider_cases.ProviderCreate(provider_id(4), "four"))
         assert fourth.created_at == one.clock.now()
 
     play(tmp_path, scene)

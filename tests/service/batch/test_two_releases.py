@@ -21,7 +21,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
@@ -72,8 +72,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 async def used(service: Service) -> ProviderId:
     """Store a value of every kind: a provider with inventory, pools with units and with slots."""
     uuid = ProviderId(str(uuid4()))
-    await service.transactor.submit(do.ProviderCreate(uuid, "host"))
-    await service.transactor.submit(do.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(8)}))
+    await service.transactor.submit(provider_cases.ProviderCreate(uuid, "host"))
+    await service.transactor.submit(
+        provider_cases.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(8)})
+    )
     await service.admission.pool_put("units", spec(limit=5), None, TESTER)
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
@@ -194,7 +196,9 @@ def test_a_format_that_is_not_reached(database: Database) -> None:
             await service.stop()
         database.sql(raise_, FORMAT + 1, FORMAT + 1)
         if service.engine.shared:
-            said = await refused(service.transactor.submit(do.TraitEnsure("CUSTOM_A")))
+            said = await refused(
+                service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A"))
+            )
             assert f"knows format {FORMAT}: upgrade this process" in said
             assert "upgrade this process" in await refused(service.index.current())
             await service.stop()

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.catalog_copies import ChangesGone
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from moorage.store.changelog import ROWS_MAX
 from tests.service.batch.test_shared import Held, Pair, play
 from tests.service.running import TESTER
@@ -18,7 +18,7 @@ from tests.support import cluster
 
 async def traits(pair: Pair, count: int) -> None:
     """Make so many traits at the first service, each with one change row."""
-    commands = [do.TraitEnsure(f"CUSTOM_{n}") for n in range(count)]
+    commands = [vocabulary_cases.TraitEnsure(f"CUSTOM_{n}") for n in range(count)]
     await asyncio.gather(*map(pair.services[0].transactor.submit, commands))
 
 
@@ -79,7 +79,7 @@ def test_who_waits_is_woken_by_what_is_new() -> None:
         for _ in range(3):
             await index.current()
         assert not ring.is_set()
-        await pair.one(do.TraitEnsure("CUSTOM_A"))
+        await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_A"))
         await index.current()
         assert ring.is_set()
         ring = index.bell.listen()

@@ -9,7 +9,7 @@ from moorage.core.errors import Code, Error
 from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores, Keeping
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import vocabulary_cases
 from tests.service.running import Running, claim, provider_id, running
 
 START = Cursor(1, 0)
@@ -19,7 +19,7 @@ LONG = 60.0
 async def busy(one: Running) -> None:
     """Make revisions with one change and with several."""
     first, second = await one.provider(1, VCPU=8), await one.provider(2, VCPU=8)
-    await one.submit(do.ClassCreate("CUSTOM_A"))
+    await one.submit(vocabulary_cases.ClassCreate("CUSTOM_A"))
     await one.outcomes(claim(1, first, VCPU=1), claim(2, second, VCPU=2))
     await one.submit(claim(3, first, second, VCPU=1))
 
@@ -82,7 +82,7 @@ def test_a_waiting_reader_is_woken_by_a_commit(tmp_path: Path) -> None:
             reader = asyncio.create_task(watch.awaited(now, {"trait"}, seconds=LONG))
             await one.provider(2, VCPU=8)
             assert not reader.done()
-            await one.submit(do.TraitEnsure("CUSTOM_T"))
+            await one.submit(vocabulary_cases.TraitEnsure("CUSTOM_T"))
             window = await reader
             assert [seen.row.key for seen in window.changes] == ["CUSTOM_T"]
             assert window.next == await watch.now()

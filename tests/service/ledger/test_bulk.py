@@ -13,8 +13,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.fair_turns import Pieces
-from moorage.service.ledger import bulk
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import bulk, vocabulary_cases
 from moorage.service.ledger.bulk import UNIT_PROVIDERS, TreesUpsert, providers_upsert
 from moorage.store.api import Unavailable
 from tests.core.ledger.build import Refused
@@ -151,7 +150,7 @@ def test_others_come_in_between(tmp_path: Path) -> None:
             one.engine.hold()
             report = asyncio.ensure_future(upsert(one, nodes(5 * UNIT_PROVIDERS)))
             await one.engine.held.wait()
-            other = asyncio.ensure_future(one.submit(do.ClassEnsure("CUSTOM_A")))
+            other = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await asyncio.wait({other}, timeout=0)
             one.engine.let_go()
             await other
@@ -174,7 +173,7 @@ def test_units_of_several_requests_are_not_piled_up(tmp_path: Path) -> None:
             await one.engine.held.wait()
             await asyncio.wait(reports, timeout=0)
             assert one.service.transactor.waiting == 0
-            other = asyncio.ensure_future(one.submit(do.ClassEnsure("CUSTOM_A")))
+            other = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await asyncio.wait({other}, timeout=0)
             one.engine.let_go()
             await other

@@ -16,8 +16,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, Preference
 from moorage.core.ledger.search import Catalog, candidates
 from moorage.service.app import Service
-from moorage.service.ledger import claims
-from moorage.service.ledger import use_cases as do
+from moorage.service.ledger import claims, provider_cases, vocabulary_cases
 from moorage.service.ledger.claims import Claim
 from moorage.store.open import open_engine
 from tests.core.ledger.search import world
@@ -116,11 +115,15 @@ def test_groups_in_trees(tmp_path: Path) -> None:
         async with running(tmp_path / "m.sqlite") as one:
             for host in range(6):
                 root = provider_id(100 + host)
-                await one.submit(do.ProviderCreate(root, f"host-{host}"))
+                await one.submit(provider_cases.ProviderCreate(root, f"host-{host}"))
                 for card in range(8):
                     uuid = provider_id(1000 + 8 * host + card)
-                    await one.submit(do.ProviderCreate(uuid, f"card-{host}-{card}", root))
-                    await one.submit(do.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(1)}))
+                    await one.submit(
+                        provider_cases.ProviderCreate(uuid, f"card-{host}-{card}", root)
+                    )
+                    await one.submit(
+                        provider_cases.InventoriesReplace(uuid, 0, {"VCPU": InventorySpec(1)})
+                    )
             query = CandidateQuery(
                 tuple(Group(f"_{n}", {"VCPU": 1}) for n in range(8)), group_policy="isolate"
             )
@@ -172,7 +175,7 @@ def test_who_has_gone_away_takes_nothing(tmp_path: Path) -> None:
         async with running(tmp_path / "m.sqlite") as one:
             await rack(one, 1, VCPU=1)
             one.engine.hold()
-            first = asyncio.ensure_future(one.submit(do.ClassEnsure("CUSTOM_A")))
+            first = asyncio.ensure_future(one.submit(vocabulary_cases.ClassEnsure("CUSTOM_A")))
             await one.engine.held.wait()
             gone = asyncio.ensure_future(one.submit(wish(1)))
             await asyncio.wait({gone}, timeout=0)
@@ -187,7 +190,10 @@ def test_who_has_gone_away_takes_nothing(tmp_path: Path) -> None:
 
 def fill(records: Records) -> list[list[Any]]:
     """Return what makes these providers, unused, in steps that may each run at once."""
-    made: list[Any] = [do.ClassEnsure("CUSTOM_NIC"), *map(do.TraitEnsure, world.TRAITS)]
+    made: list[Any] = [
+        vocabulary_cases.ClassEnsure("CUSTOM_NIC"),
+        *map(vocabulary_cases.TraitEnsure, world.TRAITS),
+    ]
     steps: list[list[Any]] = [made]
     for uuid, record in records.items():
         provider = record.provider
@@ -198,10 +204,10 @@ def fill(records: Records) -> list[list[Any]]:
             for name, i in record.inventories.items()
         }
         steps += [
-            [do.ProviderCreate(uuid, provider.name, provider.parent)],
-            [do.InventoriesReplace(uuid, 0, specs)],
-            [do.TraitsReplace(uuid, 1, record.tags.traits)],
-            [do.AggregatesReplace(uuid, record.tags.aggregates)],
+            [provider_cases.ProviderCreate(uuid, provider.name, provider.parent)],
+            [provider_cases.InventoriesReplace(uuid, 0, specs)],
+            [provider_cases.TraitsReplace(uuid, 1, record.tags.traits)],
+            [provider_cases.AggregatesReplace(uuid, record.tags.aggregates)],
         ]
     return steps
 

@@ -22,7 +22,7 @@ from moorage.service.batch.ledger_share import Holding, request_from, text_of
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import Keys, World
-from moorage.service.ledger import use_cases as do_ledger
+from moorage.service.ledger import provider_cases
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
 
@@ -55,9 +55,9 @@ class SlottedPut(UseCase[None]):
 
 async def provider_make(service: Service, capacity: int) -> None:
     """Make the one provider whose capacity leases with allocations share."""
-    await service.transactor.submit(do_ledger.ProviderCreate(PROVIDER, "host"))
+    await service.transactor.submit(provider_cases.ProviderCreate(PROVIDER, "host"))
     offer = {"VCPU": InventorySpec(capacity)}
-    await service.transactor.submit(do_ledger.InventoriesReplace(PROVIDER, 0, offer))
+    await service.transactor.submit(provider_cases.InventoriesReplace(PROVIDER, 0, offer))
 
 
 def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> UseCase[Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import When
@@ -29,7 +30,7 @@ class UseCase(Generic[A]):
 
     @property
     def large(self) -> bool:
-        """Whether computing its keys takes so long that it needs a thread."""
+        """Whether computing its keys is work for a thread."""
         return False
 
     def keys(self) -> Keys:
@@ -106,3 +107,19 @@ class AuditedUseCase(UseCase[A]):
     def audit(self, now: Instant) -> list[AuditRow]:
         """Return what the decision has left."""
         return self.rows
+
+
+@dataclass(slots=True)
+class LedgerUseCase(UseCase[A]):
+    """A change of the ledger alone: its answer is known when it is decided."""
+
+    answer: A = field(init=False, repr=False, compare=False)
+
+    def decided(self, made: LedgerChanges, answer: A) -> Changes:
+        """Keep the answer of a decision; return its changes."""
+        self.answer = answer
+        return Changes(ledger=made)
+
+    def conclude(self, world: World, when: When) -> A:
+        """Return the answer of the decision."""
+        return self.answer

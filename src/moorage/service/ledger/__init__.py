@@ -1,6 +1,8 @@
 """Use cases of the ledger.
 
-`use_cases.py` changes providers, inventories and allocations; `claims.py` chooses providers and
-allocates from them in one request; `bulk.py` upserts many providers; `queries.py` reads rows. May
-import: `batch`, `feed`, `access`, the root of `service`, `store`, `core`.
+`provider_cases.py` changes providers with their inventories, traits and aggregates,
+`allocation_cases.py` allocations, `vocabulary_cases.py` custom classes and traits. `claims.py`
+chooses providers and allocates from them in one request; `bulk.py` upserts many providers;
+`queries.py` reads rows. May import: `batch`, `feed`, `access`, the root of `service`, `store`,
+`core`.
 """

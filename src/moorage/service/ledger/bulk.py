@@ -21,10 +21,10 @@ from moorage.core.limits import BULK_PROVIDERS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, AuditRow, audit_row
 from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fair_turns import Pieces
 from moorage.service.feed.index import Index
-from moorage.service.ledger.use_cases import LedgerUseCase
 
 UNIT_PROVIDERS = 32
 """Providers that one transaction changes, about 3 ms of work; a tree is never split."""

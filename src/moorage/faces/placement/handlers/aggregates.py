@@ -8,7 +8,7 @@ from moorage.faces.placement.input.bodies import check_unique
 from moorage.faces.placement.input.schemas import AggregatesPut, AggregatesPut19
 from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.request import Answer, Request, json_answer
-from moorage.service.ledger.use_cases import AggregatesReplace
+from moorage.service.ledger.provider_cases import AggregatesReplace
 
 GENERATION_SINCE = 19
 

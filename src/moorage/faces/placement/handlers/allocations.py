@@ -14,8 +14,8 @@ from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.order import holders_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer, members_json, pieces_of
+from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
 from moorage.service.ledger.queries import ProviderAllocation
-from moorage.service.ledger.use_cases import AllocationsDelete, AllocationsReplace
 
 SORTED_AT_ONCE = 1_000
 """Up to this many consumers of a provider are sorted on the event loop: a few milliseconds."""

@@ -7,7 +7,7 @@ from moorage.faces.placement.input.schemas import InventoriesPut, InventoryPost,
 from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
-from moorage.service.ledger.use_cases import (
+from moorage.service.ledger.provider_cases import (
     InventoriesDelete,
     InventoriesReplace,
     InventoryCreate,

@@ -29,7 +29,7 @@ from moorage.faces.placement.request import (
     members_json,
     pieces_of,
 )
-from moorage.service.ledger.use_cases import ProviderCreate, ProviderDelete, ProviderUpdate
+from moorage.service.ledger.provider_cases import ProviderCreate, ProviderDelete, ProviderUpdate
 
 TREE_SINCE = 14
 BODY_SINCE = 20

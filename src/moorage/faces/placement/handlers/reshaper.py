@@ -9,7 +9,7 @@ from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import body_decode, body_value, invalid, long_check
 from moorage.faces.placement.request import Answer, Request
 from moorage.faces.web import PIECE_BYTES
-from moorage.service.ledger.use_cases import Reshape
+from moorage.service.ledger.allocation_cases import Reshape
 
 _BODIES: tuple[tuple[int, Any], ...] = (
     (38, schemas.Reshape38),

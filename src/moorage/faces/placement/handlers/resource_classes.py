@@ -9,7 +9,12 @@ from moorage.faces.placement.input.schemas import ClassNamed
 from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
-from moorage.service.ledger.use_cases import ClassCreate, ClassDelete, ClassEnsure, ClassRename
+from moorage.service.ledger.vocabulary_cases import (
+    ClassCreate,
+    ClassDelete,
+    ClassEnsure,
+    ClassRename,
+)
 
 
 async def index(request: Request) -> Answer:

@@ -10,7 +10,8 @@ from moorage.faces.placement.input.schemas import TraitsPut
 from moorage.faces.placement.order import traits_in_order
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.placement.request import Answer, Request, json_answer
-from moorage.service.ledger.use_cases import TraitDelete, TraitEnsure, TraitsDelete, TraitsReplace
+from moorage.service.ledger.provider_cases import TraitsDelete, TraitsReplace
+from moorage.service.ledger.vocabulary_cases import TraitDelete, TraitEnsure
 
 LISTED_AT_ONCE = 1_000
 """Up to this many custom traits are listed on the event loop: a few milliseconds."""

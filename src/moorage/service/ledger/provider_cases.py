@@ -1,53 +1,25 @@
-"""The use cases that change the ledger: the keys that each needs, and the rule that decides it.
+"""The use cases that change providers: inventories, traits and aggregates included.
 
-Submit one with `await transactor.submit(use_case)`; the answer is the result of its decision.
-A refused one raises `Error`, and none of its changes is applied.
+Submit one with `await transactor.submit(use_case)`, which returns its answer. A refused one raises
+`Error`, and none of its changes is applied.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from dataclasses import dataclass
 
-from moorage.core.ids import AggregateId, ConsumerId, ProviderId
+from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger import (
-    allocations,
     inventory,
     providers,
-    reshape,
     traits_aggregates,
     vocabulary,
 )
-from moorage.core.ledger.allocations import ConsumerRequest
-from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.inventory import InventorySpec, InventoryState
-from moorage.core.ledger.model import CustomName, Provider
-from moorage.core.ledger.reshape import Reshaped
+from moorage.core.ledger.model import Provider
 from moorage.core.ledger.traits_aggregates import TagState
 from moorage.core.service_time import When
-from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
-
-REQUESTS_LARGE = 1_000
-"""A reshape with more consumers than this is a large request."""
-
-
-A = TypeVar("A")
-
-
-@dataclass(slots=True)
-class LedgerUseCase(UseCase[A]):
-    """A change of the ledger alone: its answer is known when it is decided."""
-
-    answer: A = field(init=False, repr=False, compare=False)
-
-    def decided(self, made: LedgerChanges, answer: A) -> Changes:
-        """Keep the answer of a decision; return its changes."""
-        self.answer = answer
-        return Changes(ledger=made)
-
-    def conclude(self, world: World, when: When) -> A:
-        """Return the answer of the decision."""
-        return self.answer
 
 
 @dataclass(slots=True)
@@ -282,136 +254,4 @@ class AggregatesReplace(LedgerUseCase[TagState]):
             *traits_aggregates.replace_aggregates(
                 world.ledger, when.stamp, self.provider, self.aggregates, self.generation
             )
-        )
-
-
-@dataclass(slots=True)
-class ClassCreate(LedgerUseCase[CustomName]):
-    """Create a custom resource class; refused if it exists. Answer: the class."""
-
-    name: str
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(classes={self.name}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(*vocabulary.class_create(world.ledger, when.stamp, self.name))
-
-
-@dataclass(slots=True)
-class ClassEnsure(LedgerUseCase[bool]):
-    """Create a custom resource class unless it exists. Answer: whether it was created."""
-
-    name: str
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(classes={self.name}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(*vocabulary.class_ensure(world.ledger, when.stamp, self.name))
-
-
-@dataclass(slots=True)
-class ClassRename(LedgerUseCase[CustomName]):
-    """Rename a custom resource class and all its uses. Answer: the class."""
-
-    alone: ClassVar[bool] = True
-
-    old: str
-    new: str
-
-    def keys(self) -> Keys:
-        # All its uses are renamed, loaded or not: no other request may write any of them.
-        return Keys(LedgerKeys(classes={self.old, self.new}, class_uses={self.old}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(*vocabulary.class_rename(world.ledger, when.stamp, self.old, self.new))
-
-
-@dataclass(slots=True)
-class ClassDelete(LedgerUseCase[None]):
-    """Delete a custom resource class without inventories."""
-
-    name: str
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(classes={self.name}, class_uses=vocabulary.customs([self.name])))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(vocabulary.class_delete(world.ledger, self.name), None)
-
-
-@dataclass(slots=True)
-class TraitEnsure(LedgerUseCase[tuple[CustomName, bool]]):
-    """Create a custom trait unless it exists. Answer: the trait, and whether it was created."""
-
-    name: str
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(traits={self.name}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(*vocabulary.trait_ensure(world.ledger, when.stamp, self.name))
-
-
-@dataclass(slots=True)
-class TraitDelete(LedgerUseCase[None]):
-    """Delete a custom trait that no provider has."""
-
-    name: str
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(traits={self.name}, trait_uses=vocabulary.customs([self.name])))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(vocabulary.trait_delete(world.ledger, self.name), None)
-
-
-@dataclass(slots=True)
-class AllocationsReplace(LedgerUseCase[None]):
-    """Replace the allocations of consumers; all of them or none."""
-
-    requests: list[ConsumerRequest]
-
-    def keys(self) -> Keys:
-        return Keys(allocations.keys_for(self.requests))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(allocations.replace_for(world.ledger, when.stamp, self.requests), None)
-
-
-@dataclass(slots=True)
-class AllocationsDelete(LedgerUseCase[None]):
-    """Delete all allocations of a consumer."""
-
-    consumer: ConsumerId
-
-    def keys(self) -> Keys:
-        return Keys(LedgerKeys(consumers={self.consumer}))
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(allocations.delete_for(world.ledger, when.stamp, self.consumer), None)
-
-
-@dataclass(slots=True)
-class Reshape(LedgerUseCase[None]):
-    """Move inventories together with the allocations on them; all or nothing."""
-
-    inventories: Reshaped
-    requests: list[ConsumerRequest]
-
-    @property
-    def large(self) -> bool:
-        return len(self.requests) > REQUESTS_LARGE
-
-    def keys(self) -> Keys:
-        keys = allocations.keys_for(self.requests)
-        keys.providers.update(self.inventories)
-        for _, specs in self.inventories.values():
-            keys.classes.update(vocabulary.customs(specs))
-        return Keys(keys)
-
-    def decide(self, world: World, when: When) -> Changes:
-        return self.decided(
-            reshape.reshape(world.ledger, when.stamp, self.inventories, self.requests), None
         )
