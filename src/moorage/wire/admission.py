@@ -292,9 +292,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeLine:
-    """Outcomes of starts at one limit and one number of starts in the same minute.
+    """Outcomes of starts at one limit and one number of starts per minute.
 
-    `starts_per_minute` is known until 24 hours after the end of a lease; null: no longer known.
+    `starts_per_minute` is how many units were granted within the 60 seconds up to a start, that
+    start included. It is known until 24 hours after the end of a lease; null: no longer known.
     """
 
     limit: int

@@ -117,6 +117,7 @@ class Pool(Struct, frozen=True):
     wake_at: Instant | None
     """Service time at which a waiting ticket may be granted without another event; None: never."""
     created_at: Instant
+    """By the wall clock, as is `updated_at`."""
     updated_at: Instant
     growth: Growth | None = None
     """None: all its slots are configured by name."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from moorage.core.admission import leases, pacing
 from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import FREE, Lease, Pool, State
 from moorage.core.admission.pools import not_found
@@ -181,8 +182,8 @@ class Lookout:
         return ReportView(
             pool=pool,
             leases=len(granted),
-            waited=_percentiles([at - end.asked_at for end, at in granted]),
-            held=_percentiles([end.ended_at - at for end, at in granted]),
+            waited=percentiles(at - end.asked_at for end, at in granted),
+            held=percentiles(end.ended_at - at for end, at in granted),
             causes=dict(sorted(causes.items())),
             outcomes=[OutcomeCount(*line) for line in report.outcomes],
         )
@@ -242,11 +243,3 @@ def _free(pool: Pool, slots: dict[str, int], at: Instant) -> int:
     if pool.spec.limit is None:
         return max(0, slots.get(FREE, 0) - resting(pool, at))
     return free_units(Facts(), pool, at)[FREE]
-
-
-def _percentiles(values: list[int]) -> list[int] | None:
-    if not values:
-        return None
-    values.sort()
-    last = len(values) - 1
-    return [values[round(last * share)] for share in (0.5, 0.9, 0.99)]

@@ -41,7 +41,7 @@ class PoolView(Struct, frozen=True):
 
 
 class OutcomeCount(Struct, frozen=True):
-    """Outcomes of the starts at one limit and one number of starts within the same minute.
+    """Outcomes of the starts at one limit and one number of starts per minute.
 
     The latter is None if it is unknown, because their leases have been deleted.
     """
@@ -58,9 +58,9 @@ class ReportView(Struct, frozen=True):
 
     pool: str
     leases: int
-    waited: list[int] | None
+    waited: tuple[int, int, int] | None
     """Microseconds from the request to the grant."""
-    held: list[int] | None
+    held: tuple[int, int, int] | None
     """Microseconds from the grant to the end."""
     causes: dict[str, int]
     outcomes: list[OutcomeCount]

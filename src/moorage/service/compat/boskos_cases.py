@@ -231,7 +231,7 @@ class Sync(AdmissionCase[tuple[str, ...]]):
 
     def decide(self, facts: Facts, when: When) -> Changes:
         changes, self._problems = slot_config.sync(
-            facts, when.moment.at, when.wall, self.config, self.fresh, strict=self.strict
+            facts, when.wall, self.config, self.fresh, strict=self.strict
         )
         return changes
 

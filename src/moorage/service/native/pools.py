@@ -1,5 +1,6 @@
 """Pools in the native API."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from moorage.core.admission.model import FREE, Pacing, PoolSpec, pacing_default
@@ -113,7 +114,7 @@ def report_shown(view: ReportView) -> wire.PoolReport:
     )
 
 
-def _all_seconds(durations: list[int] | None) -> list[float] | None:
+def _all_seconds(durations: Iterable[int] | None) -> list[float] | None:
     return None if durations is None else [one / SECOND for one in durations]
 
 

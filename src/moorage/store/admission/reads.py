@@ -3,9 +3,10 @@
 Times of leases are service times; the timeline loaded with them converts them to wall-clock times.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -93,13 +94,13 @@ class End(NamedTuple):
 
 
 class OutcomeCount(NamedTuple):
-    """Outcomes at one limit and one number of units (`starts`) started in the same minute.
+    """Outcomes of the starts at one limit and one number of starts per minute.
 
-    `starts` is None for leases that were deleted since.
+    The latter is None for leases that were deleted since; see `forecast/statistics.py`.
     """
 
     limit: int
-    starts: int | None
+    starts_per_minute: int | None
     ok: int
     failed: int
     throttled: int
@@ -224,8 +225,12 @@ def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
 
 def report_load(pool: str, since: Instant) -> Plan[Report]:
     """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
-    ends, outcomes = yield [Query("ends_load", (pool, since)), Query("outcomes_count", (pool,))]
-    return Report([End(*row) for row in ends], [OutcomeCount(*row) for row in outcomes])
+    ends, starts, outcomes = yield [
+        Query("ends_load", (pool, since)),
+        Query("starts_load", (pool,)),
+        Query("outcomes_count", (pool,)),
+    ]
+    return Report([End(*row) for row in ends], _by_rate(starts, outcomes))
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
@@ -272,6 +277,18 @@ def all_due_load(at: Instant) -> Plan[tuple[list[LeaseId], list[str]]]:
     """
     leases, pools = yield [Query("leases_due", (at, DUE_MAX)), Query("pools_due", (at, DUE_MAX))]
     return [LeaseId(lease) for (lease,) in leases], [name for (name,) in pools]
+
+
+def _by_rate(starts: Sequence[Row], outcomes: Sequence[Row]) -> list[OutcomeCount]:
+    """Return outcomes by limit and starts per minute, in that order; unknown rates come first."""
+    rates = dict(starts_per_minute((at, units) for at, units in starts))
+    counts: dict[tuple[int, int | None], list[int]] = {}
+    for limit, granted_at, *results in outcomes:
+        line = counts.setdefault((limit, rates.get(granted_at)), [0, 0, 0])
+        for index, count in enumerate(results):
+            line[index] += count
+    ordered = sorted(counts, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
+    return [OutcomeCount(*key, *counts[key]) for key in ordered]
 
 
 def _pool_seen(row: Row) -> PoolSeen:

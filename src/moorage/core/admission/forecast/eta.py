@@ -16,11 +16,12 @@ from operator import itemgetter
 from msgspec import Struct
 
 from moorage.core.admission import pacing
+from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.model import Pool
 from moorage.core.clock import SECOND, Instant
 
-QUICK, SLOW = 0.1, 0.9
-"""Quantiles of the durations of past leases."""
+QUICK, SLOW = 10, 90
+"""Percentiles of the durations of past leases."""
 
 NEVER = Instant(1 << 62)
 """Later than any time: unknown."""
@@ -94,8 +95,8 @@ class Outlook:
         self._pool = pool
         self._limit = limit
         self._line = line
-        self._quick = round(share_of(held, QUICK) * SECOND) if held else None
-        self._slow = round(share_of(held, SLOW) * SECOND) if held else None
+        self._quick = round(percentile(held, QUICK) * SECOND) if held else None
+        self._slow = round(percentile(held, SLOW) * SECOND) if held else None
         self._timed = [
             (one.granted_at, one.hold_until, one.units)
             for one in holders
@@ -280,8 +281,3 @@ class _Play:
             self._paid = max(at, self._paid) + units * (self._pacing.interval + self._jitter)
             self._opens = self._paid - (self._pacing.burst - 1) * self._pacing.interval
         return granted
-
-
-def share_of(rising: Sequence[float], share: float) -> float:
-    """Return the quantile `share` of these values; they are sorted and not empty."""
-    return rising[min(len(rising) - 1, int(share * len(rising)))]

@@ -313,22 +313,20 @@ ORDER BY ended_at DESC LIMIT ?2;
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
 WHERE pool = ?1 AND state = 'ended' AND ended_at >= ?2 ORDER BY ended_at;
 
--- `starts`: the units that were granted in the same minute.
+-- The units that were granted, by time; of leases that are still remembered.
+-- name: starts_load --
+SELECT granted_at, SUM(units) FROM lease_need
+WHERE pool = ?1 AND granted_at IS NOT NULL GROUP BY granted_at;
+
+-- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
 -- name: outcomes_count --
-WITH minutes AS (
-    SELECT granted_at / 60000000 AS minute, SUM(units) AS starts FROM lease_need
-    WHERE pool = ?1 AND granted_at IS NOT NULL GROUP BY 1
-), told AS (
-    SELECT outcome.units, outcome.result, minutes.starts
-    FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
-        LEFT JOIN lease_need ON lease_need.pool = outcome.pool
-            AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
-        LEFT JOIN minutes ON minutes.minute = lease_need.granted_at / 60000000
-    WHERE outcome.pool = ?1
-)
-SELECT units, starts, COUNT(*) FILTER (WHERE result = 'ok'),
-    COUNT(*) FILTER (WHERE result = 'failed'), COUNT(*) FILTER (WHERE result = 'throttled')
-FROM told GROUP BY units, starts ORDER BY units, starts NULLS FIRST;
+SELECT outcome.units, lease_need.granted_at, COUNT(*) FILTER (WHERE outcome.result = 'ok'),
+    COUNT(*) FILTER (WHERE outcome.result = 'failed'),
+    COUNT(*) FILTER (WHERE outcome.result = 'throttled')
+FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
+    LEFT JOIN lease_need ON lease_need.pool = outcome.pool
+        AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
+WHERE outcome.pool = ?1 GROUP BY 1, 2;
 
 -- name: lease_load_by_token --
 SELECT lease.body, lease_due.heard_until
