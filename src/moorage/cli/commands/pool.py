@@ -29,6 +29,7 @@ from moorage.cli.support.pool_text import (
     units_of,
 )
 from moorage.core.counting import counted
+from moorage.core.limits import LEASES_KEPT_HOURS
 from moorage.wire.admission import Pool, PoolReport, PoolWanted
 
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
@@ -289,7 +290,8 @@ def _show_report(told: PoolReport) -> None:
         for what, seconds in (("waited", told.waited), ("held", told.held))
         if seconds is not None
     ]
-    say(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
+    leases = counted(told.leases, "lease")
+    say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if told.causes:

@@ -12,10 +12,10 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import FREE, Lease, Pool, State
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import free_units, resting
-from moorage.core.clock import DAY, SECOND, Instant
+from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import PAGE_MAX
+from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
 from moorage.service.admission.positions import Standings
@@ -172,7 +172,7 @@ class Lookout:
         Raises POOL_NOT_FOUND.
         """
         _, when = await self._pool_seen(pool)
-        since = Instant(when.moment.at - DAY)
+        since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
         with errors.told():
             report = await self._engine.read_aside(reads.report_load(pool, since))
         causes: dict[str, int] = {}

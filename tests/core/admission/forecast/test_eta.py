@@ -10,8 +10,8 @@ from moorage.core.admission.forecast.eta import (
     Holder,
     Outlook,
     Place,
-    share_of,
 )
+from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND, Instant
@@ -102,7 +102,7 @@ def test_while_nothing_changes_estimates_only_count_down(
         Holder(1, Instant(START - since * SECOND), None if more is None else START + more * SECOND)
         for since, more in sorted(holders, key=lambda it: -it[0])
     ]
-    slow = share_of(held, SLOW) if held else 0.0
+    slow = percentile(held, SLOW) if held else 0.0
     at, places = START, [Place(n, sum(line[:n])) for n in range(1, len(line) + 1)]
     before: tuple[int, list[Estimate]] | None = None
     for pause in [0, *pauses]:
