@@ -8,8 +8,9 @@ import pytest
 
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Outcome, Token
+from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import Instant
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import Moment, Timeline
 from moorage.store.admission import reads
 from moorage.store.admission.reads import (
     End,
@@ -42,6 +43,11 @@ async def timed(engine: Engine) -> None:
     await run(engine, Keys(), lambda _: Changes(timeline=TIMELINE))
 
 
+def alike(state: str, slots: int) -> SlotGroup:
+    """Return free slots in a state that have no cooldown."""
+    return SlotGroup(state, False, Instant(0), slots)
+
+
 def test_pools_in_windows(engine: Engine) -> None:
     """Pools come by name, with their slots counted by state."""
 
@@ -51,10 +57,10 @@ def test_pools_in_windows(engine: Engine) -> None:
         slots = [slot("a", "1"), slot("a", "2"), slot("a", "3", state="dirty"), slot("b", "1")]
         await saved(engine, *pools, *slots)
         seen = [
-            PoolSeen(pool("Z"), {}),
-            PoolSeen(pool("a"), {"free": 2, "dirty": 1}),
-            PoolSeen(pool("a/b"), {}),
-            PoolSeen(pool("b"), {"free": 1}),
+            PoolSeen(pool("Z"), []),
+            PoolSeen(pool("a"), [alike("dirty", 1), alike("free", 2)]),
+            PoolSeen(pool("a/b"), []),
+            PoolSeen(pool("b"), [alike("free", 1)]),
         ]
         assert await engine.read(reads.pools_window("", 9)) == PoolsSeen(TIMELINE, seen)
         assert (await engine.read(reads.pools_window("", 2))).pools == seen[:2]
@@ -158,9 +164,15 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
             ended(granted(ticket(7, "a", keep=True, heard_until=Instant(AT)))),
         ]
         await saved(engine, pool("a"), pool("b"), *leases)
-        assert await engine.read_aside(reads.unheard_count(heard)) == {"a": 1, "b": 1}
+        assert await engine.read_aside(reads.unheard_count(Moment(heard, heard))) == {
+            "a": 2,
+            "b": 1,
+        }
         later = Instant(AT + 2 * MINUTE)
-        assert await engine.read_aside(reads.unheard_count(later)) == {"a": 3, "b": 1}
+        assert await engine.read_aside(reads.unheard_count(Moment(later, later))) == {
+            "a": 3,
+            "b": 1,
+        }
 
     asyncio.run(scenario())
 

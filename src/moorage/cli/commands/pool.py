@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -21,16 +21,15 @@ from moorage.cli.support.durations import (
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_text import (
-    DURATIONS,
     changed_of,
     plain_text,
     state_of,
     summary,
-    units_of,
 )
 from moorage.core.counting import counted
 from moorage.core.limits import LEASES_KEPT_HOURS
-from moorage.wire.admission import Pool, PoolReport, PoolWanted
+from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
+from moorage.wire.enums import Expire, OnRetry
 
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
@@ -83,7 +82,7 @@ _OPTIONS = (
     ),
     click.option(
         "--expire",
-        type=click.Choice(["free", "keep"]),
+        type=click.Choice(get_args(Expire)),
         help="What happens to the units of a lease that is not renewed in time.",
     ),
     click.option(
@@ -110,7 +109,7 @@ _OPTIONS = (
     ),
     click.option(
         "--on-retry",
-        type=click.Choice(["keep", "requeue"]),
+        type=click.Choice(get_args(OnRetry)),
         help="Whether a retry keeps its place or goes to the end of the line.",
     ),
     click.option(
@@ -193,7 +192,7 @@ def list_(as_json: bool) -> None:
     rows = [
         [
             pool.name,
-            str(units_of(pool)),
+            str(pool.units),
             str(pool.occupied),
             str(pool.waiting),
             str(pool.free),

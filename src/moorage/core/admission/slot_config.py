@@ -11,15 +11,26 @@ from collections.abc import Callable
 from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Growth, Pool, PoolSpec, Slot, pacing_default
+from moorage.core.admission.model import (
+    FREE,
+    Growth,
+    Pool,
+    PoolSpec,
+    Slot,
+    is_default,
+    pacing_default,
+)
 from moorage.core.admission.pools import new_pool
-from moorage.core.admission.units import lacking, limit_of
-from moorage.core.clock import DAY, SECOND, Instant
+from moorage.core.admission.units import lacking, limit_of, units_of
+from moorage.core.clock import SECOND, Instant
+from moorage.wire.defaults import TTL_SECONDS, TTL_SECONDS_MAX
 
 TO_BE_DELETED = "toBeDeleted"
 TOMBSTONE = "tombstone"
 
-SPEC = PoolSpec(limit=None, ttl=60 * SECOND, ttl_max=DAY)
+SPEC = PoolSpec(
+    limit=None, ttl=round(TTL_SECONDS * SECOND), ttl_max=round(TTL_SECONDS_MAX * SECOND)
+)
 """Of a pool made from a configuration; operators may change it later."""
 
 Fresh = Callable[[], str]
@@ -177,11 +188,10 @@ class _Sync:
     def pace(self) -> None:
         """Adapt default pacings to the new numbers of slots."""
         for name, pool in self.pools_now.items():
-            before, spec, growth = self.facts.pools.get(name), pool.spec, pool.growth
+            before, spec = self.facts.pools.get(name), pool.spec
             had = 0 if before is None else limit_of(self.facts, before)
-            has = max(len(self._slots(name)), 0 if growth is None else growth.most)
-            follows = spec.pacing == pacing_default(had, spec.hold)
-            if had and has and follows and spec.pacing is not None:
+            has = units_of(pool, len(self._slots(name)))
+            if had and has and spec.hold and is_default(spec.pacing, had, spec.hold):
                 spec = structs.replace(spec, pacing=pacing_default(has, spec.hold))
                 self.pools_now[name] = structs.replace(pool, spec=spec)
 

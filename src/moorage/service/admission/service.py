@@ -9,6 +9,7 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Need, Pool, PoolSpec, Result, State
+from moorage.core.admission.requests import PATIENCE
 from moorage.core.clock import DAY, HOUR, SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
@@ -47,7 +48,7 @@ class AskWanted(msgspec.Struct, frozen=True):
     hold: int | None = None
     priority: int = 0
     labels: dict[str, str] = {}
-    patience: int = 30 * SECOND
+    patience: int = PATIENCE
     force: bool = False
     allocations: Holding | None = None
 

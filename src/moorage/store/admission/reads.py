@@ -3,19 +3,21 @@
 Times of leases are service times; the timeline loaded with them converts them to wall-clock times.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from moorage.core.admission.forecast.statistics import starts_per_minute
-from moorage.core.admission.model import Lease, Pool, Slot, State
+from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
+from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import Moment, Timeline
 from moorage.store.admission.rows import (
     RANK_LEAST,
     claims_of,
-    counts_from_text,
+    groups_from_text,
     lease_from_row,
     leases_from_rows,
     names_of,
@@ -27,10 +29,10 @@ from moorage.store.encoding import key_set
 
 
 class PoolSeen(NamedTuple):
-    """A pool and the number of its slots by state; empty if it has no slots."""
+    """A pool and its slots in groups that are alike; empty if it has no slots."""
 
     pool: Pool
-    slots: dict[str, int]
+    slots: list[SlotGroup]
 
 
 class PoolsSeen(NamedTuple):
@@ -208,13 +210,17 @@ def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
     return [(owner, units) for owner, units in rows]
 
 
-def unheard_count(alive: Instant) -> Plan[dict[str, int]]:
+def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
     """Count, by pool, the leases that were not renewed in time and still occupy their units.
 
-    `alive` is the present alive time. Use `read_aside`: it reads the deadlines of all live leases.
+    Use `read_aside`: it reads the deadlines of all live leases.
     """
-    (rows,) = yield [Query("unheard_count", (alive,))]
-    return dict(rows)
+    (rows,) = yield [Query("leases_load_silent", (moment.alive,))]
+    counts: Counter[str] = Counter()
+    for lease in leases_from_rows(rows):
+        if is_unheard(lease, moment):
+            counts.update(units_by_pool(lease.needs).keys())
+    return dict(counts)
 
 
 def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
@@ -293,4 +299,4 @@ def _by_rate(starts: Sequence[Row], outcomes: Sequence[Row]) -> list[OutcomeCoun
 
 def _pool_seen(row: Row) -> PoolSeen:
     body, slots = row
-    return PoolSeen(pool_from_body(body), counts_from_text(slots))
+    return PoolSeen(pool_from_body(body), groups_from_text(slots))
