@@ -43,6 +43,7 @@ def test_a_pool_is_as_described(native: Native) -> None:
         "queue_max_per_owner": None,
         "generation": 1,
         "paused": False,
+        "units": 50,
         "occupied": 0,
         "resting": 0,
         "waiting": 0,
