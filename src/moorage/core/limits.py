@@ -60,6 +60,9 @@ BULK_PROVIDERS_MAX = 5_000
 PROVIDER_BYTES_MAX = 1 << 18
 """Bytes that describe one provider of a bulk request, which is decoded without interruption."""
 
+AROUND_BYTES_MAX = 1 << 16
+"""Bytes before the list of a bulk request, and likewise after it, without blanks at the end."""
+
 GROUPS_MAX = 64
 """Request groups in one candidate query."""
 
