@@ -4,9 +4,9 @@ Bounds of the process (queues, bodies) are settings; their defaults are here. A 
 one algorithm is next to it.
 """
 
-from moorage.wire import pages
+from moorage.wire import defaults, pages
 
-MAX_INT = 2_147_483_647
+MAX_INT = defaults.MAX_UNIT
 """Largest amount, total or unit size: the signed 32-bit integer of the Placement API."""
 
 ALLOCATION_RATIO_MAX = 3.40282e38

@@ -1,4 +1,7 @@
-"""Defaults of pools and of requests for leases. Durations are in seconds."""
+"""Defaults of inventories, of pools and of requests for leases. Durations are in seconds."""
+
+MAX_UNIT = 2_147_483_647
+"""An inventory's `max_unit`: the largest integer that the Placement API knows."""
 
 TTL_SECONDS = 60.0
 """A pool's `ttl`."""

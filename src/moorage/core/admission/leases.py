@@ -8,7 +8,6 @@ from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.bars import lives_on, quota_left
-from moorage.core.admission.compat.lease_proxy import is_reserved
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
@@ -28,6 +27,7 @@ from moorage.core.admission.requests import (
     ttl_of,
 )
 from moorage.core.admission.slot_growth import grow
+from moorage.core.admission.slots import is_reserved
 from moorage.core.admission.units import is_over, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error

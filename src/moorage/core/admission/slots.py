@@ -22,6 +22,11 @@ Slots = dict[tuple[str, str], Slot | None]
 """After-images by pool and name, as `Changes.slots` has them."""
 
 
+def is_reserved(owner: str) -> bool:
+    """Is this the owner of leases made through Boskos or the lease proxy?"""
+    return owner.startswith(BOSKOS) or owner == late_releases.OWNER
+
+
 def slot_owner(owner: str) -> str:
     """Return the name of a lease's owner on its slots."""
     return owner.removeprefix(BOSKOS)

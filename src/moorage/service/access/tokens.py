@@ -10,9 +10,8 @@ import secrets
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.compat.lease_proxy import is_reserved
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.slots import BOSKOS
+from moorage.core.admission.slots import BOSKOS, is_reserved
 from moorage.core.clock import HOUR, SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX

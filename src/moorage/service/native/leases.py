@@ -56,12 +56,15 @@ def _holding(wanted: wire.AllocationsWanted) -> Holding:
         )
     if wanted.consumer_type is not None:
         check_consumer_type(wanted.consumer_type)
+    allocations = {
+        ProviderId(uuid_of(provider, "A provider")): amounts
+        for provider, amounts in wanted.allocations.items()
+    }
+    if len(allocations) != len(wanted.allocations):
+        raise Error(Code.INVALID, "allocations name a provider twice, in upper and in lower case.")
     return Holding(
         consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
-        allocations={
-            ProviderId(uuid_of(provider, "A provider")): amounts
-            for provider, amounts in wanted.allocations.items()
-        },
+        allocations=allocations,
         project_id=name_of("project_id", wanted.project_id),
         user_id=name_of("user_id", wanted.user_id),
         consumer_type=wanted.consumer_type,
