@@ -46,6 +46,7 @@ quota = "none"
 def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
     """Return a pool as it would be."""
     told: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
+    told["units"] = wanted.limit or 0
     counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "unheard": 0}
     rest = {"paused": False, "slots": {}, "next_grant_at": None, "first": None}
     return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
@@ -67,10 +68,11 @@ def test_a_pool_with_slots_says_why_none_is_free(
 ) -> None:
     """It is full when all are held; else the states are told in which the others are."""
     pool = there("p", PoolWanted(), None)
-    pool = replace(pool, slots=slots, occupied=occupied, free=free)
+    units = sum(slots.values())
+    pool = replace(pool, slots=slots, units=units, occupied=occupied, free=free)
     assert state_of(pool) == state
     (row,) = rows([pool])
-    assert row[1] == f"{occupied}/{sum(slots.values())}"
+    assert row[1] == f"{occupied}/{units}"
 
 
 def test_all_that_a_file_can_say(tmp_path: Path) -> None:

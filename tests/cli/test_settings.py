@@ -1,13 +1,18 @@
 """Where settings come from, and what is said about wrong ones."""
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from moorage.config import FIELDS, Settings, database_address, load
 from moorage.config.addresses import Address, address_parse
 from moorage.config.errors import ConfigError
+from moorage.faces.web import Limits
+from moorage.service.app import Service
+from moorage.service.batch.transactor import Transactor
 from tests.cli.command import answer, moorage, refusal
 
 
@@ -213,3 +218,15 @@ def test_keystone_is_asked_without_a_password_in_its_address(tmp_path: Path) -> 
     line = refusal(2, "config", "show", directory=tmp_path, **variables)
     assert "keystone_url" in line
     assert "S3" not in line
+
+
+def test_defaults_without_settings_are_those_of_settings() -> None:
+    """A command that opens a database, and a face without settings, have the same bounds."""
+    defaults = Settings()
+    for start in (Service.open, Service.start):
+        known = signature(start).parameters
+        assert known["queue_max"].default == defaults.queue_max
+        assert known["candidates_max"].default == defaults.candidates_max
+    assert signature(Transactor).parameters["queue_max"].default == defaults.queue_max
+    for name, default in asdict(Limits()).items():
+        assert default == getattr(defaults, name)

@@ -45,7 +45,7 @@ def test_json_and_chart(tmp_path: Path) -> None:
         (20, "1m"),
     ]
     assert told[0]["last_start_seconds"] == 30 * 60
-    assert told[0]["waited_seconds"] == [20 * 60, 30 * 60, 30 * 60]
+    assert told[0]["waited_seconds"] == [10 * 60, 30 * 60, 30 * 60]
     drawn = "".join(ElementTree.parse(chart).getroot().itertext())
     for row in told:
         assert f"limit {row['limit']}, pacing {row['pacing']}" in drawn

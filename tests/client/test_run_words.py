@@ -11,10 +11,12 @@ import pytest
 from moorage.client.run.api_types import Lease, StrangeAnswerError, Waiting, Wish, lease_of
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import seconds_of, spoken
+from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, Term, margin_of
 from moorage.client.run.parse import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
 from moorage.client.run.progress import Notices, standing_of
 from moorage.core import limits
+from moorage.core.admission import model
 from moorage.wire import admission as wire
 
 
@@ -86,6 +88,11 @@ def test_a_place_is_kept_for_longer_than_we_try(words: dict[str, str], seconds: 
     wish = wish_of({"pool": ["a"], "label": [], **none, **words})
     assert wish.patience == seconds
     assert PATIENCE_SECONDS_MAX == limits.PATIENCE_SECONDS_MAX
+
+
+def test_the_client_renews_as_often_as_the_server_expects() -> None:
+    """The single file that carries a command cannot read the core's rule."""
+    assert lease_clock.RENEWALS == model.RENEWALS
 
 
 def test_a_lease_is_read() -> None:

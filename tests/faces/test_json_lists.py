@@ -11,8 +11,8 @@ import pytest
 from msgspec import Raw, Struct
 
 from moorage.core.ledger.search.steps import to_end
+from moorage.core.limits import AROUND_BYTES_MAX
 from moorage.faces.json_lists import (
-    AROUND_BYTES_MAX,
     LongMemberError,
     ManyMembersError,
     NoListError,

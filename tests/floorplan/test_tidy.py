@@ -34,6 +34,10 @@ TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/store/postgres/probe.py",
 )
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
+BOUNDS_ALLOWED = (
+    f"{PACKAGE}/service/batch/transactor.py",  # an internal error
+    f"{PACKAGE}/service/compat/boskos_config.py",  # a rule of Kubernetes, for its names
+)
 
 
 def outside(allowed: tuple[str, ...]) -> list[Source]:
@@ -72,6 +76,14 @@ def test_capacity_computed_once() -> None:
         for path in sorted((ROOT / PACKAGE).rglob("*.sql"))
     ]
     assert complaints(tidy.capacity_arithmetic_in_sql, statements) == []
+
+
+def test_bounds_of_the_rules_are_together() -> None:
+    """What a caller may send at most is in `core/limits.py`, or is another project's rule."""
+    places = tuple(f"{PACKAGE}/{floor}/" for floor in ("core", "service", "faces", "wire"))
+    among = [one for one in sources(PACKAGE) if one.path.startswith(places)]
+    foreign = [one for one in among if not one.path.startswith(BOUNDS_ALLOWED)]
+    assert complaints(tidy.bounds_shown, foreign) == []
 
 
 def test_statements_are_named_alike() -> None:
@@ -145,6 +157,7 @@ PLANTED = {
     "capacity in columns": (tidy.capacity_arithmetic, "x = c['allocation_ratio'] * total\n"),
     "capacity in place": (tidy.capacity_arithmetic, "free -= reserved[0]\n"),
     "capacity in SQL": (tidy.capacity_arithmetic_in_sql, "WHERE (total - i.reserved) > 0\n"),
+    "bound": (tidy.bounds_shown, "LINES_MAX = 3\nraise ValueError(f'at most {LINES_MAX} lines')\n"),
     "bare exception": (tidy.reasons, "import os  # noqa\n"),
     "exception without reason": (tidy.reasons, "import os  # noqa: F401\n"),
     "type without reason": (tidy.reasons, "x = f()  # type: ignore[arg-type]\n"),

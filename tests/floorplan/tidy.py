@@ -134,6 +134,29 @@ def capacity_arithmetic_in_sql(source: Source) -> Iterator[str]:
             yield source.complaint(number, "computes capacity in SQL")
 
 
+BOUND = re.compile(r"_?[A-Z][A-Z0-9_]*_(MAX|MIN)")
+
+
+def bounds_shown(source: Source) -> Iterator[str]:
+    """Complain of a bound that a message shows to callers, and that is not one of `core/limits`.
+
+    A bound of the rules is shown when it is exceeded. One that nobody is told of tunes an
+    algorithm, and is next to it.
+    """
+    tree = source.tree
+    own = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and BOUND.fullmatch(target.id)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and _last_word(node.value) in own:
+            word = _last_word(node.value)
+            yield source.complaint(node.lineno, f"shows {word}, which is not in core/limits.py")
+
+
 def _last_word(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr

@@ -17,9 +17,7 @@ from moorage.wire.admission import (
     PoolWanted,
     Verified,
 )
-
-PAGE_MAX = 1_000
-"""Entries per page."""
+from moorage.wire.pages import PAGE_MAX
 
 T = TypeVar("T")
 

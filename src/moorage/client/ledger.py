@@ -18,10 +18,8 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     Question,
 )
+from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ProviderPage, ProviderShown
-
-PAGE_MAX = 1_000
-"""Entries per page."""
 
 T = TypeVar("T")
 

@@ -16,6 +16,14 @@ from msgspec import Meta, Struct
 
 from moorage.config.addresses import address_parse, networks_parse
 from moorage.config.errors import ConfigError
+from moorage.core.limits import (
+    BODY_BYTES_MAX,
+    BULK_BYTES_MAX,
+    CANDIDATES_MAX,
+    CHANGES_QUEUED_MAX,
+    QUERY_BYTES_MAX,
+    QUERY_PARAMETERS_MAX,
+)
 from moorage.store.addresses import has_password, is_postgres, with_password
 from moorage.store.ownership import UntrustedError, read_own
 
@@ -147,12 +155,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 60.0
     keystone_seconds_max: Annotated[Seconds, _about("Seconds to wait for Keystone.")] = 10.0
 
-    body_bytes_max: Annotated[Bytes, _about("Most bytes in the body of a request.")] = 1 << 20
+    body_bytes_max: Annotated[Bytes, _about("Most bytes in the body of a request.")] = (
+        BODY_BYTES_MAX
+    )
     bulk_bytes_max: Annotated[
         Bytes, _about("Most bytes in the body of a reshape or bulk request.")
-    ] = 32 << 20
-    query_bytes_max: Annotated[Bytes, _about("Most bytes in a query string.")] = 60_000
-    query_parameters_max: Annotated[Count, _about("Most parameters in a query string.")] = 1_000
+    ] = BULK_BYTES_MAX
+    query_bytes_max: Annotated[Bytes, _about("Most bytes in a query string.")] = QUERY_BYTES_MAX
+    query_parameters_max: Annotated[Count, _about("Most parameters in a query string.")] = (
+        QUERY_PARAMETERS_MAX
+    )
     header_bytes_max: Annotated[
         Bytes, _about("Most bytes in the address and headers of a request together.")
     ] = 64 << 10
@@ -170,12 +182,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _about("Most open connections from one address; loopback and trusted_proxies are exempt."),
     ] = 2_000
     queue_max: Annotated[Count, _about("Most change requests in the queue; more are refused.")] = (
-        4_096
+        CHANGES_QUEUED_MAX
     )
     candidates_max: Annotated[
         Count,
         _about("Most allocation candidates in one response, also if the client sets no limit."),
-    ] = 100_000
+    ] = CANDIDATES_MAX
     changes_max: Annotated[
         Count, _about("Most change rows to keep for followers, whatever their age.")
     ] = 10_000_000

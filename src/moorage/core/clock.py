@@ -8,7 +8,8 @@ Instant = NewType("Instant", int)
 SECOND = 1_000_000
 """Microseconds."""
 
-DAY = 86_400 * SECOND
+HOUR = 3_600 * SECOND
+DAY = 24 * HOUR
 
 
 class Clock(Protocol):

@@ -5,6 +5,8 @@ Source: the documentation of `time.ParseDuration`; the error messages are Go's o
 
 import re
 
+from moorage.core.limits import DURATION_LENGTH_MAX
+
 NANOSECONDS = {
     "ns": 1,
     "us": 1_000,
@@ -21,8 +23,6 @@ END = 1 << 63
 
 _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?")
 _UNIT = re.compile(r"[^0-9.]*")
-LENGTH_MAX = 1_000
-"""Characters in a duration: far more than real ones have. It bounds the time to parse one."""
 
 _DIGITS_MAX = 19
 """A number with more digits is larger than `END`."""
@@ -42,7 +42,7 @@ def parse(text: str) -> int:
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
-    if not rest or len(text) > LENGTH_MAX:
+    if not rest or len(text) > DURATION_LENGTH_MAX:
         raise _invalid(text)
     total = 0
     while rest:

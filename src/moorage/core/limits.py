@@ -1,19 +1,37 @@
-"""Every bound of the rules. Bounds of the process (queues, bodies) are settings."""
+"""Every bound of the rules: what a caller may send, and what is kept for how long.
 
-MAX_INT = 2_147_483_647
+Bounds of the process (queues, bodies) are settings; their defaults are here. A constant that tunes
+one algorithm is next to it.
+"""
+
+from moorage.wire import defaults, pages
+
+MAX_INT = defaults.MAX_UNIT
 """Largest amount, total or unit size: the signed 32-bit integer of the Placement API."""
 
 ALLOCATION_RATIO_MAX = 3.40282e38
 """Largest allocation ratio: Placement stores a single-precision float."""
 
-PAGE_MAX = 1_000
-"""Entries in one page of a list."""
+PAGE_MAX = pages.PAGE_MAX
+"""Entries in one page of a list, and changes in one response of the change feed."""
+
+WAIT_SECONDS_MAX = 60.0
+"""The longest wait of one request."""
 
 NAME_LENGTH_MAX = 200
 """Characters in a provider's name."""
 
 IDENTIFIER_LENGTH_MAX = 255
 """Characters in the name of a resource class, trait, consumer type, project or user."""
+
+UUID_LENGTH_MAX = 255
+"""Characters in a UUID, in any spelling."""
+
+SUFFIX_LENGTH_MAX = 64
+"""Characters in the suffix of a request group."""
+
+CURSOR_DIGITS_MAX = 18
+"""Digits of each number in a cursor: it fits into a signed 64-bit integer."""
 
 TREE_SIZE_MAX = 10_000
 """Providers in one tree that a re-parenting may move at once."""
@@ -38,6 +56,12 @@ CLAIM_STEPS_MAX = 200_000
 
 BULK_PROVIDERS_MAX = 5_000
 """Providers in one bulk request."""
+
+PROVIDER_BYTES_MAX = 1 << 18
+"""Bytes that describe one provider of a bulk request, which is decoded without interruption."""
+
+AROUND_BYTES_MAX = 1 << 16
+"""Bytes before the list of a bulk request, and likewise after it, without blanks at the end."""
 
 GROUPS_MAX = 64
 """Request groups in one candidate query."""
@@ -67,7 +91,10 @@ DETAIL_LENGTH_MAX = 1_000
 """Characters in a reason or detail that a caller gives."""
 
 LEASES_KEPT_HOURS = 24
-"""How long an ended lease and its key are remembered."""
+"""How long an ended lease and its key are remembered; reports and replays cover this time."""
+
+OUTCOMES_KEPT_DAYS = 90
+"""How long recorded outcomes are kept."""
 
 TTL_SECONDS_MIN = 1
 """Shortest TTL: renewals must have time to arrive."""
@@ -101,3 +128,42 @@ ASKERS_MAX = 64
 
 PROXY_UNITS_MAX = 1_000
 """Units that one request to the lease proxy may acquire: each of them has a name."""
+
+DURATION_LENGTH_MAX = 1_000
+"""Characters in a duration of Boskos' clients: far more than real ones have. It bounds the time to
+parse one."""
+
+BOSKOS_BODY_BYTES_MAX = 65_536
+"""Bytes in a body at the address for clients of Boskos: far above what these send. Callers need no
+token there, and scanning invalid JSON of this length takes up to 40 ms."""
+
+BOSKOS_PARAMETERS_MAX = 1_000
+"""Parameters in a query of Boskos' clients: far above what these send. Each takes microseconds."""
+
+BOSKOS_NAMES_MAX = 1_000
+"""Names in one request of Boskos' clients."""
+
+BACKUP_NAME_LENGTH_MAX = 200
+"""Characters in the name of a backup."""
+
+KEYSTONE_TOKEN_LENGTH_MAX = 16_384
+"""Characters in a Keystone token."""
+
+BODY_VALUES_MAX = 2_000_000
+"""Values in one body: even a short one takes at least 100 bytes of memory. A consumer in a reshape
+has nine; at their shortest, 150,000 consumers fit into `bulk_bytes_max`."""
+
+BODY_BYTES_MAX = 1 << 20
+"""Bytes in a body; the setting `body_bytes_max` overrides it."""
+
+BULK_BYTES_MAX = 32 << 20
+"""Bytes in the body of a reshape or bulk request; the setting `bulk_bytes_max` overrides it."""
+
+QUERY_BYTES_MAX = 60_000
+"""Bytes in a query string; the setting `query_bytes_max` overrides it."""
+
+QUERY_PARAMETERS_MAX = 1_000
+"""Parameters in a query string; the setting `query_parameters_max` overrides it."""
+
+CHANGES_QUEUED_MAX = 4_096
+"""Change requests in the queue; the setting `queue_max` overrides it."""

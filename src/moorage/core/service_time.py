@@ -13,8 +13,11 @@ from moorage.core.clock import SECOND, Instant
 JUMP = SECOND
 """A larger difference between the wall clock and its expected value is a jump."""
 
-OUTAGE = 15 * SECOND
-"""A longer gap in `alive_at` is an outage. Processes update it about every 5 s."""
+BEAT = 5 * SECOND
+"""How often a process updates `alive_at`, while any deadline depends on it."""
+
+OUTAGE = 3 * BEAT
+"""A longer gap in `alive_at` is an outage."""
 
 NOT_YET = Instant(1 << 62)
 """For `began`: the process starts with this batch."""

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from moorage.core.ledger.search.steps import Steps
-
-AROUND_BYTES_MAX = 1 << 16
-"""Bytes before the list, and likewise after it, without leading and trailing blanks."""
+from moorage.core.limits import AROUND_BYTES_MAX
 
 CHUNK_BYTES = 1 << 16
 """Bytes that one step scans: less than a millisecond for any content."""

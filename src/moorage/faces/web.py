@@ -20,6 +20,13 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 from msgspec import Struct
 
+from moorage.core.limits import (
+    BODY_BYTES_MAX,
+    BODY_VALUES_MAX,
+    BULK_BYTES_MAX,
+    QUERY_BYTES_MAX,
+    QUERY_PARAMETERS_MAX,
+)
 from moorage.service.access.roles import Scope as RoleScope
 
 LENGTH_DIGITS_MAX = 18
@@ -129,13 +136,13 @@ class RefusalError(Exception):
 class Limits(Struct, frozen=True):
     """Limits on the size of one request. Settings of the process."""
 
-    body_bytes_max: int = 1 << 20
+    body_bytes_max: int = BODY_BYTES_MAX
     """Bytes in a body; setting `body_bytes_max`."""
-    bulk_bytes_max: int = 32 << 20
+    bulk_bytes_max: int = BULK_BYTES_MAX
     """Bytes in the body of a bulk request (reshaper, reports); setting `bulk_bytes_max`."""
-    query_bytes_max: int = 60_000
+    query_bytes_max: int = QUERY_BYTES_MAX
     """Bytes in a query string; setting `query_bytes_max`."""
-    query_parameters_max: int = 1_000
+    query_parameters_max: int = QUERY_PARAMETERS_MAX
     """Parameters in a query string; setting `query_parameters_max`."""
 
 
@@ -217,10 +224,6 @@ LONG_BYTES = 32_768
 PIECE_BYTES = 1 << 20
 """Bytes of JSON that are decoded at a time, while no other thread can run: five milliseconds."""
 
-VALUES_MAX = 2_000_000
-"""Values in one body: even a short one takes at least 100 bytes of memory. A consumer in a reshape
-has nine; at their shortest, 150,000 consumers fit into `bulk_bytes_max`."""
-
 RUN_BYTES, RUN_VALUES = PIECE_BYTES // 4, 10_000
 """Bytes and number of short members of an object or a list that are decoded together."""
 
@@ -242,7 +245,7 @@ def json_decode(body: bytes) -> Any:
 
     Raises:
         RefusalError: 400, `Malformed JSON: ` and the reason; 413 for more values than
-            `VALUES_MAX`.
+            `BODY_VALUES_MAX`.
     """
     _count_values(body)
     try:
@@ -268,13 +271,13 @@ def _count_values(body: bytes) -> None:
     Each value but the first follows a comma or an opening bracket.
     """
     count = 0
-    for begin in range(0, len(body), PIECE_BYTES) if len(body) > VALUES_MAX else ():
+    for begin in range(0, len(body), PIECE_BYTES) if len(body) > BODY_VALUES_MAX else ():
         for mark in (b",", b"{", b"["):
             count += body.count(mark, begin, begin + PIECE_BYTES)
-        if count >= VALUES_MAX:
+        if count >= BODY_VALUES_MAX:
             raise RefusalError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The request body has more than {VALUES_MAX} values.",
+                f"The request body has more than {BODY_VALUES_MAX} values.",
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from moorage.core.clock import Clock
-from moorage.core.limits import CANDIDATES_MAX
+from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import Access
 from moorage.service.admission.service import Admission
@@ -52,7 +52,7 @@ class Service:
         standard_traits: frozenset[str],
         *,
         on_fatal: Callable[[Exception], None],
-        queue_max: int = 10_000,
+        queue_max: int = CHANGES_QUEUED_MAX,
         candidates_max: int = CANDIDATES_MAX,
         backup_directory: str | None = None,
         keeping: Keeping = KEEP_BY_DEFAULT,
@@ -107,7 +107,7 @@ class Service:
         clock: Clock,
         *,
         on_fatal: Callable[[Exception], None],
-        queue_max: int = 10_000,
+        queue_max: int = CHANGES_QUEUED_MAX,
         candidates_max: int = CANDIDATES_MAX,
         epoch_file: str | None = None,
         backup_directory: str | None = None,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from moorage.core.clock import DAY, Clock, Instant
+from moorage.core.clock import DAY, SECOND, Clock, Instant
 from moorage.service.admission.service import Admission
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
@@ -92,7 +92,7 @@ class Chores:
 
     async def compact(self) -> int:
         """Delete change rows that are no longer needed; return the revision deleted up to."""
-        since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * 1_000_000)
+        since = Instant(self._clock.now() - CHANGES_KEPT_SECONDS * SECOND)
         mark = await self._engine.read_aside(
             changelog_compaction.compaction_mark_load(since, self._keep), slow=True
         )

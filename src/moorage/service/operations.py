@@ -5,6 +5,7 @@ import re
 
 from moorage.core.clock import Clock
 from moorage.core.errors import Code, Error
+from moorage.core.limits import BACKUP_NAME_LENGTH_MAX
 from moorage.service import errors
 from moorage.service.access.audit import Actor, Audit, audit_row
 from moorage.service.batch.transactor import Transactor
@@ -23,7 +24,7 @@ FOUND_MAX = 1_000
 """Differences of the index that are reported."""
 
 
-BACKUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+BACKUP_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{BACKUP_NAME_LENGTH_MAX - 1}}}")
 """Valid names of backups in `backup_directory`: no other folders, no hidden files."""
 
 

@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.limits import PAGE_MAX
-
-DIGITS_MAX = 18
+from moorage.core.limits import CURSOR_DIGITS_MAX, PAGE_MAX
 
 
 class Place(NamedTuple):
@@ -28,7 +26,7 @@ def place_parse(text: str | None, default: Place) -> Place:
     if text is None:
         return default
     at, dot, entry = text.partition(".")
-    if not (dot and at.isascii() and at.isdigit() and len(at) <= DIGITS_MAX):
+    if not (dot and at.isascii() and at.isdigit() and len(at) <= CURSOR_DIGITS_MAX):
         raise Error(
             Code.INVALID, f"{text!r} is not a cursor: use the value of `next` of the page before."
         )

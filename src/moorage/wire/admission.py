@@ -4,8 +4,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from moorage.wire.defaults import PATIENCE_SECONDS, QUEUE_MAX, TTL_SECONDS, TTL_SECONDS_MAX
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
+
+DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
+"""Properties of a pool that are durations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +44,14 @@ class PoolWanted:
     """
 
     limit: int | None = None
-    ttl: float = 60.0
-    ttl_max: float = 86_400.0
+    ttl: float = TTL_SECONDS
+    ttl_max: float = TTL_SECONDS_MAX
     hold: float | None = None
     cooldown: float = 0.0
     lock_delay: float = 0.0
     pacing: Pacing | Literal["auto"] | None = "auto"
     quota: int | None = None
-    queue_max: int = 10_000
+    queue_max: int = QUEUE_MAX
     labels: dict[str, str] = field(default_factory=dict)
     on_retry: OnRetry = "keep"
     expire: Expire = "free"
@@ -89,6 +93,8 @@ class Pool:
     queue_max_per_owner: int | None
     generation: int
     paused: bool
+    units: int
+    """The limit, or the number of slots that the pool has or may still make."""
     occupied: int
     resting: int
     waiting: int
@@ -147,7 +153,7 @@ class LeaseWanted:
     hold: float | None = None
     priority: int = 0
     labels: dict[str, str] = field(default_factory=dict)
-    patience: float = 30.0
+    patience: float = PATIENCE_SECONDS
     force: bool = False
     allocations: AllocationsWanted | None = None
 
@@ -292,9 +298,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeLine:
-    """Outcomes of starts at one limit and one number of starts in the same minute.
+    """Outcomes of starts at one limit and one number of starts per minute.
 
-    `starts_per_minute` is known until 24 hours after the end of a lease; null: no longer known.
+    `starts_per_minute` is how many units were granted within the 60 seconds up to a start, that
+    start included. It is known until 24 hours after the end of a lease; null: no longer known.
     """
 
     limit: int

@@ -19,3 +19,6 @@ Expire = Literal["free", "keep"]
 
 LadderRole = Literal["reader", "user", "service", "operator", "admin"]
 """The roles in rising order: each may do all that the roles before it may."""
+
+ScopedRole = Literal["janitor"]
+"""The roles beside them, each restricted to the objects that its token names."""

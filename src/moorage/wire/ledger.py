@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from moorage.wire.defaults import MAX_UNIT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAsked:
@@ -120,7 +122,7 @@ class InventoryWanted:
     total: int
     reserved: int = 0
     min_unit: int = 1
-    max_unit: int = 2_147_483_647
+    max_unit: int = MAX_UNIT
     step_size: int = 1
     allocation_ratio: float = 1.0
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+PAGE_MAX = 1_000
+"""Entries in one page."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAsked:

@@ -10,7 +10,8 @@ from moorage.core.admission.compat.boskos import Wish
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import AtOnce
 from moorage.core.admission.model import Growth, Lease, Need, Slot
-from moorage.core.admission.slot_config import Entry, pool_new
+from moorage.core.admission.pools import new_pool
+from moorage.core.admission.slot_config import SPEC, Entry
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -58,7 +59,7 @@ def ranch(*slots: Slot, **growths: Growth) -> Facts:
     facts = Facts()
     for name in sorted({slot.pool for slot in slots} | set(growths)):
         held = sum(slot.pool == name and bool(slot.owner) for slot in slots)
-        pool = pool_new(name, START)
+        pool = new_pool(name, SPEC, START)
         facts.pools[name] = structs.replace(pool, occupied=held, growth=growths.get(name))
         facts.slots[name] = {}
     for one in slots:

@@ -1,11 +1,15 @@
 """What ends by itself: by TTL, by hold, by patience; and what an outage postpones."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from moorage.core.admission import expiry
+from moorage.core.admission.model import due_of, is_unheard
 from moorage.core.admission.requests import NEVER
 from moorage.core.clock import SECOND, Instant
+from moorage.core.service_time import Moment, Timeline
 from tests.core.admission.build import START, World
 
 
@@ -153,3 +157,32 @@ def test_many_end_in_one_sweep() -> None:
     world.wait(5)
     assert world.states()["b"] == "g"
     assert world.now == START + 65 * SECOND
+
+
+@given(
+    st.none() | st.integers(-200, 200),
+    st.none() | st.integers(1, 90),
+    st.integers(-300, 300),
+    st.integers(0, 200),
+    st.none() | st.integers(0, 100),
+)
+def test_a_kept_lease_is_unheard_when_another_would_be_over(
+    heard: int | None, ttl: int | None, now: int, downtime: int, since_outage: int | None
+) -> None:
+    """One rule for both, after outages, too: a holder that had no chance to renew is not silent."""
+    world = World()
+    world.pool("p", 1, expire="keep")
+    world.ask("a")
+    lease = structs.replace(
+        world.lease("a"),
+        heard_until=None if heard is None else Instant(START + heard * SECOND),
+        ttl=None if ttl is None else ttl * SECOND,
+    )
+    at = Instant(START + now * SECOND)
+    ended_at = Instant(0 if since_outage is None else at - since_outage * SECOND)
+    moment = Moment(at, Instant(at - downtime * SECOND), ended_at)
+    timeline = Timeline(downtime=downtime * SECOND, outage_ended_at=ended_at)
+    due = due_of(structs.replace(lease, keep=False), timeline)
+    assert is_unheard(lease, moment) == (due is not None and due <= at)
+    assert due_of(lease, timeline) is None
+    assert not is_unheard(structs.replace(lease, keep=False), moment)

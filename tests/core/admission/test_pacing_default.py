@@ -40,7 +40,7 @@ def test_a_pacing_that_follows_goes_on_to_follow() -> None:
         facts = ranch(slot("a", "t0"), slot("b", "t0"))
         spec = structs.replace(facts.pools["t0"].spec, hold=hold, pacing=said)
         facts.pools["t0"] = structs.replace(facts.pools["t0"], spec=spec)
-        changes, _ = sync(facts, NOW, NOW, SlotConfig((static("t0", *"abcd"),)), names())
+        changes, _ = sync(facts, NOW, SlotConfig((static("t0", *"abcd"),)), names())
         facts.apply(changes)
         assert facts.pools["t0"].spec.pacing == becomes
 
@@ -51,6 +51,6 @@ def test_a_pacing_outlives_slots_that_are_gone_for_a_while() -> None:
     facts = ranch(slot("a", "t0"), t0=grows(1, 10))
     spec = structs.replace(facts.pools["t0"].spec, hold=hold, pacing=pacing_default(10, hold))
     facts.pools["t0"] = structs.replace(facts.pools["t0"], spec=spec)
-    changes, _ = sync(facts, NOW, NOW, SlotConfig((dynamic("t0", 1, 10),)), names())
+    changes, _ = sync(facts, NOW, SlotConfig((dynamic("t0", 1, 10),)), names())
     facts.apply(changes)
     assert facts.pools["t0"].spec.pacing == pacing_default(10, hold)

@@ -333,7 +333,7 @@ UPDATES = {
 def synced(case: Case) -> tuple[Facts, tuple[str, ...]]:
     """The facts after a sync."""
     facts = deepcopy(case.before)
-    changes, problems = sync(facts, NOW, NOW, SlotConfig(tuple(case.config)), names())
+    changes, problems = sync(facts, NOW, SlotConfig(tuple(case.config)), names())
     facts.apply(changes)
     return facts, problems
 
@@ -359,7 +359,7 @@ def test_again_is_nothing(name: str) -> None:
     """A second sync finds nothing to change, but for what the first has marked."""
     case = (CASES | UPDATES)[name]
     facts, _ = synced(case)
-    changes, _ = sync(facts, NOW, NOW, SlotConfig(tuple(case.config)), names())
+    changes, _ = sync(facts, NOW, SlotConfig(tuple(case.config)), names())
     assert not changes
 
 

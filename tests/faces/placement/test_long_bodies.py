@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moorage.core import limits
 from moorage.faces import web
 from moorage.faces.placement.input import bodies, schemas
 from moorage.faces.placement.problems import ProblemError
@@ -128,7 +129,7 @@ def test_short_members_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("member", [b"{}", b"[]", b"1", b'{"a":{}}'])
 def test_bodies_of_very_many_values_are_refused(member: bytes) -> None:
     """They are refused before they are decoded, when they would take a hundred bytes for each."""
-    body = b'{"a":[' + (member + b",") * web.VALUES_MAX + b"1]}"
+    body = b'{"a":[' + (member + b",") * limits.BODY_VALUES_MAX + b"1]}"
     tracemalloc.start()
     try:
         with pytest.raises(RefusalError) as refused:
@@ -146,7 +147,7 @@ def test_what_bulk_bodies_have_room_for_is_read() -> None:
     two = json.dumps(reshape(2), separators=(",", ":")).encode()
     most = Limits().bulk_bytes_max // (len(two) - len(one))
     values = [sum(body.count(mark) for mark in (b",", b"{", b"[")) for body in (one, two)]
-    assert most * (values[1] - values[0]) < web.VALUES_MAX
+    assert most * (values[1] - values[0]) < limits.BODY_VALUES_MAX
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,25 @@
 import json
 import random
 import time
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from moorage.core.errors import Error
+from moorage.core.ledger import vocabulary
 from moorage.core.limits import MAX_INT
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import EXPLAINED_BYTES_MAX, body_decode, check_unique
 from moorage.faces.placement.input.json_schemas import QUOTED
+from moorage.faces.placement.input.queries import usage_query
 from moorage.faces.placement.input.schema_errors import LENGTH_MAX, explanation
 from moorage.faces.placement.problems import ProblemError
+from moorage.faces.web import Limits
 from tests.faces.placement.support.spoiling import VALUES, spoilt
 
 SECONDS_MAX = 0.5
@@ -323,3 +332,28 @@ def test_every_body_has_a_schema_that_is_quoted() -> None:
     inside = {schemas.Body, schemas.InventoryItem, schemas.ListedProvider}
     inside |= {schemas.ListedAllocation, schemas.Allocation, schemas.Allocations13}
     assert named - inside <= set(QUOTED)
+
+
+@given(st.text("AZ09_a \n", max_size=4) | st.integers(250, 260).map("A".__mul__))
+def test_names_are_those_of_the_core(name: str) -> None:
+    """What a consumer type may be is one rule, for bodies, queries, errors and the native API."""
+    in_query = {"user_id": "u", "project_id": "p", "consumer_type": name}
+    pairs = urlencode(in_query).encode()
+    told = [
+        is_accepted(lambda: msgspec.convert(name, schemas.ConsumerType)),
+        explanation({**FULL, "consumer_type": name}, QUOTED[schemas.Allocations38]) is None,
+        is_accepted(lambda: usage_query(pairs, 38, Limits())),
+        is_accepted(lambda: vocabulary.check_consumer_type(name)),
+    ]
+    # `$` in a quoted schema also matches before a final newline, as it does in the original.
+    told[1] = told[1] and not name.endswith("\n")
+    assert told == [vocabulary.is_name(name)] * len(told)
+
+
+def is_accepted(check: Callable[[], object]) -> bool:
+    """Return whether a check lets its value pass."""
+    try:
+        check()
+    except (msgspec.ValidationError, ProblemError, Error):
+        return False
+    return True

@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from moorage.core.limits import UUID_LENGTH_MAX
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import body_decode
-from moorage.faces.placement.input.uuids import LENGTH_MAX, UUID_PATTERN, uuid_normal
+from moorage.faces.placement.input.uuids import UUID_PATTERN, uuid_normal
 from moorage.faces.placement.problems import ProblemError
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
@@ -58,8 +59,8 @@ def test_no_text_takes_long_to_be_no_uuid(text: str) -> None:
 
 def test_no_spelling_of_a_uuid_is_too_long_to_be_read() -> None:
     """What is taken for a UUID is also read as one, and never stored as it was sent, or as none."""
-    braces = (LENGTH_MAX - len(RP)) // 2
-    longest = "{" * braces + RP + "}" * (LENGTH_MAX - len(RP) - braces)
+    braces = (UUID_LENGTH_MAX - len(RP)) // 2
+    longest = "{" * braces + RP + "}" * (UUID_LENGTH_MAX - len(RP) - braces)
     assert uuid_normal(longest) == RP
     decoded(schemas.ProviderPost, {"name": "a", "uuid": longest})
     assert uuid_normal(longest + "}") is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.faces.v1.ledger.providers import PROVIDER_BYTES_MAX
+from moorage.core.limits import PROVIDER_BYTES_MAX
 from tests.faces.v1.native import Native, Told
 
 LATEST = {"OpenStack_API_Version": "placement latest"}

@@ -273,7 +273,9 @@ def test_allocations_come_and_go_with_the_lease(native: Native, pool: str) -> No
     assert used == {"VCPU": 3}
     native.ask("DELETE", f"/v1/leases/{made.body['id']}")
     assert native.ask("GET", f"{path}/usages", **latest).body["usages"] == {"VCPU": 0}
-    for bad in ({}, {provider: {}}, {provider: {"VCPU": 0}}, {"x": {"VCPU": 1}}):
+    one = {"VCPU": 1}
+    twice = {provider: one, provider.upper(): one}
+    for bad in ({}, {provider: {}}, {provider: {"VCPU": 0}}, {"x": one}, twice):
         told = ask(native, pool, allocations=wish | {"allocations": bad})
         assert told.status == 400, bad
     for odd in (

@@ -1,9 +1,20 @@
 """Pools over HTTP: names with slashes, what is wanted and what is told, who may change them."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from moorage.core.admission.model import PoolSpec
+from moorage.core.admission.slot_config import SPEC as SLOTTED
+from moorage.core.clock import SECOND
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.faces.placement.input.schemas import InventoryItem
+from moorage.service.admission.service import AskWanted
+from moorage.service.native.pools import spec_of
+from moorage.wire import admission as wire
+from moorage.wire.ledger import InventoryWanted
 from tests.faces.v1.native import Native, Told
 
 
@@ -43,6 +54,7 @@ def test_a_pool_is_as_described(native: Native) -> None:
         "queue_max_per_owner": None,
         "generation": 1,
         "paused": False,
+        "units": 50,
         "occupied": 0,
         "resting": 0,
         "waiting": 0,
@@ -197,3 +209,16 @@ def test_methods_at_pools(native: Native) -> None:
     """A word after a colon is no part of a name."""
     told = native.ask("PUT", "/v1/pools/a:pause", {"limit": 1})
     assert (told.status, told.headers["allow"]) == (405, "POST")
+
+
+def test_what_is_left_out_is_the_same_everywhere() -> None:
+    """Defaults of the native API are those of the core, and of the Placement API."""
+    wanted, core = wire.PoolWanted(limit=1), spec_of(wire.PoolWanted(limit=1))
+    assert core == PoolSpec(limit=1, ttl=core.ttl, ttl_max=core.ttl_max)
+    assert (core.ttl, core.ttl_max) == (SLOTTED.ttl, SLOTTED.ttl_max)
+    assert core.ttl == wanted.ttl * SECOND
+    asked = wire.LeaseWanted(needs=[], key="a")
+    assert AskWanted("me", "a", ()).patience == asked.patience * SECOND
+    offered = asdict(InventoryWanted(total=1))
+    assert offered == structs.asdict(InventorySpec(1))
+    assert InventoryItem(total=1).spec() == InventorySpec(1)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,6 +12,7 @@ from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import VARIABLE, Route
 from moorage.faces.web import Caller
 from moorage.service.access.roles import FIELDS, Role, Scope, ScopedRole, permits, standing
+from moorage.wire import enums
 from moorage.wire.enums import LadderRole
 from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, Keystone, running
@@ -234,7 +235,8 @@ def test_roles_that_mean_nothing() -> None:
 def test_the_ladder() -> None:
     """A role has the rights of those below it; roles outside of it have none of them."""
     ladder = list(Role)
-    assert [role.value for role in ladder] == list(LadderRole.__args__)
+    assert [role.value for role in ladder] == list(get_args(LadderRole))
+    assert [role.value for role in ScopedRole] == list(get_args(enums.ScopedRole))
     for n, role in enumerate(ladder):
         assert standing(role) == {one.value for one in ladder[: n + 1]}
         assert [permits(least, role) for least in ladder] == [m <= n for m in range(len(ladder))]

@@ -8,8 +8,9 @@ import pytest
 
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Outcome, Token
+from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import Instant
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import Moment, Timeline
 from moorage.store.admission import reads
 from moorage.store.admission.reads import (
     End,
@@ -42,6 +43,11 @@ async def timed(engine: Engine) -> None:
     await run(engine, Keys(), lambda _: Changes(timeline=TIMELINE))
 
 
+def alike(state: str, slots: int) -> SlotGroup:
+    """Return free slots in a state that have no cooldown."""
+    return SlotGroup(state, False, Instant(0), slots)
+
+
 def test_pools_in_windows(engine: Engine) -> None:
     """Pools come by name, with their slots counted by state."""
 
@@ -51,10 +57,10 @@ def test_pools_in_windows(engine: Engine) -> None:
         slots = [slot("a", "1"), slot("a", "2"), slot("a", "3", state="dirty"), slot("b", "1")]
         await saved(engine, *pools, *slots)
         seen = [
-            PoolSeen(pool("Z"), {}),
-            PoolSeen(pool("a"), {"free": 2, "dirty": 1}),
-            PoolSeen(pool("a/b"), {}),
-            PoolSeen(pool("b"), {"free": 1}),
+            PoolSeen(pool("Z"), []),
+            PoolSeen(pool("a"), [alike("dirty", 1), alike("free", 2)]),
+            PoolSeen(pool("a/b"), []),
+            PoolSeen(pool("b"), [alike("free", 1)]),
         ]
         assert await engine.read(reads.pools_window("", 9)) == PoolsSeen(TIMELINE, seen)
         assert (await engine.read(reads.pools_window("", 2))).pools == seen[:2]
@@ -158,9 +164,15 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
             ended(granted(ticket(7, "a", keep=True, heard_until=Instant(AT)))),
         ]
         await saved(engine, pool("a"), pool("b"), *leases)
-        assert await engine.read_aside(reads.unheard_count(heard)) == {"a": 1, "b": 1}
+        assert await engine.read_aside(reads.unheard_count(Moment(heard, heard))) == {
+            "a": 2,
+            "b": 1,
+        }
         later = Instant(AT + 2 * MINUTE)
-        assert await engine.read_aside(reads.unheard_count(later)) == {"a": 3, "b": 1}
+        assert await engine.read_aside(reads.unheard_count(Moment(later, later))) == {
+            "a": 3,
+            "b": 1,
+        }
 
     asyncio.run(scenario())
 
@@ -196,7 +208,7 @@ def test_past_times(engine: Engine) -> None:
 
 
 def test_outcomes_are_counted(engine: Engine) -> None:
-    """By the limit when they were told, and by the units that started in the same minute.
+    """By the limit when they were told, and by the units that started in the last 60 seconds.
 
     All that are kept: a limit is chosen by what became of it in weeks, not since yesterday.
     """
@@ -205,14 +217,13 @@ def test_outcomes_are_counted(engine: Engine) -> None:
         return Outcome(lease_id(n), pool_name, Instant(at), result, "", limit, 1)
 
     async def scenario() -> None:
-        base = AT - AT % MINUTE
+        # The first two and the third start within 60 seconds, but in two minutes of the clock.
+        second = MINUTE // 60
+        base = AT - AT % MINUTE - second
+        starts = (0, 0, 2 * second, MINUTE + second, MINUTE + second)
         leases = [
-            granted(
-                ticket(n, "a"),
-                granted_at=Instant(base + (0 if n < 3 else MINUTE)),
-                token=Token(1, 1, n),
-            )
-            for n in range(5)
+            granted(ticket(n, "a"), granted_at=Instant(base + start), token=Token(1, 1, n))
+            for n, start in enumerate(starts)
         ]
         outcomes = [
             *(told(0, "ok", 4), told(1, "failed", 4), told(2, "ok", 5), told(2, "ok", 5)),
@@ -227,8 +238,8 @@ def test_outcomes_are_counted(engine: Engine) -> None:
         report = await engine.read_aside(reads.report_load("a", AT))
         assert report.outcomes == [
             OutcomeCount(4, None, 1, 0, 0),
-            OutcomeCount(4, 2, 0, 0, 1),
-            OutcomeCount(4, 3, 2, 1, 0),
+            OutcomeCount(4, 2, 2, 1, 0),
+            OutcomeCount(4, 3, 0, 0, 1),
             OutcomeCount(5, 3, 2, 0, 0),
         ]
 

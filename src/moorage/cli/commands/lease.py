@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
+from typing import get_args
 
 import click
 import msgspec
@@ -17,8 +18,8 @@ from moorage.cli.support.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, Waiting
+from moorage.wire.enums import State
 
-STATES = ("waiting", "granted", "ended")
 COLUMNS = ["id", "owner", "state", "needs", "position", "asked", "until", "remark"]
 
 
@@ -35,7 +36,9 @@ attach(group)
 @click.option(
     "--pool", help="Only those that need units of this pool.", shell_complete=completion.pools
 )
-@click.option("--state", type=click.Choice(STATES), help="By default granted and waiting ones.")
+@click.option(
+    "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
+)
 @click.option("--owner", help="Only those of this owner.")
 @json_option
 def list_(pool: str | None, state: str | None, owner: str | None, as_json: bool) -> None:

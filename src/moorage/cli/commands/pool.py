@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -21,15 +21,15 @@ from moorage.cli.support.durations import (
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.pool_text import (
-    DURATIONS,
     changed_of,
     plain_text,
     state_of,
     summary,
-    units_of,
 )
 from moorage.core.counting import counted
-from moorage.wire.admission import Pool, PoolReport, PoolWanted
+from moorage.core.limits import LEASES_KEPT_HOURS
+from moorage.wire.admission import DURATIONS, Pool, PoolReport, PoolWanted
+from moorage.wire.enums import Expire, OnRetry
 
 COLUMNS = ["pool", "limit", "occupied", "waiting", "free", "hold", "pacing", "state"]
 
@@ -82,7 +82,7 @@ _OPTIONS = (
     ),
     click.option(
         "--expire",
-        type=click.Choice(["free", "keep"]),
+        type=click.Choice(get_args(Expire)),
         help="What happens to the units of a lease that is not renewed in time.",
     ),
     click.option(
@@ -109,7 +109,7 @@ _OPTIONS = (
     ),
     click.option(
         "--on-retry",
-        type=click.Choice(["keep", "requeue"]),
+        type=click.Choice(get_args(OnRetry)),
         help="Whether a retry keeps its place or goes to the end of the line.",
     ),
     click.option(
@@ -192,7 +192,7 @@ def list_(as_json: bool) -> None:
     rows = [
         [
             pool.name,
-            str(units_of(pool)),
+            str(pool.units),
             str(pool.occupied),
             str(pool.waiting),
             str(pool.free),
@@ -289,7 +289,8 @@ def _show_report(told: PoolReport) -> None:
         for what, seconds in (("waited", told.waited), ("held", told.held))
         if seconds is not None
     ]
-    say(f"{counted(told.leases, 'lease')} ended within the last 24 hours")
+    leases = counted(told.leases, "lease")
+    say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if told.causes:

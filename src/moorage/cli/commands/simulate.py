@@ -188,8 +188,7 @@ def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[Stay]]:
     with at_server() as admission:
         there = admission.pool(pool)
         jobs, stays = history(pool, admission.leases(pool=pool, state="ended"))
-    limit = sum(there.slots.values()) if there.limit is None else there.limit
-    return pool, replace(changed_of(there, {}), generation=None, limit=limit), jobs, stays
+    return pool, replace(changed_of(there, {}), generation=None, limit=there.units), jobs, stays
 
 
 def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:

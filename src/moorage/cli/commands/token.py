@@ -1,7 +1,7 @@
 """`moorage token`: manages the tokens of callers."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -10,8 +10,9 @@ from moorage.cli.support.durations import DurationType
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.wire.admin import RotationWanted, TokenWanted
+from moorage.wire.enums import LadderRole, ScopedRole
 
-ROLES = ("reader", "user", "service", "operator", "admin", "janitor")
+ROLES = (*get_args(LadderRole), *get_args(ScopedRole))
 
 _DURATION = DurationType()
 

@@ -16,7 +16,7 @@ from moorage.cli.commands.lease import eta_text
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import drawn, printable, show_json, show_table
-from moorage.cli.support.pool_text import state_of, units_of
+from moorage.cli.support.pool_text import state_of
 from moorage.client.admission import Admission
 from moorage.client.transport import UnreachableError
 from moorage.wire.admission import Lease, Pool
@@ -57,7 +57,7 @@ def rows(pools: Iterable[Pool]) -> list[list[str]]:
     return [
         [
             pool.name,
-            f"{pool.occupied}/{units_of(pool)}",
+            f"{pool.occupied}/{pool.units}",
             str(pool.waiting),
             state_of(pool),
             *_first(pool.first),

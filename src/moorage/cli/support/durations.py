@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from moorage.client.run.durations import seconds_of
+from moorage.core.clock import SECOND
 from moorage.wire.admission import Pacing
 
 NONE = "none"
@@ -13,27 +14,24 @@ AUTO = "auto"
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
-MICROSECONDS = 1_000_000
-"""Per second; the precision of printed durations."""
-
 _PACING = re.compile(r"(?P<interval>[^x+ ]+)( ?x(?P<burst>\d{1,9}))?( ?\+(?P<jitter>[^x+ ]+))?")
 
 
 def duration_text(seconds: float | None) -> str:
     """Format a duration exactly, so that `seconds_of` can parse it: 0.4 is `0.4s`, 400 is `6m40s`.
 
-    None is `-`. For rounded durations see `spoken`.
+    It is rounded to microseconds. None is `-`. For rounded durations see `spoken`.
     """
     if seconds is None:
         return "-"
-    rest, text = round(seconds * MICROSECONDS), ""
+    rest, text = round(seconds * SECOND), ""
     for size, unit in UNITS:
-        whole, rest = divmod(rest, size * MICROSECONDS)
+        whole, rest = divmod(rest, size * SECOND)
         if whole:
             text += f"{whole:02d}{unit}" if text else f"{whole}{unit}"
     if text and not rest:
         return text
-    whole, parts = divmod(rest, MICROSECONDS)
+    whole, parts = divmod(rest, SECOND)
     part = f".{parts:06d}".rstrip("0") if parts else ""
     return f"{text}{whole:02d}{part}s" if text else f"{whole}{part}s"
 

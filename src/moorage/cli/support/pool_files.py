@@ -16,9 +16,9 @@ import msgspec
 
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.pool_text import DURATIONS, PROPERTIES, paced, property_text, units_of
+from moorage.cli.support.pool_text import PROPERTIES, paced, property_text
 from moorage.client.run.durations import seconds_of
-from moorage.wire.admission import Pacing, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
 
 YAML_ENDINGS = (".yaml", ".yml")
 
@@ -167,7 +167,7 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
         was, shall = getattr(before, what), getattr(wanted, what)
         if what == "pacing":
             was = paced(was, before.limit, before.hold)
-            units = units_of(pool) if wanted.limit is None and pool is not None else wanted.limit
+            units = pool.units if wanted.limit is None and pool is not None else wanted.limit
             shall = paced(shall, units, wanted.hold)
         if was != shall:
             changes[what] = (was, shall)

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
-from moorage.core.admission.model import FREE, LEASED, pacing_default
+from moorage.core.admission import model
+from moorage.core.admission.model import FREE, LEASED
 from moorage.core.clock import SECOND
-from moorage.wire.admission import Pacing, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
 ALWAYS_SAID = ("limit", "hold", "pacing")
 
 
@@ -25,20 +25,26 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
 
 
 def _follows(pool: Pool) -> bool:
-    """Return whether its pacing is that derived from limit and hold (None without a hold)."""
-    if pool.pacing is None:
-        return pool.hold is None
-    return pool.pacing == paced(AUTO, units_of(pool), pool.hold)
+    """Return whether its pacing is that derived from its units and its hold."""
+    told, exact = pool.pacing, None
+    if told is not None:
+        interval, jitter = round(told.interval * SECOND), round(told.jitter * SECOND)
+        exact = model.Pacing(interval, told.burst, jitter)
+    return model.is_default(exact, pool.units, _microseconds(pool.hold))
 
 
 def paced(pacing: Pacing | str | None, limit: int | None, hold: float | None) -> Pacing | None:
     """Return the effective pacing: `auto` is derived from limit and hold."""
     if not isinstance(pacing, str):
         return pacing
-    default = pacing_default(limit, None if hold is None else round(hold * SECOND))
+    default = model.pacing_default(limit, _microseconds(hold))
     if default is None:
         return None
     return Pacing(interval=default.interval / SECOND, burst=default.burst)
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * SECOND)
 
 
 def changed_of(pool: Pool, given: dict[str, Any]) -> PoolWanted:
@@ -72,15 +78,10 @@ def property_text(name: str, value: Any) -> str:
     return duration_text(value) if name in DURATIONS else plain_text(value)
 
 
-def units_of(pool: Pool) -> int:
-    """Return the units of a pool: its limit, or its number of slots."""
-    return sum(pool.slots.values()) if pool.limit is None else pool.limit
-
-
 def state_of(pool: Pool) -> str:
     """Return a pool's state in a word, and the number of leases that were not renewed in time."""
     word = "over" if pool.over else "full" if pool.free <= 0 else "open"
-    if pool.free <= 0 and pool.limit is None and pool.occupied < units_of(pool):
+    if pool.free <= 0 and pool.limit is None and pool.occupied < pool.units:
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
         word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
     if pool.paused:

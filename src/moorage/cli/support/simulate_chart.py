@@ -6,21 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from moorage.cli.support import svg
-from moorage.core.admission.forecast.simulate import (
-    MINUTE,
-    Stay,
-    running,
-    starts_by_minute,
-    waiting,
-)
+from moorage.core.admission.forecast.simulate import Stay, running, starts_per_minute, waiting
+from moorage.core.admission.forecast.statistics import MINUTE, Steps
 
 WIDTH = 1_000
 LEFT, RIGHT, TOP = 70, 30, 60
 PANEL, GAP = 170, 50
 LABEL = 18
 TICKS = 10
-
-Points = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ def draw(title: str, series: Sequence[Series]) -> str:
     panels = [
         ("waiting jobs", [waiting(one.stays) for one in series]),
         ("running units", [running(one.stays) for one in series]),
-        ("units started per minute", [_closed(starts_by_minute(one.stays)) for one in series]),
+        ("units started per minute", [starts_per_minute(one.stays) for one in series]),
     ]
     end = max((at for _, lines in panels for line in lines for at, _ in line), default=0)
     end = max(end, MINUTE)
@@ -52,7 +45,7 @@ def draw(title: str, series: Sequence[Series]) -> str:
     return svg.drawing(WIDTH, height, title, parts)
 
 
-def _panel(top: float, name: str, lines: Sequence[Points], end: int) -> list[str]:
+def _panel(top: float, name: str, lines: Sequence[Steps], end: int) -> list[str]:
     most = max((count for line in lines for _, count in line), default=0) or 1
     bottom = top + PANEL
 
@@ -76,16 +69,12 @@ def _panel(top: float, name: str, lines: Sequence[Points], end: int) -> list[str
     return parts
 
 
-def _steps(line: Points) -> list[tuple[int, int]]:
+def _steps(line: Steps) -> list[tuple[int, int]]:
     """Return the corners of a step line."""
     corners = line[:1]
     for (_, before), (at, count) in pairwise([(0, 0), *line]):
         corners += [(at, before), (at, count)]
     return corners
-
-
-def _closed(minutes: Points) -> Points:
-    return [*minutes, (minutes[-1][0] + MINUTE, 0)] if minutes else []
 
 
 def _round_step(least: float) -> float:

@@ -28,7 +28,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import AtOnce
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
 from moorage.core.admission.slots import free
-from moorage.core.admission.units import free_units, units_by_pool
+from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.restart import Restart
@@ -290,7 +290,7 @@ class _Scan:
         """Return the slot of this name, or None if it may not be granted."""
         slots = self._slots(need.pool, need.state)
         fit = (slot for slot in slots if slot.name == name)
-        return next((slot for slot in fit if slot.rests_until <= self.moment.at), None)
+        return next((slot for slot in fit if is_free(slot, self.moment.at)), None)
 
     def _lacks(self, ticket: Lease, pool: str, state: str, units: int) -> bool:
         if ticket.forced and self.draft.pool(pool).spec.limit is not None:

@@ -82,7 +82,11 @@ def silent_from(heard_until: int, patience: int, silence: int = PULL_SILENCE) ->
 
 def is_silent(ticket: Lease, moment: Moment, silence: int | None) -> bool:
     """Is this pull ticket passed over because its client has stopped polling?"""
-    ends = silence_ends(ticket, silence)
+    return has_ended(moment, silence_ends(ticket, silence))
+
+
+def has_ended(moment: Moment, ends: int | None) -> bool:
+    """Has the time passed that a silent ticket is waited for? `ends` is that of `silence_ends`."""
     return ends is not None and moment.alive > ends
 
 

@@ -67,9 +67,7 @@ def check_hold(
 
 
 def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> None:
-    """Raise QUEUE_FULL or OWNER_QUEUE_FULL if no more tickets may wait.
-
-    Tickets for which units are free do not count.
+    """Raise QUEUE_FULL or OWNER_QUEUE_FULL if no more tickets may wait, see `is_full`.
 
     Args:
         draft: of the decision, with `Facts.waits` of the owner if it could be too many.
@@ -85,25 +83,29 @@ def check_queue(draft: Draft, pool: Pool, ask: Ask, before: Lease | None) -> Non
         else:
             held -= units_by_pool(before.needs).get(pool.name, 0)
     most = None if EXEMPT in ask.roles else spec.queue_max_per_owner
-    full = pool.waiting >= spec.queue_max
-    many = most is not None and waits >= most
-    if not (full or many):
-        return
-    starting = _starting(draft, pool)
-    if pool.waiting - starting >= spec.queue_max:
+    if is_full(draft, pool):
         raise Error(
             Code.QUEUE_FULL,
             f"The line of pool '{pool.name}' is full with {counted(pool.waiting, 'ticket')}."
             " Try again later.",
         )
+    if most is None or waits < most:
+        return
+    starting = _starting(draft, pool)
     if spec.quota is not None:
         starting = min(starting, max(0, spec.quota - held))
-    if most is not None and waits - starting >= most:
+    if waits - starting >= most:
         raise Error(
             Code.OWNER_QUEUE_FULL,
             f"'{ask.owner}' has {counted(waits, 'ticket')} in the line of pool '{pool.name}', and"
             f" queue_max_per_owner is {most}. Wait for one of them, or withdraw one.",
         )
+
+
+def is_full(draft: Draft, pool: Pool) -> bool:
+    """May no more tickets wait in a pool's line? Those for which units are free do not count."""
+    most = pool.spec.queue_max
+    return pool.waiting >= most and pool.waiting - _starting(draft, pool) >= most
 
 
 def check_spec(spec: PoolSpec) -> None:

@@ -11,12 +11,12 @@ holder's.
 """
 
 from moorage.core.admission.model import Cause, Lease
-from moorage.core.clock import SECOND, Instant
+from moorage.core.clock import HOUR, Instant
 
 OWNER = "lease-proxy"
 """The owner of all leases made through the lease proxy."""
 
-LATE = 4 * 3_600 * SECOND
+LATE = 4 * HOUR
 """How long after the end of a lease its holder's release is expected: longer than a CI job."""
 
 LATE_MAX = 16

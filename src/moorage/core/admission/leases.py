@@ -7,8 +7,7 @@ all decisions of a batch; the one exception is a `retry` that keeps its units.
 from msgspec import structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.bars import lives_on
-from moorage.core.admission.compat.lease_proxy import is_reserved
+from moorage.core.admission.bars import lives_on, quota_left
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
@@ -28,7 +27,8 @@ from moorage.core.admission.requests import (
     ttl_of,
 )
 from moorage.core.admission.slot_growth import grow
-from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.admission.slots import is_reserved
+from moorage.core.admission.units import is_over, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -335,10 +335,10 @@ def _may_keep(facts: Facts, old: Lease, new: Ask, pools: list[Pool]) -> bool:
     if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
         return False
     for pool in pools:
-        if pool.paused or pool.occupied > limit_of(facts, pool):
+        if pool.paused or is_over(pool, limit_of(facts, pool)):
             return False
-        quota = pool.spec.quota
-        if quota is not None and facts.held.get((pool.name, old.owner), 0) > quota:
+        left = quota_left(facts, pool, old.owner)
+        if left is not None and left < 0:
             return False
     return True
 

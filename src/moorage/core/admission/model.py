@@ -4,8 +4,9 @@ from msgspec import Struct, structs
 
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import Moment, Timeline
 from moorage.wire import enums
+from moorage.wire.defaults import QUEUE_MAX
 
 FREE = "free"
 """The state of a slot that may be granted to any ticket."""
@@ -49,6 +50,13 @@ def pacing_default(limit: int | None, hold: int | None) -> Pacing | None:
     return Pacing(interval=max(1, hold // limit), burst=max(1, limit // BURST_SHARE))
 
 
+def is_default(pacing: Pacing | None, limit: int | None, hold: int | None) -> bool:
+    """Is this the default pacing of a pool? No pacing is it only for a pool without a hold."""
+    if pacing is None:
+        return hold is None
+    return pacing == pacing_default(limit, hold)
+
+
 class PoolSpec(Struct, frozen=True):
     """A pool's settings, chosen by an operator. Times are microseconds."""
 
@@ -63,7 +71,7 @@ class PoolSpec(Struct, frozen=True):
     pacing: Pacing | None = None
     quota: int | None = None
     """Units that one owner may occupy."""
-    queue_max: int = 10_000
+    queue_max: int = QUEUE_MAX
     labels: dict[str, str] = {}
     on_retry: enums.OnRetry = "keep"
     expire: enums.Expire = "free"
@@ -117,6 +125,7 @@ class Pool(Struct, frozen=True):
     wake_at: Instant | None
     """Service time at which a waiting ticket may be granted without another event; None: never."""
     created_at: Instant
+    """By the wall clock, as is `updated_at`."""
     updated_at: Instant
     growth: Growth | None = None
     """None: all its slots are configured by name."""
@@ -127,7 +136,7 @@ class Pool(Struct, frozen=True):
 class Slot(Struct, frozen=True):
     """One named unit of a pool, in the terms of a Boskos resource.
 
-    It is occupied when `owner` is not empty; then `lease` is the live lease that occupies it.
+    When it is occupied, `owner` is not empty, and `lease` is the live lease that occupies it.
     `updated_at` is the wall-clock time of the last change of owner or state, or of its holder's
     last update; the slot that has been free longest is granted first.
     """
@@ -149,6 +158,11 @@ class Slot(Struct, frozen=True):
     next such release counts as that holder's; ascending. See `late_releases.py`."""
     heard_at: Instant | None = None
     """Alive time of its holder's last update; None: of before this was stored."""
+
+    @property
+    def occupied(self) -> bool:
+        """Does a lease have it?"""
+        return self.owner != ""
 
 
 class Need(Struct, frozen=True):
@@ -251,22 +265,32 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     """
     if lease.state == "ended":
         return None
-    heard = _heard_due(lease, timeline or Timeline())
+    timeline = timeline or Timeline()
+    keeps = lease.state == "granted" and lease.keep
+    heard = None if keeps else _heard_due(lease, timeline.downtime, timeline.outage_ended_at)
     if lease.hold_until is None or heard is None:
         return heard if lease.hold_until is None else lease.hold_until
     return min(heard, lease.hold_until)
 
 
-def _heard_due(lease: Lease, timeline: Timeline) -> Instant | None:
-    """Return when a ticket or lease that is not polled or renewed is over.
+def is_unheard(lease: Lease, moment: Moment) -> bool:
+    """Is a lease kept although it was not renewed in time? Without `keep` it would be over."""
+    if lease.state != "granted" or not lease.keep:
+        return False
+    due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
+    return due is not None and due <= moment.at
 
-    After an outage a holder has one renewal interval to renew its lease, but at most one TTL beyond
-    its deadline: so repeated restarts do not postpone the end for ever.
+
+def _heard_due(lease: Lease, downtime: int, outage_ended_at: Instant) -> Instant | None:
+    """Return the service time until which a ticket or lease must be polled or renewed.
+
+    None: it need not be. After an outage a holder has one renewal interval to renew its lease, but
+    at most one TTL beyond its deadline: so repeated restarts do not postpone the end for ever.
     """
-    if lease.heard_until is None or (lease.state == "granted" and lease.keep):
+    if lease.heard_until is None:
         return None
-    due = lease.heard_until + timeline.downtime
-    if lease.state == "waiting" or lease.ttl is None or not timeline.outage_ended_at:
+    due = lease.heard_until + downtime
+    if lease.state == "waiting" or lease.ttl is None or not outage_ended_at:
         return Instant(due)
-    grace = timeline.outage_ended_at + lease.ttl // RENEWALS
+    grace = outage_ended_at + lease.ttl // RENEWALS
     return Instant(max(due, min(grace, due + lease.ttl)))

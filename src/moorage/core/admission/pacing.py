@@ -6,7 +6,7 @@ A grant is permitted when `Pool.paced_at` is at most `burst - 1` intervals ahead
 
 from hashlib import blake2b
 
-from moorage.core.admission.model import Pool
+from moorage.core.admission.model import Pacing, Pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.limits import DURATION_SECONDS_MAX
 
@@ -17,9 +17,17 @@ AHEAD_MAX = 10 * DURATION_SECONDS_MAX * SECOND
 def opens_at(pool: Pool) -> Instant | None:
     """Return the service time from which pacing permits a grant; None: the pool is not paced."""
     pacing = pool.spec.pacing
-    if pacing is None:
-        return None
-    return Instant(pool.paced_at - (pacing.burst - 1) * pacing.interval)
+    return None if pacing is None else Instant(opening(pacing, pool.paced_at))
+
+
+def opening(pacing: Pacing, paced_at: int) -> int:
+    """Return the time from which a grant is permitted, given that of `Pool.paced_at`."""
+    return paced_at - (pacing.burst - 1) * pacing.interval
+
+
+def charged(pacing: Pacing, paced_at: int, at: int, units: int, jitter: int) -> int:
+    """Return `paced_at` after a grant of these units, each with this jitter."""
+    return max(at, paced_at) + units * (pacing.interval + jitter)
 
 
 def is_open(pool: Pool, at: Instant) -> bool:
@@ -43,8 +51,8 @@ def paid(pool: Pool, units: int, at: Instant, arrival: int) -> Instant:
     pacing = pool.spec.pacing
     if pacing is None:
         return pool.paced_at
-    step = pacing.interval + jitter(pool.name, arrival, pacing.jitter)
-    return Instant(min(max(at, pool.paced_at) + units * step, at + AHEAD_MAX))
+    more = jitter(pool.name, arrival, pacing.jitter)
+    return Instant(min(charged(pacing, pool.paced_at, at, units, more), at + AHEAD_MAX))
 
 
 def jitter(pool: str, arrival: int, most: int) -> int:

@@ -86,7 +86,7 @@ def pause(
 
 
 def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
-    """Return a pool without leases or tickets."""
+    """Return a pool without leases or tickets. Its times, like those of slots, are wall-clock."""
     return Pool(
         name=name,
         spec=spec,

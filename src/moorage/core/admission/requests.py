@@ -27,6 +27,10 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.texts import check_plain
+from moorage.wire.defaults import PATIENCE_SECONDS
+
+PATIENCE = round(PATIENCE_SECONDS * SECOND)
+"""How long a ticket waits between two polls, unless the request says otherwise."""
 
 
 class _Sentinel(Enum):
@@ -52,7 +56,7 @@ class Ask(Struct, frozen=True):
     priority: int = 0
     ttl: Term = None
     hold: Term = None
-    patience: int = 30 * SECOND
+    patience: int = PATIENCE
     labels: dict[str, str] = {}
     forced: bool = False
     pull: bool = False

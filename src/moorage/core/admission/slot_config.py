@@ -11,14 +11,26 @@ from collections.abc import Callable
 from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Growth, Pool, PoolSpec, Slot, pacing_default
-from moorage.core.admission.units import lacking, limit_of
-from moorage.core.clock import DAY, SECOND, Instant
+from moorage.core.admission.model import (
+    FREE,
+    Growth,
+    Pool,
+    PoolSpec,
+    Slot,
+    is_default,
+    pacing_default,
+)
+from moorage.core.admission.pools import new_pool
+from moorage.core.admission.units import lacking, limit_of, units_of
+from moorage.core.clock import SECOND, Instant
+from moorage.wire.defaults import TTL_SECONDS, TTL_SECONDS_MAX
 
 TO_BE_DELETED = "toBeDeleted"
 TOMBSTONE = "tombstone"
 
-SPEC = PoolSpec(limit=None, ttl=60 * SECOND, ttl_max=DAY)
+SPEC = PoolSpec(
+    limit=None, ttl=round(TTL_SECONDS * SECOND), ttl_max=round(TTL_SECONDS_MAX * SECOND)
+)
 """Of a pool made from a configuration; operators may change it later."""
 
 Fresh = Callable[[], str]
@@ -53,7 +65,6 @@ class SlotConfig(Struct, frozen=True):
 
 def sync(
     facts: Facts,
-    now: Instant,
     wall: Instant,
     config: SlotConfig,
     fresh: Fresh,
@@ -64,13 +75,12 @@ def sync(
 
     Args:
         facts: with every pool of the configuration and every pool that has slots or grows.
-        now: the time stored in pools.
-        wall: the time stored in slots.
+        wall: wall-clock time, stored in pools and slots.
         config: the wanted slots.
         fresh: names for slots that pools make by themselves.
         strict: make none for waiting tickets; Boskos makes them for new requests only.
     """
-    sync_ = _Sync(facts, now, wall, config)
+    sync_ = _Sync(facts, wall, config)
     sync_.pools()
     sync_.growths()
     sync_.named()
@@ -86,9 +96,8 @@ def sync(
 class _Sync:
     """The new pools and slots; the changes are their differences from the facts."""
 
-    def __init__(self, facts: Facts, now: Instant, wall: Instant, config: SlotConfig) -> None:
+    def __init__(self, facts: Facts, wall: Instant, config: SlotConfig) -> None:
         self.facts = facts
-        self.now = now
         self.wall = wall
         self.config = config
         self.problems: list[str] = []
@@ -107,7 +116,7 @@ class _Sync:
             if entry.pool in self.facts.pools:
                 self.problems.append(f"{entry.pool} is a pool with a limit and cannot have names")
                 continue
-            self.pools_now[entry.pool] = pool_new(entry.pool, self.now)
+            self.pools_now[entry.pool] = new_pool(entry.pool, SPEC, self.wall)
 
     def growths(self) -> None:
         """Set each pool's growth; one that is no longer configured to grow loses its slots."""
@@ -179,11 +188,10 @@ class _Sync:
     def pace(self) -> None:
         """Adapt default pacings to the new numbers of slots."""
         for name, pool in self.pools_now.items():
-            before, spec, growth = self.facts.pools.get(name), pool.spec, pool.growth
+            before, spec = self.facts.pools.get(name), pool.spec
             had = 0 if before is None else limit_of(self.facts, before)
-            has = max(len(self._slots(name)), 0 if growth is None else growth.most)
-            follows = spec.pacing == pacing_default(had, spec.hold)
-            if had and has and follows and spec.pacing is not None:
+            has = units_of(pool, len(self._slots(name)))
+            if had and has and spec.hold and is_default(spec.pacing, had, spec.hold):
                 spec = structs.replace(spec, pacing=pacing_default(has, spec.hold))
                 self.pools_now[name] = structs.replace(pool, spec=spec)
 
@@ -206,7 +214,7 @@ class _Sync:
         for name in before.keys() | self.pools_now.keys():
             pool = self.pools_now.get(name)
             if pool != before.get(name):
-                changes.pools[name] = pool and structs.replace(pool, updated_at=self.now)
+                changes.pools[name] = pool and structs.replace(pool, updated_at=self.wall)
         slots = {(slot.pool, slot.name): slot for slot in self.facts.slots_of(list(before))}
         for key in sorted(slots.keys() | self.slots_now.keys()):
             if self.slots_now.get(key) != slots.get(key):
@@ -216,24 +224,6 @@ class _Sync:
 
 def _name(slot: Slot) -> str:
     return slot.name
-
-
-def pool_new(name: str, now: Instant) -> Pool:
-    """Return a pool for named slots, still without any."""
-    return Pool(
-        name=name,
-        spec=SPEC,
-        paused=False,
-        generation=1,
-        occupied=0,
-        waiting=0,
-        gangs=0,
-        resting=(),
-        paced_at=Instant(0),
-        wake_at=None,
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def slot_new(pool: str, name: str, state: str, wall: Instant, dynamic: bool = False) -> Slot:

@@ -1,7 +1,7 @@
 """Named units of a pool: which one is granted next, and how grants and ends change them.
 
-A slot is occupied when it has an owner; then its `lease` is live, and a live lease has exactly the
-slots that refer to it. The slot that has been free longest is granted first, ties by name.
+The `lease` of an occupied slot is live, and a live lease has exactly the slots that refer to it.
+The slot that has been free longest is granted first, ties by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from moorage.core.admission import late_releases
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot
-from moorage.core.admission.units import rest_of
+from moorage.core.admission.units import is_resting, rest_of
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment
 
@@ -20,6 +20,11 @@ BOSKOS = "boskos:"
 
 Slots = dict[tuple[str, str], Slot | None]
 """After-images by pool and name, as `Changes.slots` has them."""
+
+
+def is_reserved(owner: str) -> bool:
+    """Is this the owner of leases made through Boskos or the lease proxy?"""
+    return owner.startswith(BOSKOS) or owner == late_releases.OWNER
 
 
 def slot_owner(owner: str) -> str:
@@ -32,8 +37,8 @@ def free(slots: Iterable[Slot], at: Instant, state: str = FREE) -> list[Slot]:
 
     Those in cooldown at this service time come last.
     """
-    found = [slot for slot in slots if not slot.owner and slot.state == state]
-    return sorted(found, key=lambda slot: (slot.rests_until > at, slot.updated_at, slot.name))
+    found = [slot for slot in slots if not slot.occupied and slot.state == state]
+    return sorted(found, key=lambda slot: (is_resting(slot, at), slot.updated_at, slot.name))
 
 
 def occupied(

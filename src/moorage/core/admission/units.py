@@ -1,11 +1,35 @@
 """How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Struct
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, UNRETURNED, Cause, Need, Pool, PoolSpec, Rest, Slot
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
+
+
+class SlotGroup(Struct, frozen=True, array_like=True):
+    """Slots of one pool that are alike in everything that decides how many units are free."""
+
+    state: str
+    occupied: bool
+    rests_until: Instant
+    """As of `Slot`, or 0 if that has passed."""
+    slots: int
+
+
+class Figures(Struct, frozen=True):
+    """A pool's units at one moment. In a pool with slots, only those in the state `FREE` count."""
+
+    units: int
+    """In all, see `limit_of`."""
+    free: int
+    """That limit and cooldown leave; negative: the pool is over its limit."""
+    resting: int
+    """In cooldown."""
+    over: bool
 
 
 def lacking(pool: Pool, slots: Collection[Slot]) -> int:
@@ -17,21 +41,46 @@ def lacking(pool: Pool, slots: Collection[Slot]) -> int:
     if pool.growth is None:
         return 0
     coming = {*pool.awaited, pool.growth.state}
-    idle = sum(not slot.owner and slot.state in coming for slot in slots)
+    idle = sum(not slot.occupied and slot.state in coming for slot in slots)
     return max(0, min(sum(pool.awaited.values()) - idle, pool.growth.most - len(slots)))
 
 
 def limit_of(facts: Facts, pool: Pool) -> int:
     """Return the units of a pool: its limit, or the number of slots it has or may still make."""
+    return units_of(pool, len(facts.slots.get(pool.name, {})))
+
+
+def units_of(pool: Pool, slots: int) -> int:
+    """Return the units of a pool with this many slots, see `limit_of`."""
     if pool.spec.limit is not None:
         return pool.spec.limit
-    slots = len(facts.slots.get(pool.name, {}))
     return slots if pool.growth is None else max(slots, pool.growth.most)
 
 
-def resting(pool: Pool, at: Instant) -> int:
-    """Return how many freed units are in cooldown."""
-    return sum(rest.units for rest in pool.resting if rest.until > at)
+def is_over(pool: Pool, units: int) -> bool:
+    """Are more units occupied than a pool has? Its limit was lowered, or a lease was forced."""
+    return pool.occupied > units
+
+
+def is_free(slot: Slot | SlotGroup, at: Instant) -> bool:
+    """May a slot be granted to a ticket that wants its state?"""
+    return not slot.occupied and slot.rests_until <= at
+
+
+def is_resting(slot: Slot | SlotGroup, at: Instant) -> bool:
+    """Is a slot in cooldown?"""
+    return not slot.occupied and slot.rests_until > at
+
+
+def rests(facts: Facts, pool: Pool, at: Instant, state: str = FREE) -> list[Rest]:
+    """Return the units in cooldown and when it ends; in a pool with slots, those in this state."""
+    if pool.spec.limit is not None:
+        return [rest for rest in pool.resting if rest.until > at]
+    return [
+        Rest(slot.rests_until, 1)
+        for slot in facts.slots.get(pool.name, {}).values()
+        if slot.state == state and is_resting(slot, at)
+    ]
 
 
 def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
@@ -41,13 +90,35 @@ def free_units(facts: Facts, pool: Pool, at: Instant) -> dict[str, int]:
     limit. In a pool with slots, only those released as `FREE` have a cooldown.
     """
     if pool.spec.limit is not None:
-        idle = resting(pool, at) if pool.resting else 0
-        return {FREE: pool.spec.limit - pool.occupied - idle}
+        return {FREE: pool.spec.limit - pool.occupied - _resting(pool.resting, at)}
     found: dict[str, int] = {}
     for slot in facts.slots.get(pool.name, {}).values():
-        if not slot.owner and slot.rests_until <= at:
+        if is_free(slot, at):
             found[slot.state] = found.get(slot.state, 0) + 1
     return found
+
+
+def figures_of(pool: Pool, groups: Collection[SlotGroup], at: Instant) -> Figures:
+    """Return a pool's figures without its slots one by one.
+
+    Args:
+        pool: any.
+        groups: of its slots, all of them; empty for a pool without slots.
+        at: now, in service time.
+    """
+    units = units_of(pool, sum(group.slots for group in groups))
+    if pool.spec.limit is not None:
+        resting = _resting(pool.resting, at)
+        free = pool.spec.limit - pool.occupied - resting
+    else:
+        usable = [group for group in groups if group.state == FREE]
+        free = sum(group.slots for group in usable if is_free(group, at))
+        resting = sum(group.slots for group in usable if is_resting(group, at))
+    return Figures(units, free, resting, is_over(pool, units))
+
+
+def _resting(rests: Sequence[Rest], at: Instant) -> int:
+    return sum(rest.units for rest in rests if rest.until > at) if rests else 0
 
 
 def units_by_pool(needs: Iterable[Need]) -> dict[str, int]:

@@ -10,6 +10,10 @@ from msgspec import Struct
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.model import ProviderRecord
+from moorage.core.limits import SUFFIX_LENGTH_MAX
+
+SUFFIX_PATTERN = f"[a-zA-Z0-9_-]{{1,{SUFFIX_LENGTH_MAX}}}"
+"""The pattern of the suffix of a request group."""
 
 Policy = str
 """`none` or `isolate`."""

@@ -1,6 +1,7 @@
 """Resource classes and traits: standard ones are fixed, CUSTOM_ ones are created and deleted.
 
-Source: Placement API reference, "Resource classes" and "Traits".
+Also the form of their names, and of consumer types.
+Source: Placement API reference, "Resource classes", "Traits" and "Allocations".
 """
 
 import re
@@ -12,15 +13,39 @@ from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import CustomName
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX
 
-CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
-"""The pattern of the name of a custom resource class or trait."""
+NAME_PATTERN = "^[A-Z0-9_]+$"
+"""The pattern of the name of a resource class or consumer type, as in a JSON schema."""
 
-_CUSTOM = re.compile(CUSTOM_PATTERN.replace("$", r"\Z"))
+CUSTOM_PATTERN = "^CUSTOM_[A-Z0-9_]+$"
+"""The pattern of the name of a custom resource class or trait, as in a JSON schema."""
+
+
+def exact(pattern: str) -> str:
+    """Return a pattern for Python, where `$` would also match before a final newline."""
+    return pattern.replace("$", r"\Z")
+
+
+_NAME = re.compile(exact(NAME_PATTERN))
+_CUSTOM = re.compile(exact(CUSTOM_PATTERN))
+
+
+def is_name(name: str) -> bool:
+    """May a resource class or a consumer type have this name?"""
+    return len(name) <= IDENTIFIER_LENGTH_MAX and _NAME.match(name) is not None
 
 
 def is_custom(name: str) -> bool:
     """May a custom class or trait have this name?"""
     return len(name) <= IDENTIFIER_LENGTH_MAX and _CUSTOM.match(name) is not None
+
+
+def check_consumer_type(name: str) -> None:
+    """Raise INVALID if no consumer may have this type."""
+    if not is_name(name):
+        raise Error(
+            Code.INVALID,
+            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, 0-9, '_'.",
+        )
 
 
 def customs(names: Iterable[str]) -> set[str]:

@@ -21,8 +21,9 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from msgspec import Meta, Struct
 
-from moorage.core.clock import Clock
+from moorage.core.clock import SECOND, Clock
 from moorage.core.errors import Code, Error
+from moorage.core.limits import KEYSTONE_TOKEN_LENGTH_MAX
 from moorage.faces.addresses import address_of, source_of
 from moorage.faces.auth.headers import token_of
 from moorage.faces.auth.lanes import Lane, Turn
@@ -40,8 +41,6 @@ THREADS = 8
 ANY = "*"
 """Value of the setting `keystone_admin_project` that stands for every project."""
 
-TOKEN_LENGTH_MAX = 16_384
-MICROSECONDS = 1_000_000
 
 log = logging.getLogger("moorage.auth")
 
@@ -134,7 +133,7 @@ class KeystoneAuthenticator:
             Error: UNAVAILABLE if Keystone cannot validate it, OVERLOADED if too many tokens wait.
         """
         token = token_of(headers)
-        if not token or len(token) > TOKEN_LENGTH_MAX or not token.isascii():
+        if not token or len(token) > KEYSTONE_TOKEN_LENGTH_MAX or not token.isascii():
             return None
         digest = hashlib.sha256(token.encode()).hexdigest()
         now = self._clock.now()
@@ -196,10 +195,10 @@ class KeystoneAuthenticator:
 
     def _judged(self, found: _Token | None) -> _Verdict:
         now = self._clock.now()
-        until = now + int(self._access.cache_seconds_max * MICROSECONDS)
+        until = now + int(self._access.cache_seconds_max * SECOND)
         if found is None:
             return _Verdict(None, until)
-        expires = int(found.expires_at.timestamp() * MICROSECONDS)
+        expires = int(found.expires_at.timestamp() * SECOND)
         if expires <= now:
             return _Verdict(None, until)
         # Domain-scoped roles do not count: a customer's domain admin must not administer Moorage.

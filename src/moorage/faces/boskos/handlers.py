@@ -9,8 +9,9 @@ from moorage.core import durations
 from moorage.core.clock import SECOND
 from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
+from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.boskos import responses
-from moorage.faces.golang.bodies import NAMES_MAX, read
+from moorage.faces.golang.bodies import read
 from moorage.faces.golang.decoding import strings_read
 from moorage.faces.golang.responses import Answer, refusal
 from moorage.faces.golang.scanning import GoJsonError
@@ -89,8 +90,8 @@ async def acquire_by_state(request: Request) -> Answer:
             "all of them must be set in the request.",
         )
     wanted = names.split(",")
-    if len(wanted) > NAMES_MAX:
-        return refusal(400, f"more than {NAMES_MAX} names are given")
+    if len(wanted) > BOSKOS_NAMES_MAX:
+        return refusal(400, f"more than {BOSKOS_NAMES_MAX} names are given")
     try:
         got = await request.boskos.acquire_named(
             storable(state), storable(dest), storable(owner), map(storable, wanted)

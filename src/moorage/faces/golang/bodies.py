@@ -3,24 +3,18 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from moorage.core.limits import BOSKOS_BODY_BYTES_MAX
 from moorage.faces.web import Limits, Receive, Scope, body_read, decoded, headers_of
-
-BYTES_MAX = 65_536
-"""Bytes in a body: far above what Boskos' clients send; scanning invalid JSON takes up to 40 ms."""
 
 LONG_BYTES = 4_096
 """Bodies of at least this many bytes are decoded in a thread: scanning one takes 2 ms."""
-
-NAMES_MAX = 1_000
-"""Names in one request."""
-
 T = TypeVar("T")
 
 
 async def body_of(scope: Scope, receive: Receive, limits: Limits) -> bytes:
     """Read the whole body of a request. Raises RefusalError."""
-    most = min(limits.body_bytes_max, BYTES_MAX)
-    setting = f"body_bytes_max, at most {BYTES_MAX} at this address"
+    most = min(limits.body_bytes_max, BOSKOS_BODY_BYTES_MAX)
+    setting = f"body_bytes_max, at most {BOSKOS_BODY_BYTES_MAX} at this address"
     return await body_read(headers_of(scope), receive, most, setting)
 
 

@@ -8,10 +8,8 @@ import re
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
+from moorage.core.limits import BOSKOS_PARAMETERS_MAX
 from moorage.faces.web import RefusalError
-
-PAIRS_MAX = 1_000
-"""Pairs in one query: far above what any client sends. Each takes microseconds."""
 
 _BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
@@ -22,11 +20,11 @@ def query_values(query_string: bytes) -> dict[str, str]:
     Bytes that are not UTF-8 become surrogates, so that they can be written back unchanged.
 
     Raises:
-        RefusalError: 400, there are more than `PAIRS_MAX`.
+        RefusalError: 400, there are more than `BOSKOS_PARAMETERS_MAX`.
     """
-    if query_string.count(b"&") >= PAIRS_MAX:
+    if query_string.count(b"&") >= BOSKOS_PARAMETERS_MAX:
         raise RefusalError(
-            HTTPStatus.BAD_REQUEST, f"more than {PAIRS_MAX} query parameters are given"
+            HTTPStatus.BAD_REQUEST, f"more than {BOSKOS_PARAMETERS_MAX} query parameters are given"
         )
     values: dict[str, str] = {}
     for pair in query_string.split(b"&"):

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
-from moorage.faces.golang.bodies import NAMES_MAX, body_of, read
+from moorage.core.limits import BOSKOS_NAMES_MAX
+from moorage.faces.golang.bodies import body_of, read
 from moorage.faces.golang.decoding import names_read
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
@@ -132,8 +133,8 @@ class LeaseProxyFace:
                 names = await read(body, lambda: names_read(body, "proxy.leaseNames", "names"))
             except GoJsonError as error:
                 return refusal(400, f"unmarshal request body: {error}")
-            if len(names) > NAMES_MAX:
-                return refusal(400, f"more than {NAMES_MAX} names are given")
+            if len(names) > BOSKOS_NAMES_MAX:
+                return refusal(400, f"more than {BOSKOS_NAMES_MAX} names are given")
         try:
             await self._proxy.release(names)
         except NotReleasedError as error:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
@@ -21,7 +21,6 @@ from moorage.service.app import Service
 
 T = TypeVar("T")
 
-MICROSECONDS = 1_000_000
 
 PIECE_ITEMS = 64
 """Entries of a long answer that are encoded at a time: about a millisecond."""
@@ -143,7 +142,7 @@ def members_json(value: list[Any] | dict[str, Any]) -> bytes:
 
 def http_date(instant: Instant) -> str:
     """Return an instant in HTTP's date format, in whole seconds."""
-    return _http_date(instant // MICROSECONDS)
+    return _http_date(instant // SECOND)
 
 
 @lru_cache(maxsize=1_024)

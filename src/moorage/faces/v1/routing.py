@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from moorage.core.admission.compat.lease_proxy import is_reserved
+from moorage.core.admission.slots import is_reserved
 from moorage.core.errors import Code, Error
 from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor

@@ -17,13 +17,12 @@ from moorage.faces.v1.routing import Request, Route
 from moorage.faces.v1.streaming import Stream
 from moorage.service.access.roles import Role
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
+from moorage.service.native.bounds import check_wait
 from moorage.service.native.changes import value_of
+from moorage.service.pages import check_limit
 from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
 
 EVENTS = "text/event-stream"
-
-WAIT_SECONDS_MAX = 60.0
-LIMIT_MAX = 1_000
 
 BEAT_SECONDS = 15.0
 """How often an idle stream sends its cursor, so that each side notices if the other is gone."""
@@ -40,11 +39,8 @@ T = TypeVar("T")
 async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None:
     """Return the changes after a cursor, waiting until there are any, or a stream of them."""
     asked = request.parameters
-    if not (0 <= asked.wait <= WAIT_SECONDS_MAX and 1 <= asked.limit <= LIMIT_MAX):
-        raise Error(
-            Code.INVALID,
-            f"wait must be at most {WAIT_SECONDS_MAX:g} s, and limit from 1 to {LIMIT_MAX}.",
-        )
+    wait = check_wait(asked.wait)
+    check_limit(asked.limit)
     kinds = _kinds(asked.kinds)
     service = request.service.watch
     events = EVENTS in request.headers.get("accept", "")
@@ -55,7 +51,7 @@ async def watch(request: Request[None, ChangesAsked]) -> Changes | Stream | None
             await service.window(after, kinds, 1)  # raises before the stream begins
             return Stream(EVENTS, _events(request, after, kinds))
         window = await _unless_gone(
-            request, service.awaited(after, kinds, seconds=asked.wait, rows_max=asked.limit)
+            request, service.awaited(after, kinds, seconds=wait, rows_max=asked.limit)
         )
     except ChangesGoneError as gone:
         raise _gone(gone) from None

@@ -10,10 +10,9 @@ import secrets
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.compat.lease_proxy import is_reserved
 from moorage.core.admission.late_releases import OWNER
-from moorage.core.admission.slots import BOSKOS
-from moorage.core.clock import SECOND, Clock, Instant
+from moorage.core.admission.slots import BOSKOS, is_reserved
+from moorage.core.clock import HOUR, SECOND, Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX
 from moorage.core.texts import check_plain
@@ -40,7 +39,7 @@ ID_BYTES = 6
 CACHE_MAX = 4_096
 """Tokens cached between requests; beyond this the oldest is dropped."""
 
-USED_EVERY = 3_600 * SECOND
+USED_EVERY = HOUR
 """The minimum time between two recorded uses of a token."""
 
 TOLD_EVERY = 60 * SECOND

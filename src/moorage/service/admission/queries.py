@@ -1,20 +1,22 @@
 """Reads pools and leases: their rows, times by the wall clock, and positions of tickets."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from moorage.core.admission import leases, pacing
-from moorage.core.admission.facts import Changes, Facts
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import FREE, Lease, Pool, State
+from moorage.core.admission.model import Lease, Pool, State
 from moorage.core.admission.pools import not_found
-from moorage.core.admission.units import free_units, resting
-from moorage.core.clock import DAY, SECOND, Instant
+from moorage.core.admission.units import SlotGroup, figures_of
+from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.core.limits import PAGE_MAX
+from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
 from moorage.service.admission.positions import Standings
@@ -161,7 +163,7 @@ class Lookout:
 
     async def _unheard_count(self, when: When) -> dict[str, int]:
         with errors.told():
-            self._unheard = await self._engine.read_aside(reads.unheard_count(when.moment.alive))
+            self._unheard = await self._engine.read_aside(reads.unheard_count(when.moment))
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
 
@@ -171,7 +173,7 @@ class Lookout:
         Raises POOL_NOT_FOUND.
         """
         _, when = await self._pool_seen(pool)
-        since = Instant(when.moment.at - DAY)
+        since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
         with errors.told():
             report = await self._engine.read_aside(reads.report_load(pool, since))
         causes: dict[str, int] = {}
@@ -181,8 +183,8 @@ class Lookout:
         return ReportView(
             pool=pool,
             leases=len(granted),
-            waited=_percentiles([at - end.asked_at for end, at in granted]),
-            held=_percentiles([end.ended_at - at for end, at in granted]),
+            waited=percentiles(at - end.asked_at for end, at in granted),
+            held=percentiles(end.ended_at - at for end, at in granted),
             causes=dict(sorted(causes.items())),
             outcomes=[OutcomeCount(*line) for line in report.outcomes],
         )
@@ -217,8 +219,8 @@ class Lookout:
             first = await self._standings.first(pool.name) if pool.waiting else None
         return PoolView(
             pool=pool,
-            slots=seen.slots,
-            free=_free(pool, seen.slots, at),
+            slots=_by_state(seen.slots),
+            figures=figures_of(pool, seen.slots, at),
             unheard=unheard.get(pool.name, 0),
             next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
             first=None if first is None else lease_view(first[0], when, first[1]),
@@ -238,15 +240,8 @@ async def pools_all(engine: Engine) -> dict[str, Pool]:
         after = seen.pools[-1].pool.name
 
 
-def _free(pool: Pool, slots: dict[str, int], at: Instant) -> int:
-    if pool.spec.limit is None:
-        return max(0, slots.get(FREE, 0) - resting(pool, at))
-    return free_units(Facts(), pool, at)[FREE]
-
-
-def _percentiles(values: list[int]) -> list[int] | None:
-    if not values:
-        return None
-    values.sort()
-    last = len(values) - 1
-    return [values[round(last * share)] for share in (0.5, 0.9, 0.99)]
+def _by_state(groups: Iterable[SlotGroup]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts[group.state] += group.slots
+    return dict(sorted(counts.items()))

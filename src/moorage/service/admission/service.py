@@ -9,9 +9,10 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
 from moorage.core.admission.model import Need, Pool, PoolSpec, Result, State
-from moorage.core.clock import SECOND, Instant
+from moorage.core.admission.requests import PATIENCE
+from moorage.core.clock import DAY, HOUR, SECOND, Instant
 from moorage.core.ids import LeaseId
-from moorage.core.limits import LEASES_KEPT_HOURS
+from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission import lease_cases, pool_cases
@@ -33,9 +34,6 @@ from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
 
-OUTCOMES_KEPT_SECONDS = 90 * 24 * 3600
-"""How long recorded outcomes are kept."""
-
 FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
 
@@ -50,7 +48,7 @@ class AskWanted(msgspec.Struct, frozen=True):
     hold: int | None = None
     priority: int = 0
     labels: dict[str, str] = {}
-    patience: int = 30 * SECOND
+    patience: int = PATIENCE
     force: bool = False
     allocations: Holding | None = None
 
@@ -118,8 +116,8 @@ class Admission:
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self._lookout.now()).moment.at
-        ended = Instant(now - LEASES_KEPT_HOURS * 3600 * SECOND)
-        told = Instant(now - OUTCOMES_KEPT_SECONDS * SECOND)
+        ended = Instant(now - LEASES_KEPT_HOURS * HOUR)
+        told = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:
             plan = RunPlan(lambda: save.forget(ended, told, FORGET_MAX))

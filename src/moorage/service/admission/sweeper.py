@@ -11,15 +11,12 @@ from functools import partial
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import due_of
-from moorage.core.clock import Instant
-from moorage.core.service_time import When
+from moorage.core.clock import SECOND, Instant
+from moorage.core.service_time import BEAT, When
 from moorage.service.admission.lease_cases import Sweep
 from moorage.service.admission.queries import Lookout, NextDue
 from moorage.service.admission.sweeps import FaultyError, swept
 from moorage.service.batch.transactor import Transactor
-
-BEAT_SECONDS = 5.0
-"""How often a process writes that it is alive, while any deadline depends on it."""
 
 SHARED_SECONDS = 0.5
 """How often the rows are read on a shared database: another process may have stopped midway."""
@@ -38,7 +35,7 @@ class Sweeper:
     def __init__(self, transactor: Transactor, lookout: Lookout, *, shared: bool) -> None:
         self._transactor = transactor
         self._lookout = lookout
-        self._pause = SHARED_SECONDS if shared else BEAT_SECONDS
+        self._pause = SHARED_SECONDS if shared else BEAT / SECOND
         self._due: Instant | None = None
         """The earliest service time at which something may be due."""
         self._sooner = asyncio.Event()
@@ -112,7 +109,7 @@ class Sweeper:
         """Return the seconds until the next sweep; 0 if something is due already."""
         if found.due is None:
             return self._pause
-        return min(self._pause, max(0.0, (found.due - found.when.moment.at) / 1e6))
+        return min(self._pause, max(0.0, (found.due - found.when.moment.at) / SECOND))
 
 
 def _is_over(found: NextDue) -> bool:

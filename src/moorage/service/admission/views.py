@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.model import Lease, Pool, is_unheard
+from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
 
@@ -30,8 +31,7 @@ class PoolView(Struct, frozen=True):
     pool: Pool
     slots: dict[str, int]
     """Number of its slots by state; empty: it has none."""
-    free: int
-    """Units that could be granted if the line were empty; negative: over the limit."""
+    figures: Figures
     unheard: int
     """Leases that occupy units although not renewed in time, as of at most a second ago."""
     next_grant_at: Instant | None
@@ -41,7 +41,7 @@ class PoolView(Struct, frozen=True):
 
 
 class OutcomeCount(Struct, frozen=True):
-    """Outcomes of the starts at one limit and one number of starts within the same minute.
+    """Outcomes of the starts at one limit and one number of starts per minute.
 
     The latter is None if it is unknown, because their leases have been deleted.
     """
@@ -58,9 +58,9 @@ class ReportView(Struct, frozen=True):
 
     pool: str
     leases: int
-    waited: list[int] | None
+    waited: tuple[int, int, int] | None
     """Microseconds from the request to the grant."""
-    held: list[int] | None
+    held: tuple[int, int, int] | None
     """Microseconds from the grant to the end."""
     causes: dict[str, int]
     outcomes: list[OutcomeCount]
@@ -83,6 +83,6 @@ def lease_view(lease: Lease, when: When, standing: Standing | None = None) -> Le
         expires_at=Instant(heard + alive_back) if granted and heard is not None else None,
         hold_until=wall(lease.hold_until),
         ended_at=wall(lease.ended_at),
-        unheard=granted and lease.keep and heard is not None and heard < when.moment.alive,
+        unheard=is_unheard(lease, when.moment),
         standing=standing if lease.state == "waiting" else None,
     )

@@ -1,10 +1,7 @@
 """Reads service time in this process; the rules are in `core/service_time.py`."""
 
 from moorage.core.clock import Clock, Instant
-from moorage.core.service_time import NOT_YET, Moment, Timeline, When, advance
-
-ALIVE_MICROSECONDS = 5_000_000
-"""Microseconds after which even a batch that changes nothing else writes `alive_at`."""
+from moorage.core.service_time import BEAT, NOT_YET, Moment, Timeline, When, advance
 
 
 class ServiceClock:
@@ -75,4 +72,4 @@ class ServiceClock:
 
     def is_late(self, timeline: Timeline, when: When) -> bool:
         """Return whether `alive_at` is so old that it must be written again."""
-        return when.moment.at - timeline.alive_at >= ALIVE_MICROSECONDS
+        return when.moment.at - timeline.alive_at >= BEAT

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
+from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service import audit_log
@@ -79,7 +80,7 @@ class Transactor:
         turns: Turns,
         searches: Searches,
         *,
-        queue_max: int = 10_000,
+        queue_max: int = CHANGES_QUEUED_MAX,
         on_fatal: Callable[[Exception], None],
     ) -> None:
         self._engine = engine

@@ -241,7 +241,7 @@ class Sync(UseCase[tuple[str, ...]]):
             return str(uuid5(NAMESPACE_OID, f"{self.seed}/{next(numbers)}"))
 
         changes, self._problems = slot_config.sync(
-            facts, when.moment.at, when.wall, self.config, fresh, strict=self.strict
+            facts, when.wall, self.config, fresh, strict=self.strict
         )
         return Changes(admission=changes)
 

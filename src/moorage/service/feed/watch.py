@@ -10,6 +10,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from moorage.core.errors import Code, Error
+from moorage.core.limits import CURSOR_DIGITS_MAX
 from moorage.service import errors
 from moorage.service.feed.bell import Bell
 from moorage.store import pages as window_store
@@ -22,8 +23,6 @@ ROWS_MAX = 500
 
 GATHER_SECONDS = 0.01
 """How long to wait after a wake-up, so that one read covers several batches."""
-
-DIGITS_MAX = 18
 
 
 class Cursor(Struct, frozen=True, order=True):
@@ -41,7 +40,9 @@ class Cursor(Struct, frozen=True, order=True):
     def parse(cls, text: str) -> "Cursor":
         """Parse `EPOCH.REVISION` or `EPOCH.REVISION.N`. Raises `Error`: INVALID."""
         parts = text.split(".")
-        good = all(part.isascii() and part.isdigit() and len(part) <= DIGITS_MAX for part in parts)
+        good = all(
+            part.isascii() and part.isdigit() and len(part) <= CURSOR_DIGITS_MAX for part in parts
+        )
         if not good or len(parts) not in (2, 3):
             raise Error(
                 Code.INVALID,

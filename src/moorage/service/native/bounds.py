@@ -3,18 +3,11 @@
 The core checks all other limits. Each function raises `Error`: INVALID.
 """
 
-import re
-
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import is_normal
-from moorage.core.limits import DURATION_SECONDS_MAX, IDENTIFIER_LENGTH_MAX
-
-WAIT_SECONDS_MAX = 60.0
-"""The longest wait of one request."""
-
-WORD = re.compile(rf"[A-Z0-9_]{{1,{IDENTIFIER_LENGTH_MAX}}}")
-"""The form of resource classes and consumer types."""
+from moorage.core.limits import DURATION_SECONDS_MAX, IDENTIFIER_LENGTH_MAX, WAIT_SECONDS_MAX
+from moorage.core.texts import check_plain
 
 
 def check_text(what: str, text: str, most: int, least: int = 0) -> str:
@@ -22,6 +15,12 @@ def check_text(what: str, text: str, most: int, least: int = 0) -> str:
     if not least <= len(text) <= most:
         raise Error(Code.INVALID, f"{what} must have {least} to {most} characters.")
     return text
+
+
+def name_of(what: str, text: str) -> str:
+    """Return the name of a project or user after checking it."""
+    check_plain(what, text)
+    return check_text(what, text, IDENTIFIER_LENGTH_MAX, 1)
 
 
 def check_wait(seconds: float) -> float:

@@ -11,22 +11,11 @@ import msgspec
 
 from moorage.core.clock import SECOND
 from moorage.service.native.encoding import time_of
+from moorage.wire import admission
 from moorage.wire.changes import VALUES, PoolSpecValue
 
-DURATIONS = frozenset(
-    {
-        "ttl",
-        "ttl_max",
-        "hold",
-        "hold_max",
-        "cooldown",
-        "lock_delay",
-        "proxy_ttl",
-        "interval",
-        "jitter",
-    }
-)
-"""Members that are stored in microseconds and returned in seconds."""
+STORED_IN_MICROSECONDS = admission.DURATIONS | {"interval", "jitter"}
+"""Members that are returned in seconds."""
 
 Teller = Callable[[Any], Any]
 
@@ -52,7 +41,7 @@ def _teller(hint: Any) -> Teller:
         return time_of
     if is_dataclass(hint):
         members = [
-            (name, _seconds if name in DURATIONS else _teller(inner))
+            (name, _seconds if name in STORED_IN_MICROSECONDS else _teller(inner))
             for name, inner in get_type_hints(hint).items()
         ]
         return lambda kept: {name: tell(kept.get(name)) for name, tell in members}

@@ -4,16 +4,15 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX, MAX_INT
-from moorage.core.texts import check_plain
+from moorage.core.ledger.vocabulary import check_consumer_type, is_name
+from moorage.core.limits import MAX_INT
 from moorage.service.admission.service import AskWanted
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import Holding
 from moorage.service.native.bounds import (
-    WORD,
-    check_text,
     microseconds,
     microseconds_or_none,
+    name_of,
     uuid_of,
 )
 from moorage.service.native.encoding import seconds_of, time_of, time_or_none
@@ -40,7 +39,7 @@ def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
 def _holding(wanted: wire.AllocationsWanted) -> Holding:
     for provider, amounts in wanted.allocations.items():
         for name, amount in amounts.items():
-            if WORD.fullmatch(name) is None:
+            if not is_name(name):
                 raise Error(
                     Code.INVALID,
                     f"{name!r} in allocations of provider '{provider}' is not a resource class.",
@@ -55,27 +54,21 @@ def _holding(wanted: wire.AllocationsWanted) -> Holding:
         raise Error(
             Code.INVALID, "allocations must name at least one provider, and an amount for each."
         )
-    consumer_type = wanted.consumer_type
-    if consumer_type is not None and WORD.fullmatch(consumer_type) is None:
-        raise Error(
-            Code.INVALID,
-            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, 0-9, '_'.",
-        )
+    if wanted.consumer_type is not None:
+        check_consumer_type(wanted.consumer_type)
+    allocations = {
+        ProviderId(uuid_of(provider, "A provider")): amounts
+        for provider, amounts in wanted.allocations.items()
+    }
+    if len(allocations) != len(wanted.allocations):
+        raise Error(Code.INVALID, "allocations name a provider twice, in upper and in lower case.")
     return Holding(
         consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
-        allocations={
-            ProviderId(uuid_of(provider, "A provider")): amounts
-            for provider, amounts in wanted.allocations.items()
-        },
-        project_id=_name("project_id", wanted.project_id),
-        user_id=_name("user_id", wanted.user_id),
-        consumer_type=consumer_type,
+        allocations=allocations,
+        project_id=name_of("project_id", wanted.project_id),
+        user_id=name_of("user_id", wanted.user_id),
+        consumer_type=wanted.consumer_type,
     )
-
-
-def _name(what: str, text: str) -> str:
-    check_plain(what, text)
-    return check_text(what, text, IDENTIFIER_LENGTH_MAX, 1)
 
 
 def shown(view: LeaseView, token: bool) -> wire.Lease:

@@ -1,8 +1,9 @@
 """Pools in the native API."""
 
+from collections.abc import Iterable
 from typing import Literal
 
-from moorage.core.admission.model import FREE, Pacing, PoolSpec, pacing_default
+from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.native import leases
@@ -12,16 +13,18 @@ from moorage.wire import admission as wire
 
 
 def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
-    """Convert a pool's specification to the core's type. Raises `Error`: INVALID."""
-    hold = microseconds_or_none("hold", wanted.hold)
+    """Convert a pool's specification to the core's type. Raises `Error`: INVALID.
+
+    A pacing "auto" becomes none here: the decision derives it, see `pools.paced`.
+    """
     return PoolSpec(
         limit=wanted.limit,
         ttl=microseconds("ttl", wanted.ttl),
         ttl_max=microseconds("ttl_max", wanted.ttl_max),
-        hold=hold,
+        hold=microseconds_or_none("hold", wanted.hold),
         cooldown=microseconds("cooldown", wanted.cooldown),
         lock_delay=microseconds("lock_delay", wanted.lock_delay),
-        pacing=_pacing(wanted.pacing, wanted.limit, hold),
+        pacing=_pacing(wanted.pacing),
         quota=wanted.quota,
         queue_max=wanted.queue_max,
         labels=wanted.labels,
@@ -35,13 +38,9 @@ def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
     )
 
 
-def _pacing(
-    wanted: wire.Pacing | Literal["auto"] | None, limit: int | None, hold: int | None
-) -> Pacing | None:
-    if wanted is None:
+def _pacing(wanted: wire.Pacing | Literal["auto"] | None) -> Pacing | None:
+    if wanted is None or wanted == "auto":
         return None
-    if wanted == "auto":
-        return pacing_default(limit, hold)
     return Pacing(
         interval=microseconds("pacing.interval", wanted.interval),
         burst=wanted.burst,
@@ -51,7 +50,7 @@ def _pacing(
 
 def shown(view: PoolView) -> wire.Pool:
     """Convert a pool to its wire form."""
-    pool, spec = view.pool, view.pool.spec
+    pool, spec, figures = view.pool, view.pool.spec, view.figures
     return wire.Pool(
         name=pool.name,
         limit=spec.limit,
@@ -74,10 +73,11 @@ def shown(view: PoolView) -> wire.Pool:
         generation=pool.generation,
         paused=pool.paused,
         occupied=pool.occupied,
-        resting=_resting(view),
+        units=figures.units,
+        resting=figures.resting,
         waiting=pool.waiting,
-        free=view.free,
-        over=spec.limit is not None and pool.occupied > spec.limit,
+        free=figures.free,
+        over=figures.over,
         unheard=view.unheard,
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
@@ -85,14 +85,6 @@ def shown(view: PoolView) -> wire.Pool:
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
     )
-
-
-def _resting(view: PoolView) -> int:
-    """Return the units that are neither occupied nor free."""
-    limit = view.pool.spec.limit
-    if limit is not None:
-        return limit - view.pool.occupied - view.free
-    return view.slots.get(FREE, 0) - view.free
 
 
 def _pacing_shown(pacing: Pacing) -> wire.Pacing:
@@ -113,7 +105,7 @@ def report_shown(view: ReportView) -> wire.PoolReport:
     )
 
 
-def _all_seconds(durations: list[int] | None) -> list[float] | None:
+def _all_seconds(durations: Iterable[int] | None) -> list[float] | None:
     return None if durations is None else [one / SECOND for one in durations]
 
 

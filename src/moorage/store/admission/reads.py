@@ -3,18 +3,21 @@
 Times of leases are service times; the timeline loaded with them converts them to wall-clock times.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from moorage.core.admission.model import Lease, Pool, Slot, State
+from moorage.core.admission.forecast.statistics import starts_per_minute
+from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
+from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import Moment, Timeline
 from moorage.store.admission.rows import (
     RANK_LEAST,
     claims_of,
-    counts_from_text,
+    groups_from_text,
     lease_from_row,
     leases_from_rows,
     names_of,
@@ -26,10 +29,10 @@ from moorage.store.encoding import key_set
 
 
 class PoolSeen(NamedTuple):
-    """A pool and the number of its slots by state; empty if it has no slots."""
+    """A pool and its slots in groups that are alike; empty if it has no slots."""
 
     pool: Pool
-    slots: dict[str, int]
+    slots: list[SlotGroup]
 
 
 class PoolsSeen(NamedTuple):
@@ -93,13 +96,13 @@ class End(NamedTuple):
 
 
 class OutcomeCount(NamedTuple):
-    """Outcomes at one limit and one number of units (`starts`) started in the same minute.
+    """Outcomes of the starts at one limit and one number of starts per minute.
 
-    `starts` is None for leases that were deleted since.
+    The latter is None for leases that were deleted since; see `forecast/statistics.py`.
     """
 
     limit: int
-    starts: int | None
+    starts_per_minute: int | None
     ok: int
     failed: int
     throttled: int
@@ -207,13 +210,17 @@ def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
     return [(owner, units) for owner, units in rows]
 
 
-def unheard_count(alive: Instant) -> Plan[dict[str, int]]:
+def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
     """Count, by pool, the leases that were not renewed in time and still occupy their units.
 
-    `alive` is the present alive time. Use `read_aside`: it reads the deadlines of all live leases.
+    Use `read_aside`: it reads the deadlines of all live leases.
     """
-    (rows,) = yield [Query("unheard_count", (alive,))]
-    return dict(rows)
+    (rows,) = yield [Query("leases_load_silent", (moment.alive,))]
+    counts: Counter[str] = Counter()
+    for lease in leases_from_rows(rows):
+        if is_unheard(lease, moment):
+            counts.update(units_by_pool(lease.needs).keys())
+    return dict(counts)
 
 
 def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
@@ -224,8 +231,12 @@ def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
 
 def report_load(pool: str, since: Instant) -> Plan[Report]:
     """Load a pool's ends since a service time, and all its outcomes; use `read_aside`."""
-    ends, outcomes = yield [Query("ends_load", (pool, since)), Query("outcomes_count", (pool,))]
-    return Report([End(*row) for row in ends], [OutcomeCount(*row) for row in outcomes])
+    ends, starts, outcomes = yield [
+        Query("ends_load", (pool, since)),
+        Query("starts_load", (pool,)),
+        Query("outcomes_count", (pool,)),
+    ]
+    return Report([End(*row) for row in ends], _by_rate(starts, outcomes))
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
@@ -274,6 +285,18 @@ def all_due_load(at: Instant) -> Plan[tuple[list[LeaseId], list[str]]]:
     return [LeaseId(lease) for (lease,) in leases], [name for (name,) in pools]
 
 
+def _by_rate(starts: Sequence[Row], outcomes: Sequence[Row]) -> list[OutcomeCount]:
+    """Return outcomes by limit and starts per minute, in that order; unknown rates come first."""
+    rates = dict(starts_per_minute((at, units) for at, units in starts))
+    counts: dict[tuple[int, int | None], list[int]] = {}
+    for limit, granted_at, *results in outcomes:
+        line = counts.setdefault((limit, rates.get(granted_at)), [0, 0, 0])
+        for index, count in enumerate(results):
+            line[index] += count
+    ordered = sorted(counts, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
+    return [OutcomeCount(*key, *counts[key]) for key in ordered]
+
+
 def _pool_seen(row: Row) -> PoolSeen:
     body, slots = row
-    return PoolSeen(pool_from_body(body), counts_from_text(slots))
+    return PoolSeen(pool_from_body(body), groups_from_text(slots))

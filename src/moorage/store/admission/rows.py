@@ -6,7 +6,7 @@ from functools import lru_cache
 from msgspec import MsgspecError, json, structs
 
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot
-from moorage.core.admission.units import units_by_pool
+from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -19,6 +19,7 @@ RANK_LEAST = -(1 << 62)
 _slot = json.Decoder(Slot)
 _slots = json.Decoder(list[Slot])
 _counts = json.Decoder(dict[str, int])
+_groups = json.Decoder(list[SlotGroup])
 _lease = json.Decoder(Lease)
 _names = json.Decoder(frozenset[str])
 _pool = json.Decoder(Pool)
@@ -57,6 +58,11 @@ def slot_row(slot: Slot) -> Row:
 def counts_from_text(text: str | None) -> dict[str, int]:
     """Read a JSON object of numbers by name; None: there are none."""
     return {} if text is None else _counts.decode(text)
+
+
+def groups_from_text(text: str | None) -> list[SlotGroup]:
+    """Read a JSON array of groups of slots; None: there are none."""
+    return [] if text is None else _groups.decode(text)
 
 
 def lease_from_row(row: Row) -> Lease:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.store.api import Conflict, StoreError, Unavailable
 from moorage.store.formats import FORMAT
 from moorage.store.formats import check as check_format
@@ -117,7 +117,7 @@ class Receipt:
                 await asyncio.sleep(ASK_PAUSE_SECONDS)
             else:
                 break
-        if not kept and self._since is not None and now - self._since > RECEIPT_SECONDS * 1_000_000:
+        if not kept and self._since is not None and now - self._since > RECEIPT_SECONDS * SECOND:
             raise Unavailable(
                 "the process stood still for so long during a commit that nobody can tell any more "
                 "whether the change was kept; look before you repeat it"

@@ -6,15 +6,15 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.forecast.simulate import (
-    MINUTE,
     Job,
     Stay,
     rehearse,
     running,
-    starts_by_minute,
+    starts_per_minute,
     summary,
     waiting,
 )
+from moorage.core.admission.forecast.statistics import MINUTE
 from moorage.core.admission.model import Pacing, PoolSpec, pacing_default
 from moorage.core.clock import SECOND
 
@@ -101,5 +101,5 @@ def test_steps_over_time() -> None:
     stays = [Stay(0, 0, MINUTE, 2), Stay(0, MINUTE, 2 * MINUTE, 1), Stay(0, None, None, 1)]
     assert running(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
     assert waiting(stays) == [(0, 2), (MINUTE, 1)]
-    assert starts_by_minute(stays) == [(0, 2), (MINUTE, 1)]
+    assert starts_per_minute(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
     assert summary([]).waited is None

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import PULL_SILENCE, silence_ends
-from moorage.core.admission.forecast.eta import Holder, Outlook, Place, share_of
+from moorage.core.admission.forecast.eta import Holder, Outlook, Place
 from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
     CODES,
@@ -230,7 +230,7 @@ def test_an_eta_never_falls_with_the_position(world: World) -> None:
     outlook = Outlook(pool, limit_of(world.facts, pool), line[:-1], HELD, holders)
     for rank, own in enumerate(line, 1):
         units += own
-        found = outlook.of("free", 0, Instant(START), Place(rank, units), own).seconds
+        found = outlook.of("free", 0, (), Instant(START), Place(rank, units), own).seconds
         assert found is not None
         assert found[0] <= found[1]
         assert found[0] >= last[0]
@@ -270,15 +270,8 @@ def test_the_range_holds_what_happens(limit: int) -> None:
         assert found[0] <= (granted_at - START) / SECOND <= found[1], (key, found)
 
 
-def test_shares_and_spans() -> None:
-    """A share of sorted values; a duration in words."""
-    assert [share_of(HELD, share) for share in (0.0, 0.1, 0.5, 0.9, 1.0)] == [
-        100,
-        110,
-        150,
-        190,
-        200,
-    ]
+def test_spans() -> None:
+    """A duration in words."""
     told = {0: "1 s", 1: "1 s", 12: "12 s", 119: "119 s", 120: "2 min", 121: "3 min"}
     told |= {7_199: "2 h", 7_260: "2 h 1 min", 86_400: "24 h"}
     assert {seconds: span(seconds * SECOND) for seconds in told} == told

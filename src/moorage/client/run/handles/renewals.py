@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.client.run.api_types import Lease
 from moorage.client.run.handles.file import TTL_SECONDS, Entry, Handle
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
+from moorage.client.run.lease.lease_clock import RENEWALS
 from moorage.client.run.lease.renewer import FAILURES, GONE
 from moorage.client.run.progress import Notices
 from moorage.client.transport import RefusedError
@@ -47,7 +48,7 @@ class Renewals:
                 pauses.append(min(TRY_AGAIN_SECONDS, ttl or TTL_SECONDS))
             else:
                 refresh(self._handle, entry, lease)
-                pauses.append((lease.ttl or TTL_SECONDS) / 3)
+                pauses.append((lease.ttl or TTL_SECONDS) / RENEWALS)
         return min(pauses, default=None)
 
     def _released(self, entry: Entry) -> bool:

@@ -7,6 +7,9 @@ client knows that a lease is lost before its units can be granted to another.
 
 from __future__ import annotations
 
+RENEWALS = 3
+"""How many times a holder renews its lease within a TTL; the server counts on it, after outages."""
+
 MARGIN_PART = 6
 MARGIN_SECONDS_MAX = 30.0
 
@@ -43,7 +46,7 @@ class Term:
     @property
     def renew_at(self) -> float:
         """When to renew it next; also when its hold should be over, to find out whether it is."""
-        at = self._sent + self.ttl / 3
+        at = self._sent + self.ttl / RENEWALS
         if self.hold_by is not None and self._sent < self.hold_by:
             return min(at, self.hold_by)
         return at

@@ -10,7 +10,7 @@ from moorage.client.run.api_types import Lease, StrangeAnswerError
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Grant
 from moorage.client.run.lease.api import ANSWER_SECONDS, WAIT_SECONDS_MAX, Leases
-from moorage.client.run.lease.lease_clock import Term
+from moorage.client.run.lease.lease_clock import RENEWALS, Term
 from moorage.client.transport import RefusedError, UnreachableError
 
 TRIES = 12
@@ -125,7 +125,7 @@ class Keeper:
         if self.lost or self.over:
             return False
         sent = elapsed()
-        seconds_max = min(max(self._term.ttl / 3, 1.0), ANSWER_SECONDS)
+        seconds_max = min(max(self._term.ttl / RENEWALS, 1.0), ANSWER_SECONDS)
         try:
             renewed = self._leases.renew(self._lease.id, self._lease.token, seconds_max)
         except RefusedError as refusal:

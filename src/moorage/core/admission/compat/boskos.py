@@ -12,6 +12,7 @@ from hashlib import blake2b
 from msgspec import Struct, structs
 
 from moorage.core.admission.bars import lives_on
+from moorage.core.admission.bounds import is_full
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import AtOnce
@@ -108,7 +109,7 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
         before = known.get(key)
         if before is not None and before.state == "granted":
             continue
-        if pool.waiting >= pool.spec.queue_max:
+        if is_full(draft, pool):
             break
         if before is not None:  # it stays in the history under another key
             draft.put(key_left(before))

@@ -17,7 +17,7 @@ from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.admission.slot_config import slot_new
 from moorage.core.admission.slots import free
-from moorage.core.admission.units import free_units, units_by_pool
+from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
@@ -76,7 +76,7 @@ def take_named(
     left: dict[str, int] = {}
     found = []
     for slot in free(facts.slots_of(list(facts.slots)), moment.at, wish.state):
-        if slot.name not in wanted or slot.rests_until > moment.at:
+        if slot.name not in wanted or not is_free(slot, moment.at):
             continue
         units = left.get(slot.pool)
         if units is None:

@@ -13,7 +13,6 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import LATE, OWNER, without_one
 from moorage.core.admission.model import FREE, Lease, Slot
-from moorage.core.admission.slots import BOSKOS
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
@@ -23,11 +22,6 @@ RETURNED = "returned"
 """The label that lists the released numbered units."""
 
 _NUMBERED = re.compile(r"(?P<lease>[0-9a-f-]{36})\.(?P<number>[0-9]{1,9})")
-
-
-def is_reserved(owner: str) -> bool:
-    """Is this the owner of leases made through Boskos or the lease proxy?"""
-    return owner.startswith(BOSKOS) or owner == OWNER
 
 
 def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:

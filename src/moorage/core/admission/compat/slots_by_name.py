@@ -13,7 +13,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot
-from moorage.core.admission.slots import BOSKOS, End, freed
+from moorage.core.admission.slots import BOSKOS, End, freed, is_reserved
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -32,7 +32,7 @@ def slot_named(facts: Facts, name: str) -> Slot | None:
 def is_own(facts: Facts, slot: Slot) -> bool:
     """Is a slot free, or occupied through Boskos or the lease proxy, not by a native lease?"""
     lease = None if slot.lease is None else facts.leases[slot.lease]
-    return lease is None or lease.owner == OWNER or lease.owner.startswith(BOSKOS)
+    return lease is None or is_reserved(lease.owner)
 
 
 def release(

@@ -9,18 +9,19 @@ changes of the pool are not predicted.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from operator import itemgetter
 
 from msgspec import Struct
 
 from moorage.core.admission import pacing
-from moorage.core.admission.model import Pool
+from moorage.core.admission.forecast.statistics import percentile
+from moorage.core.admission.model import Pool, Rest
 from moorage.core.clock import SECOND, Instant
 
-QUICK, SLOW = 0.1, 0.9
-"""Quantiles of the durations of past leases."""
+QUICK, SLOW = 10, 90
+"""Percentiles of the durations of past leases."""
 
 NEVER = Instant(1 << 62)
 """Later than any time: unknown."""
@@ -94,8 +95,8 @@ class Outlook:
         self._pool = pool
         self._limit = limit
         self._line = line
-        self._quick = round(share_of(held, QUICK) * SECOND) if held else None
-        self._slow = round(share_of(held, SLOW) * SECOND) if held else None
+        self._quick = round(percentile(held, QUICK) * SECOND) if held else None
+        self._slow = round(percentile(held, SLOW) * SECOND) if held else None
         self._timed = [
             (one.granted_at, one.hold_until, one.units)
             for one in holders
@@ -107,19 +108,22 @@ class Outlook:
         self._floors = floors or {}
         self._plays: dict[str, tuple[_Play, _Play]] = {}
 
-    def of(self, state: str, free: int, at: Instant, place: Place, own: int) -> Estimate:
+    def of(
+        self, state: str, free: int, rests: Iterable[Rest], at: Instant, place: Place, own: int
+    ) -> Estimate:
         """Return when a ticket may be granted, as far as this pool is concerned.
 
         Args:
             state: of the slots that it needs.
             free: units in that state that limit and cooldown leave; may be negative.
+            rests: units in that state that are in cooldown.
             at: now, in service time.
             place: of the ticket; it may be beyond the end of the line.
             own: units that it needs.
         """
         plays = self._plays.get(state)
         if plays is None:
-            plays = self._plays[state] = self._prepared(free, at)
+            plays = self._plays[state] = self._prepared(free, rests, at)
         earliest, latest = (play.granted(place, own) for play in plays)
         if earliest >= NEVER:
             return Estimate()
@@ -127,9 +131,8 @@ class Outlook:
             return Estimate(overdue=True)
         return Estimate((max(0, earliest - at) / SECOND, max(0, latest - at) / SECOND))
 
-    def _prepared(self, free: int, at: Instant) -> "tuple[_Play, _Play]":
-        resting = self._pool.resting
-        rests: list[End] = sorted((it.until, it.units) for it in resting if it.until > at)
+    def _prepared(self, free: int, coming: Iterable[Rest], at: Instant) -> "tuple[_Play, _Play]":
+        rests: list[End] = sorted((rest.until, rest.units) for rest in coming)
         untimed = self._untimed
         if self._untold:
             newest = at if self._newest is None else self._newest
@@ -277,11 +280,6 @@ class _Play:
         end = NEVER if self._lasts is None or granted >= NEVER else granted + self._lasts
         insort(self._later, (end, units), lo=self._next_later)
         if self._pacing is not None:
-            self._paid = max(at, self._paid) + units * (self._pacing.interval + self._jitter)
-            self._opens = self._paid - (self._pacing.burst - 1) * self._pacing.interval
+            self._paid = pacing.charged(self._pacing, self._paid, at, units, self._jitter)
+            self._opens = pacing.opening(self._pacing, self._paid)
         return granted
-
-
-def share_of(rising: Sequence[float], share: float) -> float:
-    """Return the quantile `share` of these values; they are sorted and not empty."""
-    return rising[min(len(rising) - 1, int(share * len(rising)))]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from moorage.core.admission.bars import bar_of
+from moorage.core.admission.bars import bar_of, has_ended
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.eta import Place
 from moorage.core.admission.model import Lease, Pool
@@ -83,7 +83,7 @@ def _is_passed_over(facts: Facts, moment: Moment, pool: Pool, waiter: Waiter, ah
     bar = bar_of(facts, pool, waiter.owner, waiter.units, ahead)
     if bar not in (None, "paused"):
         return True
-    if waiter.silent_from is not None and moment.alive > waiter.silent_from:
+    if has_ended(moment, waiter.silent_from):
         return True
     lease = waiter.lease
     if lease is None:

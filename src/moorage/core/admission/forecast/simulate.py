@@ -15,16 +15,16 @@ from moorage.core.admission import expiry, leases, pools
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
+from moorage.core.admission.forecast import statistics
+from moorage.core.admission.forecast.statistics import Steps, greatest, percentiles, summed
 from moorage.core.admission.model import Lease, Need, PoolSpec
 from moorage.core.admission.requests import NEVER, Ask, Proof
-from moorage.core.clock import SECOND, Instant
+from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import QUEUE_MAX_MAX
 from moorage.core.restart import Restart
 from moorage.core.service_time import Moment, Timeline
-
-MINUTE = 60 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Summary:
     never: int
     """Jobs that were never granted: they need more than the limit."""
     starts_per_minute: int
-    """The most units that were granted within any 60 seconds."""
+    """The most units that were granted within any 60 seconds, see `statistics`."""
     running: int
     """The most units occupied at once."""
     waiting: int
@@ -91,70 +91,42 @@ def rehearse(name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0) -
 
 def summary(stays: Sequence[Stay]) -> Summary:
     """Summarize a rehearsal or a history."""
-    starts = sorted((stay.started, stay.units) for stay in stays if stay.started is not None)
-    waits = sorted(stay.started - stay.arrived for stay in stays if stay.started is not None)
+    starts = [stay.started for stay in stays if stay.started is not None]
     ends = [stay.ended for stay in stays if stay.ended is not None]
     return Summary(
         jobs=len(stays),
         never=len(stays) - len(starts),
-        starts_per_minute=_busiest_minute(starts),
-        running=max((count for _, count in running(stays)), default=0),
-        waiting=max((count for _, count in waiting(stays)), default=0),
-        last_start=max((at for at, _ in starts), default=0),
+        starts_per_minute=greatest(starts_per_minute(stays)),
+        running=greatest(running(stays)),
+        waiting=greatest(waiting(stays)),
+        last_start=max(starts, default=0),
         last_end=max(ends, default=0),
-        waited=(_share(waits, 0.5), _share(waits, 0.9), _share(waits, 0.99)) if waits else None,
+        waited=percentiles(
+            stay.started - stay.arrived for stay in stays if stay.started is not None
+        ),
     )
 
 
-def running(stays: Sequence[Stay]) -> list[tuple[int, int]]:
-    """Return (time, occupied units from then on), by time."""
+def running(stays: Sequence[Stay]) -> Steps:
+    """Return the occupied units over time."""
     steps = [(stay.started, stay.units) for stay in stays if stay.started is not None]
     steps += [(stay.ended, -stay.units) for stay in stays if stay.ended is not None]
-    return _summed(steps)
+    return summed(steps)
 
 
-def waiting(stays: Sequence[Stay]) -> list[tuple[int, int]]:
-    """Return (time, waiting jobs from then on), by time; a job granted at once never waits."""
+def waiting(stays: Sequence[Stay]) -> Steps:
+    """Return the waiting jobs over time; a job granted at once never waits."""
     waited = [stay for stay in stays if stay.started != stay.arrived]
     steps = [(stay.arrived, 1) for stay in waited]
     steps += [(stay.started, -1) for stay in waited if stay.started is not None]
-    return _summed(steps)
+    return summed(steps)
 
 
-def starts_by_minute(stays: Sequence[Stay]) -> list[tuple[int, int]]:
-    """Return (start of a minute, units granted in it), for each minute up to the last grant."""
-    counts: dict[int, int] = {}
-    for stay in stays:
-        if stay.started is not None:
-            minute = stay.started // MINUTE
-            counts[minute] = counts.get(minute, 0) + stay.units
-    return [(n * MINUTE, counts.get(n, 0)) for n in range(max(counts, default=-1) + 1)]
-
-
-def _summed(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    totals: dict[int, int] = {}
-    for at, count in steps:
-        totals[at] = totals.get(at, 0) + count
-    reached, found = 0, []
-    for at in sorted(totals):
-        reached += totals[at]
-        found.append((at, reached))
-    return found
-
-
-def _busiest_minute(starts: list[tuple[int, int]]) -> int:
-    most = within = first = 0
-    for at, units in starts:
-        within += units
-        while starts[first][0] <= at - MINUTE:
-            within -= starts[first][1]
-            first += 1
-        most = max(most, within)
-    return most
-
-
-def _share(ordered: list[int], share: float) -> int:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+def starts_per_minute(stays: Sequence[Stay]) -> Steps:
+    """Return the units granted within the last 60 seconds over time."""
+    return statistics.starts_per_minute(
+        (stay.started, stay.units) for stay in stays if stay.started is not None
+    )
 
 
 class _Stage:

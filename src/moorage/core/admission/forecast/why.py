@@ -24,8 +24,9 @@ from moorage.core.admission.model import FREE, Lease, Need, Pool
 from moorage.core.admission.units import (
     free_units,
     is_gang,
+    is_over,
     limit_of,
-    resting,
+    rests,
     units_by_pool,
 )
 from moorage.core.clock import SECOND
@@ -173,9 +174,11 @@ def eta_of(
     earliest = latest = 0.0
     overdue = False
     for need in needs:
-        free = free_units(facts, facts.pools[need.pool], moment.at).get(need.state, 0)
+        pool = facts.pools[need.pool]
+        free = free_units(facts, pool, moment.at).get(need.state, 0)
+        coming = rests(facts, pool, moment.at, need.state)
         found = views[need.pool].outlook.of(
-            need.state, free, moment.at, place[need.pool], need.units
+            need.state, free, coming, moment.at, place[need.pool], need.units
         )
         if found.seconds is None and not found.overdue:
             return Estimate()
@@ -299,11 +302,12 @@ def _full(
     units = f"{pool.occupied} of {counted(limit, 'unit')} of {pool.name}"
     held = f"{units} {are(pool.occupied)} held{_by(evidence, pool)}"
     lacking = f"; {need.units} needed, {max(0, free)} free" if need.units > 1 else ""
-    if pool.occupied > limit:
+    if is_over(pool, limit):
         return Binding("over", f"over the limit: {held}{lacking}")
-    idle = resting(pool, at)
+    coming = rests(facts, pool, at, need.state)
+    idle = sum(rest.units for rest in coming)
     if idle and free + idle >= need.units:
-        until = min(rest.until for rest in pool.resting if rest.until > at)
+        until = min(rest.until for rest in coming)
         freed = f"{counted(idle, 'freed unit')} of {pool.name}"
         text = f"resting: {freed} in cooldown, the first for another {span(until - at)}"
         return Binding("resting", text + lacking)
@@ -325,6 +329,6 @@ def _states(facts: Facts, pool: Pool) -> str:
     """Return the clause on the states of free slots."""
     found: dict[str, int] = {}
     for slot in facts.slots.get(pool.name, {}).values():
-        if not slot.owner:
+        if not slot.occupied:
             found[slot.state] = found.get(slot.state, 0) + 1
     return "".join(f", {count} {state}" for state, count in sorted(found.items()))

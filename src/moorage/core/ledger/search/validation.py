@@ -7,11 +7,11 @@ import re
 from collections.abc import Collection
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.requests import CandidateQuery, Group, TraitFilter
+from moorage.core.ledger.requests import SUFFIX_PATTERN, CandidateQuery, Group, TraitFilter
 from moorage.core.ledger.search.catalog.catalog import Catalog
-from moorage.core.limits import GROUPS_MAX, MAX_INT, QUERY_TERMS_MAX
+from moorage.core.limits import GROUPS_MAX, MAX_INT, QUERY_TERMS_MAX, SUFFIX_LENGTH_MAX
 
-_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,64}")
+_SUFFIX = re.compile(SUFFIX_PATTERN)
 
 
 def check_sense(query: CandidateQuery) -> None:
@@ -81,8 +81,10 @@ def _check_suffixes(query: CandidateQuery) -> None:
     if not any(group.resources for group in query.groups):
         raise _invalid("no group asks for any resources")
     for group in query.groups:
-        if not _SUFFIX.fullmatch(group.suffix):
-            raise _invalid("a suffix has up to 64 letters, digits, dashes and underscores")
+        if group.suffix and not _SUFFIX.fullmatch(group.suffix):
+            raise _invalid(
+                f"a suffix has up to {SUFFIX_LENGTH_MAX} letters, digits, dashes and underscores"
+            )
         if not group.resources and (not group.suffix or group.suffix not in related):
             raise _invalid(
                 f"group '{group.suffix}' asks for no resources; only a suffixed group that is "

@@ -9,7 +9,7 @@ from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.search import Catalog
 from moorage.faces.placement.input import schemas
-from moorage.faces.placement.input.bodies import body_decode, invalid
+from moorage.faces.placement.input.bodies import body_decode, check_providers, invalid
 from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.order import holders_in_order
 from moorage.faces.placement.problems import ProblemError
@@ -160,8 +160,7 @@ def _amounts(allocations: Any) -> Allocations:
             for each in allocations
         }
     amounts = {ProviderId(uuid.lower()): each.resources for uuid, each in allocations.items()}
-    if len(amounts) != len(allocations):
-        raise invalid("a resource provider is named twice, in upper and in lower case")
+    check_providers(amounts, allocations)
     return amounts
 
 

@@ -6,7 +6,12 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement.handlers.allocations import consumer_requests
 from moorage.faces.placement.input import schemas
-from moorage.faces.placement.input.bodies import body_decode, body_value, invalid, long_check
+from moorage.faces.placement.input.bodies import (
+    body_decode,
+    body_value,
+    check_providers,
+    long_check,
+)
 from moorage.faces.placement.request import Answer, Request
 from moorage.faces.web import PIECE_BYTES
 from moorage.service.ledger.allocation_cases import Reshape
@@ -47,6 +52,5 @@ def _decoded(request: Request, kind: Any) -> Reshape:
         )
         for uuid, given in body.inventories.items()
     }
-    if len(inventories) != len(body.inventories):
-        raise invalid("a resource provider is named twice, in upper and in lower case")
+    check_providers(inventories, body.inventories)
     return Reshape(inventories, consumer_requests(body.allocations))

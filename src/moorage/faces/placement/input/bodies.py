@@ -4,7 +4,7 @@ msgspec decides; jsonschema only explains why (docs/decisions/0004).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -88,6 +88,17 @@ def check_unique(items: list[str], body: bytes, kind: Any) -> None:
     if len(set(items)) != len(items):
         explained = _explained(json_decode(body), kind, len(body))
         raise invalid(explained or "a list has non-unique elements")
+
+
+def check_providers(found: Collection[str], given: Collection[str]) -> None:
+    """Raise ProblemError 400 if two keys of a body are one UUID, in upper and in lower case.
+
+    Args:
+        found: the UUIDs in lower case.
+        given: the keys.
+    """
+    if len(found) != len(given):
+        raise invalid("a resource provider is named twice, in upper and in lower case")
 
 
 def invalid(reason: str) -> ProblemError:

@@ -9,7 +9,8 @@ Source: Placement API reference, request parameters of each route; the texts of 
 
 from typing import Any, Final
 
-from moorage.core.ledger.vocabulary import CUSTOM_PATTERN
+from moorage.core.ledger.requests import SUFFIX_PATTERN
+from moorage.core.ledger.vocabulary import CUSTOM_PATTERN, NAME_PATTERN
 from moorage.core.limits import (
     ALLOCATION_RATIO_MAX,
     IDENTIFIER_LENGTH_MAX,
@@ -20,8 +21,6 @@ from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.schema_errors import Schema
 
 _UUID_KEY: Final = "^[0-9a-fA-F-]{36}$"
-_CLASS: Final = "^[A-Z0-9_]+$"
-_SUFFIX: Final = "[a-zA-Z0-9_-]{1,64}"
 
 _INTEGER: Schema = {"type": "integer"}
 _UUID: Schema = {"type": "string", "format": "uuid"}
@@ -63,7 +62,7 @@ _INVENTORIES = _closed(
         **_GENERATION,
         "inventories": {
             "type": "object",
-            "patternProperties": {_CLASS: _closed(_INVENTORY, "total")},
+            "patternProperties": {NAME_PATTERN: _closed(_INVENTORY, "total")},
         },
     },
     "resource_provider_generation",
@@ -73,7 +72,7 @@ _INVENTORIES = _closed(
 _RESOURCES: Schema = {
     "type": "object",
     "minProperties": 1,
-    "patternProperties": {_CLASS: {"type": "integer", "minimum": 1}},
+    "patternProperties": {NAME_PATTERN: {"type": "integer", "minimum": 1}},
     "additionalProperties": False,
 }
 _LISTED: Schema = {
@@ -101,13 +100,13 @@ _MAPPINGS: Schema = {
     "mappings": {
         "type": "object",
         "minProperties": 1,
-        "patternProperties": {_SUFFIX: {"type": "array", "minItems": 1, "items": _UUID}},
+        "patternProperties": {SUFFIX_PATTERN: {"type": "array", "minItems": 1, "items": _UUID}},
     }
 }
 _CONSUMER_TYPE: Schema = {
     "consumer_type": {
         "type": "string",
-        "pattern": _CLASS,
+        "pattern": NAME_PATTERN,
         "minLength": 1,
         "maxLength": IDENTIFIER_LENGTH_MAX,
     }
@@ -172,7 +171,7 @@ QUOTED: Final[dict[Any, Schema]] = {
     schemas.ProviderPut: _closed(_PROVIDER_NAME, "name"),
     schemas.ProviderPut14: _closed({**_PROVIDER_NAME, **_PARENT}, "name"),
     schemas.InventoryPost: _closed(
-        {**_INVENTORY, "resource_class": {"type": "string", "pattern": _CLASS}},
+        {**_INVENTORY, "resource_class": {"type": "string", "pattern": NAME_PATTERN}},
         "total",
         "resource_class",
     ),

@@ -7,6 +7,8 @@ import re
 from functools import cache
 from typing import Any, NamedTuple
 
+from moorage.core.ledger.requests import SUFFIX_PATTERN
+from moorage.core.ledger.vocabulary import NAME_PATTERN
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX
 from moorage.faces.placement.input.schema_errors import Schema, query_explanation
 from moorage.faces.placement.input.uuids import is_dashed
@@ -33,7 +35,7 @@ _LIMIT: Schema = {
 }
 _CONSUMER_TYPE: Schema = {
     "type": "string",
-    "pattern": "^[A-Z0-9_]+$|^all$|^unknown$",
+    "pattern": f"{NAME_PATTERN}|^all$|^unknown$",
     "minLength": 1,
     "maxLength": IDENTIFIER_LENGTH_MAX,
 }
@@ -85,7 +87,7 @@ KNOWN: dict[str, tuple[Parameter, ...]] = {
 
 def suffix_pattern(version: int) -> str:
     """Return the pattern of a group's suffix."""
-    return "[a-zA-Z0-9_-]{1,64}" if version >= VERBOSE_SUFFIX_SINCE else "[1-9][0-9]*"
+    return SUFFIX_PATTERN if version >= VERBOSE_SUFFIX_SINCE else "[1-9][0-9]*"
 
 
 def check(pairs: Pairs, route: str, version: int) -> None:

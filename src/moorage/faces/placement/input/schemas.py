@@ -9,24 +9,23 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.vocabulary import CUSTOM_PATTERN
+from moorage.core.ledger.vocabulary import CUSTOM_PATTERN, NAME_PATTERN, exact
 from moorage.core.limits import (
     ALLOCATION_RATIO_MAX,
     IDENTIFIER_LENGTH_MAX,
     MAX_INT,
     NAME_LENGTH_MAX,
+    UUID_LENGTH_MAX,
 )
-from moorage.faces.placement.input.uuids import LENGTH_MAX, UUID_PATTERN
+from moorage.faces.placement.input.uuids import UUID_PATTERN
 
-Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=LENGTH_MAX)]
+Uuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=UUID_LENGTH_MAX)]
 UuidKey = Annotated[str, Meta(pattern=r"^[0-9a-fA-F-]{36}\Z")]
-ClassName = Annotated[str, Meta(pattern=r"^[A-Z0-9_]+\Z")]
-CustomName = Annotated[
-    str, Meta(pattern=CUSTOM_PATTERN.replace("$", r"\Z"), max_length=IDENTIFIER_LENGTH_MAX)
-]
+ClassName = Annotated[str, Meta(pattern=exact(NAME_PATTERN))]
+CustomName = Annotated[str, Meta(pattern=exact(CUSTOM_PATTERN), max_length=IDENTIFIER_LENGTH_MAX)]
 Name255 = Annotated[str, Meta(min_length=1, max_length=IDENTIFIER_LENGTH_MAX)]
 ConsumerType = Annotated[
-    str, Meta(pattern=r"^[A-Z0-9_]+\Z", min_length=1, max_length=IDENTIFIER_LENGTH_MAX)
+    str, Meta(pattern=exact(NAME_PATTERN), min_length=1, max_length=IDENTIFIER_LENGTH_MAX)
 ]
 ProviderName = Annotated[str, Meta(max_length=NAME_LENGTH_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]

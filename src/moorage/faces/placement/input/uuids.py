@@ -4,6 +4,7 @@ import re
 from uuid import UUID
 
 from moorage.core.ids import is_normal
+from moorage.core.limits import UUID_LENGTH_MAX
 
 _USUAL = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _UNUSUAL = "[{}]*(?:(?:urn:(?:uuid:)?|uuid:)[{}]*)?(?:-*[0-9a-fA-F]){32}-*[{}]*"
@@ -13,9 +14,6 @@ UUID_PATTERN = rf"^(?:{_USUAL}|{_UNUSUAL})\Z"
 first because it matches six times as fast. No part can begin where the previous one could continue:
 otherwise matching would take quadratic time and block the process."""
 
-LENGTH_MAX = 255
-"""Longer texts are not accepted as a UUID, in any spelling."""
-
 _LENIENT = re.compile(UUID_PATTERN)
 
 
@@ -23,7 +21,7 @@ def uuid_normal(text: str) -> str | None:
     """Return a UUID in lower case with dashes; None if the text is not a UUID."""
     if is_normal(text):
         return text
-    if len(text) > LENGTH_MAX or not _LENIENT.match(text):
+    if len(text) > UUID_LENGTH_MAX or not _LENIENT.match(text):
         return None
     plain = text.replace("urn:", "").replace("uuid:", "")
     return str(UUID(plain.strip("{}").replace("-", "")))

@@ -8,15 +8,13 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger.claims import Wish
 from moorage.core.ledger.requests import Order
-from moorage.core.limits import IDENTIFIER_LENGTH_MAX
-from moorage.core.texts import check_plain
+from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Request, Route
-from moorage.faces.web import RefusalError
 from moorage.service.access.roles import Role
 from moorage.service.ledger import claims
-from moorage.service.native.bounds import WORD, uuid_of
+from moorage.service.native.bounds import name_of, uuid_of
 from moorage.service.native.queries import explaining_address, query_of
 from moorage.wire.ledger import Claim, ClaimWanted
 
@@ -32,13 +30,15 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
             problems.FORBIDDEN,
             f"This token is bound to the project '{request.project}'.",
         )
+    if wanted.consumer_type is not None:
+        check_consumer_type(wanted.consumer_type)
     wish = Wish(
         consumer=ConsumerId(
             str(uuid4()) if wanted.consumer is None else uuid_of(wanted.consumer, "consumer")
         ),
-        project_id=_name(wanted.project_id, "project_id"),
-        user_id=_name(wanted.user_id, "user_id"),
-        consumer_type=_type(wanted.consumer_type),
+        project_id=name_of("project_id", wanted.project_id),
+        user_id=name_of("user_id", wanted.user_id),
+        consumer_type=wanted.consumer_type,
         query=query_of(wanted),
         order=Order(wanted.choose, getrandbits(SEED_BITS)),
     )
@@ -76,21 +76,3 @@ ROUTES = (
         status=HTTPStatus.CREATED,
     ),
 )
-
-
-def _name(text: str, what: str) -> str:
-    if not 1 <= len(text) <= IDENTIFIER_LENGTH_MAX:
-        raise RefusalError(
-            HTTPStatus.BAD_REQUEST, f"{what} must have 1 to {IDENTIFIER_LENGTH_MAX} characters."
-        )
-    check_plain(what, text)
-    return text
-
-
-def _type(text: str | None) -> str | None:
-    if text is not None and not WORD.fullmatch(text):
-        raise RefusalError(
-            HTTPStatus.BAD_REQUEST,
-            f"consumer_type must have 1 to {IDENTIFIER_LENGTH_MAX} characters of A-Z, 0-9, '_'.",
-        )
-    return text

@@ -10,9 +10,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.limits import BULK_PROVIDERS_MAX
+from moorage.core.limits import AROUND_BYTES_MAX, BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
 from moorage.faces.json_lists import (
-    AROUND_BYTES_MAX,
     Cut,
     LongMemberError,
     ManyMembersError,
@@ -33,9 +32,6 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     ProviderWanted,
 )
-
-PROVIDER_BYTES_MAX = 1 << 18
-"""Bytes that describe one provider, which is decoded without interruption."""
 
 
 class Envelope(Struct, forbid_unknown_fields=True):

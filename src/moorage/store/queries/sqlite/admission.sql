@@ -205,18 +205,27 @@ DELETE FROM outcome WHERE pool IN (SELECT name FROM pool) AND at < ?;
 -- name: leases_ended_before --
 SELECT id FROM lease WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2;
 
+-- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
-    SELECT json_group_object(state, slots) FROM (
-        SELECT state, COUNT(*) AS slots FROM slot WHERE slot.pool = pool.name GROUP BY state
+    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+        SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
+            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM admission_clock)
+                THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
+            COUNT(*) AS slots
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
     )
 )
 FROM pool WHERE pool.name > ?1 ORDER BY pool.name LIMIT ?2;
 
 -- name: pool_load --
 SELECT pool.body, (
-    SELECT json_group_object(state, slots) FROM (
-        SELECT state, COUNT(*) AS slots FROM slot WHERE slot.pool = pool.name GROUP BY state
+    SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
+        SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
+            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM admission_clock)
+                THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
+            COUNT(*) AS slots
+        FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
     )
 )
 FROM pool WHERE pool.name = ?;
@@ -296,13 +305,12 @@ FROM lease_need INDEXED BY lease_need_held JOIN lease ON lease.id = lease_need.l
 WHERE lease_need.pool = ?1 AND lease_need.state = 'granted'
 ORDER BY lease_need.granted_at LIMIT ?2;
 
--- Leases that were not renewed in time but still occupy their units, counted in each of their
--- pools.
--- name: unheard_count --
-SELECT needed.value, COUNT(*)
-FROM lease_due JOIN lease ON lease.id = lease_due.lease JOIN json_each(lease.pools) AS needed
-WHERE lease_due.heard_until < ? AND lease.state = 'granted' AND lease.body ->> 'keep'
-GROUP BY needed.value;
+-- Leases that are kept beyond their deadlines; whether a deadline was postponed by an outage is
+-- decided by `is_unheard`.
+-- name: leases_load_silent --
+SELECT lease.body, lease_due.heard_until
+FROM lease_due JOIN lease ON lease.id = lease_due.lease
+WHERE lease_due.heard_until <= ? AND lease.state = 'granted' AND lease.body ->> 'keep';
 
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need
@@ -313,22 +321,20 @@ ORDER BY ended_at DESC LIMIT ?2;
 SELECT asked_at, granted_at, ended_at, cause FROM lease_need
 WHERE pool = ?1 AND state = 'ended' AND ended_at >= ?2 ORDER BY ended_at;
 
--- `starts`: the units that were granted in the same minute.
+-- The units that were granted, by time; of leases that are still remembered.
+-- name: starts_load --
+SELECT granted_at, SUM(units) FROM lease_need
+WHERE pool = ?1 AND granted_at IS NOT NULL GROUP BY granted_at;
+
+-- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
 -- name: outcomes_count --
-WITH minutes AS (
-    SELECT granted_at / 60000000 AS minute, SUM(units) AS starts FROM lease_need
-    WHERE pool = ?1 AND granted_at IS NOT NULL GROUP BY 1
-), told AS (
-    SELECT outcome.units, outcome.result, minutes.starts
-    FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
-        LEFT JOIN lease_need ON lease_need.pool = outcome.pool
-            AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
-        LEFT JOIN minutes ON minutes.minute = lease_need.granted_at / 60000000
-    WHERE outcome.pool = ?1
-)
-SELECT units, starts, COUNT(*) FILTER (WHERE result = 'ok'),
-    COUNT(*) FILTER (WHERE result = 'failed'), COUNT(*) FILTER (WHERE result = 'throttled')
-FROM told GROUP BY units, starts ORDER BY units, starts NULLS FIRST;
+SELECT outcome.units, lease_need.granted_at, COUNT(*) FILTER (WHERE outcome.result = 'ok'),
+    COUNT(*) FILTER (WHERE outcome.result = 'failed'),
+    COUNT(*) FILTER (WHERE outcome.result = 'throttled')
+FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
+    LEFT JOIN lease_need ON lease_need.pool = outcome.pool
+        AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
+WHERE outcome.pool = ?1 GROUP BY 1, 2;
 
 -- name: lease_load_by_token --
 SELECT lease.body, lease_due.heard_until

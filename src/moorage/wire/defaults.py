@@ -1,0 +1,16 @@
+"""Defaults of inventories, of pools and of requests for leases. Durations are in seconds."""
+
+MAX_UNIT = 2_147_483_647
+"""An inventory's `max_unit`: the largest integer that the Placement API knows."""
+
+TTL_SECONDS = 60.0
+"""A pool's `ttl`."""
+
+TTL_SECONDS_MAX = 86_400.0
+"""A pool's `ttl_max`."""
+
+QUEUE_MAX = 10_000
+"""A pool's `queue_max`."""
+
+PATIENCE_SECONDS = 30.0
+"""A request's `patience`."""

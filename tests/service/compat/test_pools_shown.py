@@ -1,0 +1,106 @@
+"""Pools of Boskos' configuration as the native API shows them: times, units, pacing."""
+
+from pathlib import Path
+
+from moorage.cli.support.pool_text import changed_of
+from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.model import Growth, PoolSpec
+from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.clock import DAY, SECOND
+from moorage.service.compat.boskos_cases import Acquire, Release, Sync
+from moorage.service.ids import lease_id_new
+from moorage.service.native.pools import shown
+from moorage.wire import admission as wire
+from tests.service.pools import MINUTE, by_hand, spec
+from tests.service.running import TESTER, Running
+
+NAMED = SlotConfig((Entry("t", names=("a", "b", "c")),))
+GROWING = SlotConfig((Entry("t", growth=Growth(0, 10, "free")),))
+
+
+async def synced(one: Running, config: SlotConfig) -> None:
+    """Apply a configuration."""
+    await one.service.transactor.submit_case(Sync(config, {"t"}))
+
+
+async def acquired(one: Running, dest: str) -> str:
+    """Take a free slot, which gets the state `dest`; return its name."""
+    wish = Wish("t", "free", dest, "me", "", lease_id_new(), "")
+    return (await one.service.transactor.submit_case(Acquire(wish, False))).slot.name
+
+
+async def pool(one: Running, name: str = "t") -> wire.Pool:
+    """Return a pool as clients see it, as of now."""
+    return shown(await one.service.admission.pool(name))
+
+
+def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
+    """However a pool is made: after a jump of the clock it has the time that people read there."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await admission.pool_put("before", spec(), None, TESTER)
+        one.clock.jump = -DAY
+        await admission.pool_put("made", spec(), None, TESTER)
+        await synced(one, NAMED)
+        made, configured = await pool(one, "made"), await pool(one)
+        assert configured.created_at == configured.updated_at == made.created_at
+        assert (await admission.pool("t")).pool.created_at == one.clock.now()
+
+    by_hand(tmp_path, scene)
+
+
+def test_a_slot_in_use_is_not_free_whatever_its_state(tmp_path: Path) -> None:
+    """A client of Boskos may call the state of what it has `free`."""
+
+    async def scene(one: Running) -> None:
+        await synced(one, NAMED)
+        await acquired(one, "free")
+        told = await pool(one)
+        assert (told.units, told.occupied, told.free, told.resting) == (3, 1, 2, 0)
+        assert told.slots == {"free": 3}
+
+    by_hand(tmp_path, scene)
+
+
+def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
+    """A slot that is taken out of its cooldown by a change of its state is not resting any more."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await synced(one, NAMED)
+        cool = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, cooldown=MINUTE)
+        await admission.pool_put("t", cool, None, TESTER)
+        names = [await acquired(one, "busy") for _ in range(2)]
+        for name in names:
+            done = Release(name, "me", False, "free", TESTER)
+            await one.service.transactor.submit_case(done)
+        told = await pool(one)
+        assert (told.free, told.resting, told.over) == (1, 2, False)
+        fewer = SlotConfig((Entry("t", names=tuple({"a", "b", "c"} - {names[0]})),))
+        await synced(one, fewer)
+        told = await pool(one)
+        assert (told.units, told.free, told.resting) == (2, 1, 1)
+        one.clock.at += 61 * SECOND
+        told = await pool(one)
+        assert (told.free, told.resting) == (2, 0)
+
+    by_hand(tmp_path, scene)
+
+
+def test_the_pacing_of_a_growing_pool_keeps_following_its_units(tmp_path: Path) -> None:
+    """Its units are the slots that it may have, for the server and for the command line."""
+
+    async def scene(one: Running) -> None:
+        admission = one.service.admission
+        await synced(one, GROWING)
+        paced = PoolSpec(limit=None, ttl=MINUTE, ttl_max=DAY, hold=10 * MINUTE)
+        await admission.pool_put("t", paced, None, TESTER, paced=True)
+        told = await pool(one)
+        assert (told.units, told.slots) == (10, {})
+        assert told.pacing == wire.Pacing(interval=60, burst=1)
+        assert changed_of(told, {"quota": 3}).pacing == "auto"
+        unpaced = await admission.pool_put("t", paced, None, TESTER)
+        assert changed_of(shown(unpaced), {"quota": 3}).pacing is None
+
+    by_hand(tmp_path, scene)
