@@ -13,7 +13,6 @@ from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import Pieces, Turns
 from moorage.service.feed.catalog_copies import ChangesGone, Copy
 from moorage.service.feed.index import Index
-from moorage.service.ids import audit_id_new
 from moorage.store import changelog
 from moorage.store import check as check_store
 from moorage.store import high_water_mark as mark_store
@@ -128,12 +127,12 @@ class Upkeep:
         After this, cursors of earlier epochs are refused, and every fencing token is higher than
         all before. Raises `Error`: UNAVAILABLE.
         """
-        now, row_id = self._clock.now(), audit_id_new()
+        now = self._clock.now()
 
         def plan() -> Plan[tuple[int, int]]:
             epoch, revision = yield from mark_store.epoch_raise()
             after = {"epoch": epoch, "revision": revision}
-            row = audit_row(now, by, "database.epoch_raise", self._engine.name, None, after, row_id)
+            row = audit_row(now, by, "database.epoch_raise", self._engine.name, after=after)
             yield from audit_store.audit_insert(row)
             return epoch, revision
 

@@ -19,7 +19,7 @@ from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
 
-__all__ = ["Actor", "Audit", "AuditRow", "audit_row"]
+__all__ = ["Actor", "Audit", "AuditRow", "audit_entry", "audit_row"]
 
 
 class Actor(Struct, frozen=True):
@@ -30,16 +30,10 @@ class Actor(Struct, frozen=True):
     role: str
 
 
-def audit_row(
-    at: Instant,
-    actor: Actor,
-    action: str,
-    target: str,
-    before: Any = None,
-    after: Any = None,
-    row_id: str = "",
+def audit_entry(
+    at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
 ) -> AuditRow:
-    """Return the row for one action. A decision returns it without `id`; the batch sets that.
+    """Return the row for one action, for a decision: without an id, which the batch sets.
 
     Args:
         at: when.
@@ -48,11 +42,10 @@ def audit_row(
         target: its object: an id, a path.
         before: the state before, any JSON-serializable value.
         after: the state after it, likewise.
-        row_id: of the row.
     """
     return AuditRow(
         at,
-        row_id,
+        "",
         actor.who,
         actor.token_id,
         actor.role,
@@ -61,6 +54,14 @@ def audit_row(
         _text(before),
         _text(after),
     )
+
+
+def audit_row(
+    at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
+) -> AuditRow:
+    """Return the row for one action, with a new id; for the arguments see `audit_entry`."""
+    row = audit_entry(at, actor, action, target, before, after)
+    return row._replace(id=audit_id_new())
 
 
 class Audit:
@@ -75,8 +76,7 @@ class Audit:
         self, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
     ) -> None:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
-        now = self._clock.now()
-        row = audit_row(now, actor, action, target, before, after, audit_id_new())
+        row = audit_row(self._clock.now(), actor, action, target, before, after)
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.tell([row])
 

@@ -22,7 +22,6 @@ from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, sc
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import Look
-from moorage.service.ids import audit_id_new
 from moorage.service.pages import START, Place, check_limit, place_parse
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
@@ -124,8 +123,7 @@ class Access:
             expires_at=None if lasts is None else _after(now, "expires_in", lasts, least=1),
         )
         secret = _secret_new()
-        after = _description(token)
-        row = audit_row(now, by, "token.create", token.id, after=after, row_id=audit_id_new())
+        row = audit_row(now, by, "token.create", token.id, after=_description(token))
 
         def plan() -> Plan[None]:
             yield from access_store.token_insert(_stored(token, secret))
@@ -164,8 +162,7 @@ class Access:
                 return None
             new = _successor(_token(old), new_id, now, fresh)
             after = {**_description(new), "id": new_id, "grace": (ends - now) / SECOND}
-            before = _description(_token(old))
-            row = audit_row(now, by, "token.rotate", token_id, before, after, audit_id_new())
+            row = audit_row(now, by, "token.rotate", token_id, _description(_token(old)), after)
             yield from access_store.token_insert(_stored(new, secret))
             yield from audit_store.audit_insert(row)
             return new, row
@@ -214,8 +211,7 @@ class Access:
             stored = yield from access_store.token_revoke(token_id, now)
             if stored is None:
                 return None
-            before = _description(_token(stored))
-            row = audit_row(now, by, "token.revoke", token_id, before, row_id=audit_id_new())
+            row = audit_row(now, by, "token.revoke", token_id, _description(_token(stored)))
             yield from audit_store.audit_insert(row)
             return row
 

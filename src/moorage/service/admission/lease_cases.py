@@ -13,7 +13,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import keys_for
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
 from moorage.service.batch.ledger_share import request_from
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
@@ -65,7 +65,7 @@ class LeaseCase(AuditedUseCase[Known]):
         if by is None or before is None or before.owner == by.own or not changes.leases:
             return
         told = {"owner": before.owner, "key": before.key, "state": before.state}
-        row = audit_row(when.wall, by.actor, action, before.id, told, after or None)
+        row = audit_entry(when.wall, by.actor, action, before.id, told, after or None)
         self.rows = [row]
 
 
@@ -295,4 +295,4 @@ class Sweep(UseCase[bool]):
 def _forced_row(when: When, by: Actor, lease: LeaseId, ask: Ask) -> AuditRow:
     """Return the audit row of a lease that occupies units regardless of the limits."""
     needs = {need.pool: need.units for need in ask.needs}
-    return audit_row(when.wall, by, "lease.force", lease, after=needs)
+    return audit_entry(when.wall, by, "lease.force", lease, after=needs)

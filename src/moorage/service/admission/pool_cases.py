@@ -9,7 +9,7 @@ from moorage.core.admission import pools
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 
@@ -29,7 +29,7 @@ class PoolCase(AuditedUseCase[None]):
 
     def leave(self, action: str, before: Any, after: Any, when: When) -> None:
         """Set the audit row of a decision, unless it changes nothing."""
-        row = audit_row(when.wall, self.by, action, self.name, before, after)
+        row = audit_entry(when.wall, self.by, action, self.name, before, after)
         self.rows = [row] if before != after else []
 
 

@@ -15,7 +15,7 @@ from moorage.core.admission.slot_config import SlotConfig
 from moorage.core.admission.slots import BOSKOS
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow
@@ -251,7 +251,7 @@ class Sync(UseCase[tuple[str, ...]]):
 
 def _row(when: When, by: Actor, action: str, slot: Slot, dest: str) -> AuditRow:
     """Return the audit row: who took a slot from whom, and its new state."""
-    return audit_row(
+    return audit_entry(
         when.wall,
         by,
         action,

@@ -19,7 +19,7 @@ from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.limits import BULK_PROVIDERS_MAX
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, AuditRow, audit_row
+from moorage.service.access.audit import Actor, AuditRow, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -82,7 +82,7 @@ class TreesUpsert(LedgerUseCase[list[Upserted]]):
             return []
         after = {kind.value: self.counts[kind] for kind in Outcome}
         target = f"{self.counts.total()} providers"
-        return [audit_row(now, self.actor, "providers.bulk", target, after=after)]
+        return [audit_entry(now, self.actor, "providers.bulk", target, after=after)]
 
     def _specs(self) -> Iterable[ProviderSpec]:
         return (spec for tree in self.trees for spec in tree)
