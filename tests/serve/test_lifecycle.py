@@ -201,7 +201,7 @@ def test_an_address_in_use_is_named(database: Path) -> None:
         (["--queue-max", "0"], "queue_max"),
         (["--database", "mysql://x"], "sqlite:///PATH"),
         (["--listen", "127.0.0.1:0", "--tls-cert", "x.pem", "--tls-key", "x.pem"], "tls_cert"),
-        (["--listen", "no.such.host.invalid:0"], "not an address"),
+        (["--listen", "no.such.host.invalid:0"], "no address"),
     ],
 )
 def test_wrong_settings_say_what_to_change(tmp_path: Path, options: list[str], word: str) -> None:
@@ -260,8 +260,8 @@ def test_too_few_open_files_are_told_once(database: Path, doors: int) -> None:
     with serve(database, *second, moorage=few) as server:
         told = [line for line in server.said if "open-files limit" in line]
     assert len(told) == 1
-    assert f"only {(1024 - 64) // doors} connections per address" in told[0]
-    assert f"limit is 1024, raise it to {12_000 * doors + 64}" in told[0]
+    assert f"only {(1024 - 64) // doors} of connections_max 12000 connections" in told[0]
+    assert f"limit is 1024, {12_000 * doors + 64} would do" in told[0]
 
 
 def test_logs_are_lines_or_json(database: Path) -> None:

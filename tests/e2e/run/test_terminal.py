@@ -61,7 +61,7 @@ def test_a_line_of_ours_does_not_stop_us(port: Harbour) -> None:
     screen = Screen(f"stty tostop; {inner}; echo code $?", **port.where())
     screen.until("up")
     port.admission.revoke(port.leases(pool)[0].id, "a reason")
-    screen.until("continues without it")
+    screen.until("goes on without it")
     screen.type("hello\n")
     screen.until("got hello")
     screen.until("code 0")

@@ -133,14 +133,14 @@ def test_bounds_are_shown_and_kept(native: Native) -> None:
     [
         ({"priority_max": 1_000_001}, ["priority_max", "1000000"]),
         ({"hold_max": 60}, ["hold_max", "needs a hold"]),
-        ({"hold": 61, "hold_max": 60}, ["hold_max", "at most"]),
+        ({"hold": 61, "hold_max": 60}, ["hold_max", "not above"]),
         ({"hold": 60, "hold_max": 1e9}, ["hold_max", "31622400"]),
         ({"queue_max_per_owner": 0}, ["queue_max_per_owner", "1"]),
         ({"queue_max": 5, "queue_max_per_owner": 6}, ["queue_max_per_owner", "5"]),
         ({"askers": ["role:king"]}, ["king", "operator"]),
-        ({"askers": [""]}, ["asker"]),
-        ({"askers": ["*"]}, ["asker", "PROJECT/*"]),
-        ({"askers": ["/*"]}, ["asker", "PROJECT/*"]),
+        ({"askers": [""]}, ["askers"]),
+        ({"askers": ["*"]}, ["askers", "PROJECT/*"]),
+        ({"askers": ["/*"]}, ["askers", "PROJECT/*"]),
         ({"askers": ["x"] * 65}, ["64", "askers"]),
     ],
 )

@@ -68,7 +68,7 @@ def test_an_index_that_cannot_follow_is_read_anew(
         assert one.fatal == []
 
     by_hand(tmp_path, scene)
-    assert "cannot apply revision" in caplog.text
+    assert "the index cannot follow" in caplog.text
 
 
 def test_an_index_that_cannot_be_read_either_ends_the_process(tmp_path: Path) -> None:

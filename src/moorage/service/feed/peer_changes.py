@@ -31,7 +31,7 @@ class Others:
         watch: Watch,
         now: Callable[[], Awaitable[When]],
         followers: Sequence[Follower],
-        reload: Callable[[], Awaitable[Changes]],
+        anew: Callable[[], Awaitable[Changes]],
     ) -> None:
         """Remember what to follow and whom to notify.
 
@@ -39,12 +39,12 @@ class Others:
             watch: the change rows.
             now: returns the service's time.
             followers: called with the changes.
-            reload: returns everything they need, for the start and when changes were missed.
+            anew: returns everything they need, for the start and when changes were missed.
         """
         self._watch = watch
         self._now = now
         self._followers = followers
-        self._reload = reload
+        self._anew = anew
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class Others:
             try:
                 if cursor is None:
                     newest = await self._watch.now()  # first: changes in between are reported twice
-                    self._tell(await self._reload(), await self._now())
+                    self._tell(await self._anew(), await self._now())
                     cursor = newest
                 window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
                 if window.changes:
