@@ -20,9 +20,7 @@ class Journal:
         self.lines.append((policy, cors_origin))
 
 
-def ask(
-    journal: Journal, body: bytes, method: str = "POST", path: str = testing.RESET_PATH
-) -> int:
+def ask(journal: Journal, body: bytes, method: str = "POST", path: str = testing.RESET_PATH) -> int:
     """Send one request through the ASGI interface and return the status."""
     status = 0
 

@@ -1,20 +1,12 @@
 """Reads request bodies. Callers need no token here, so bodies are limited to a small size."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
-from moorage.faces.web import Limits, Receive, Scope, body_read, decoded, headers_of
+from moorage.faces.web import Limits, Receive, Scope, body_read, headers_of
 
 BYTES_MAX = 65_536
-"""Bytes in a body: far above what Boskos' clients send; scanning invalid JSON takes up to 40 ms."""
-
-LONG_BYTES = 4_096
-"""Bodies of at least this many bytes are decoded in a thread: scanning one takes 2 ms."""
+"""Bytes in a body: far above what Boskos' clients send."""
 
 NAMES_MAX = 1_000
 """Names in one request."""
-
-T = TypeVar("T")
 
 
 async def body_of(scope: Scope, receive: Receive, limits: Limits) -> bytes:
@@ -22,8 +14,3 @@ async def body_of(scope: Scope, receive: Receive, limits: Limits) -> bytes:
     most = min(limits.body_bytes_max, BYTES_MAX)
     setting = f"body_bytes_max, at most {BYTES_MAX} at this address"
     return await body_read(headers_of(scope), receive, most, setting)
-
-
-async def read(body: bytes, work: Callable[[], T]) -> T:
-    """Run `work` for a body, in a thread if the body is long."""
-    return await decoded(body, work, LONG_BYTES)
