@@ -3,9 +3,8 @@
 import asyncio
 import json
 
-from starlette.types import Message
-
 from moorage.faces import testing
+from moorage.faces.web import Limits, Message
 
 
 class Journal:
@@ -21,7 +20,7 @@ class Journal:
         self.lines.append((policy, cors_origin))
 
 
-def post(journal: Journal, body: bytes) -> int:
+def ask(journal: Journal, body: bytes, method: str = "POST", path: str = testing.RESET_PATH) -> int:
     """Send one request through the ASGI interface and return the status."""
     status = 0
 
@@ -35,15 +34,12 @@ def post(journal: Journal, body: bytes) -> int:
 
     scope = {
         "type": "http",
-        "method": "POST",
-        "path": testing.RESET_PATH,
+        "method": method,
+        "path": path,
         "headers": [],
-        "query_string": b"",
-        "http_version": "1.1",
-        "scheme": "http",
-        "root_path": "",
     }
-    asyncio.run(testing.testing_face(journal.reset, journal.profile)(scope, receive, send))
+    face = testing.testing_face(journal.reset, journal.profile, Limits(body_bytes_max=100))
+    asyncio.run(face(scope, receive, send))
     return status
 
 
@@ -51,14 +47,14 @@ def test_wipes_then_switches() -> None:
     """The wipe comes first, then the profile that was asked for."""
     journal = Journal()
     body = {"policy": "open", "cors_origin": "http://valid.example.com"}
-    assert post(journal, json.dumps(body).encode()) == 204
+    assert ask(journal, json.dumps(body).encode()) == 204
     assert journal.lines == ["reset", ("open", "http://valid.example.com")]
 
 
 def test_empty_body_is_the_usual_profile() -> None:
     """Without a body the service goes back to the default policy and no CORS."""
     journal = Journal()
-    assert post(journal, b"") == 204
+    assert ask(journal, b"") == 204
     assert journal.lines == ["reset", ("default", None)]
 
 
@@ -66,5 +62,14 @@ def test_refuses_what_is_no_profile() -> None:
     """A wrong policy, an unknown field or broken text is 400 and wipes nothing."""
     for body in (b'{"policy": "shut"}', b'{"wipe": true}', b"{", b'"\xff"', b"[]"):
         journal = Journal()
-        assert post(journal, body) == 400, body
+        assert ask(journal, body) == 400, body
         assert journal.lines == []
+
+
+def test_refuses_other_requests() -> None:
+    """Another path or method is 404 and a body above the limit 413; neither wipes anything."""
+    journal = Journal()
+    assert ask(journal, b"{}", path="/_testing/wipe") == 404
+    assert ask(journal, b"", method="GET") == 404
+    assert ask(journal, b" " * 101) == 413
+    assert journal.lines == []

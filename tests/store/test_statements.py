@@ -1,14 +1,16 @@
 """Loads and saves are by set: the number of statements does not grow with the batch."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, TypeVar
 
 import pytest
 
 from moorage.store.api import Engine, Plan, Row, Statement, Write
-from moorage.store.sql import blocks
+from moorage.store.sql import blocks, translated, written
 from tests.store.build import held, provider_new, run, together
 
 T = TypeVar("T")
@@ -72,6 +74,35 @@ def test_blocks_are_single_and_unique(engine: Engine) -> None:
     found = blocks({"sqlite": "sqlite", "postgresql": "postgres"}[engine.name.split()[0]])
     assert found["beginning_load"] == "SELECT at FROM beginning;"
     assert not any("--" in text for text in found.values())
+
+
+def test_every_engine_finds_the_common_blocks() -> None:
+    """A common block has the same text on all engines but for parameters and types."""
+    sqlite, postgres = blocks("sqlite"), blocks("postgres")
+    assert sqlite.keys() == postgres.keys()
+    common = dict(written("common"))
+    assert all(postgres[name] == text for name, text in common.items())
+    assert all(sqlite[name] == translated(text) for name, text in common.items())
+    assert translated("SELECT SUM(a)::bigint FROM b WHERE $12::text IS NULL OR c = $12;") == (
+        "SELECT SUM(a) FROM b WHERE ?12 IS NULL OR c = ?12;"
+    )
+
+
+def test_engines_have_no_copies_of_each_other() -> None:
+    """A block that is the same on both engines, once translated, belongs to the common ones."""
+    sqlite = {name: numbered(text) for name, text in written("sqlite")}
+    postgres = {name: numbered(translated(text)) for name, text in written("postgres")}
+    assert sqlite and sqlite.keys() == postgres.keys()
+    assert [name for name in sqlite if sqlite[name] == postgres[name]] == []
+    assert numbered("SELECT a\n  FROM b WHERE c = ? AND d = ?;") == (
+        "SELECT a FROM b WHERE c = ?1 AND d = ?2;"
+    )
+
+
+def numbered(text: str) -> str:
+    """A statement of SQLite with a number for each parameter, on one line."""
+    numbers = count(1)
+    return " ".join(re.sub(r"\?(?![0-9])", lambda _: f"?{next(numbers)}", text).split())
 
 
 def test_an_unknown_engine_has_no_blocks() -> None:

@@ -83,6 +83,7 @@ def compose(
         faces["_testing"] = testing_face(
             service.upkeep.wipe,
             lambda policy, origin: placement.configure(cast(Profile, policy), origin),
+            limits,
         )
     access_log = AccessLog(settings.log_format, sys.stderr) if settings.access_log else None
     application = Application(placement, faces, metrics.requests, access_log)

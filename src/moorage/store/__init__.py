@@ -1,7 +1,7 @@
 """All SQL. Neither sync nor async: functions yield statements and turn rows into facts.
 
 * `api.py` is the port: statements, plans, and the engine protocol. `sql.py` reads the statements
-  from `queries/` (`<engine>/<room>.sql`); the tables are in `schema/`.
+  from `queries/` (`common/<room>.sql`, `<engine>/<room>.sql`); the tables are in `schema/`.
 * Rooms: `ledger/`, `admission/`, and `access/` with tokens and audit rows. `batch.py` saves the
   changes of a batch in all of them. `encoding.py` writes values as JSON.
 * The change log: `changelog.py` writes and follows it, `pages.py` reads pages of it,

@@ -1,11 +1,18 @@
-"""Reads the statements of an engine by the names of their blocks in `queries/<engine>/`."""
+"""Reads the statements of an engine by the names of their blocks in `queries/`.
+
+`queries/common/` has those that all engines share, `queries/<engine>/` the others. Common ones are
+written as PostgreSQL reads them: parameters as `$1`, types as `::text` where it cannot infer them.
+"""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
 _BLOCK = re.compile(r"^-- name: (?P<name>\w+) --$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+_TYPE = re.compile(r"::\w+")
+_PARAMETER = re.compile(r"\$(?=[0-9])")
 _COLUMNS = re.compile(r"INSERT INTO \w+ \((?P<names>[^)]+)\)")
 
 
@@ -17,13 +24,13 @@ def blocks(engine: str) -> dict[str, str]:
         ValueError: two blocks have the same name, or a block is not exactly one statement.
     """
     found: dict[str, str] = {}
-    for file in sorted(files(__package__).joinpath("queries", engine).iterdir(), key=str):
-        for name, text in _split(file.read_text(encoding="utf-8")):
+    for folder in ("common", engine):
+        for name, text in written(folder):
             if name in found:
                 raise ValueError(f"block {name} stands twice in the queries of {engine}")
             if text.count(";") != 1:
                 raise ValueError(f"block {name} of {engine} must be one statement")
-            found[name] = text
+            found[name] = translated(text) if (folder, engine) == ("common", "sqlite") else text
     return found
 
 
@@ -38,6 +45,17 @@ def columns(block: str) -> tuple[str, ...]:
     if found is None:
         raise ValueError(f"block {block} does not name the columns that it fills")
     return tuple(name.strip() for name in found["names"].split(","))
+
+
+def written(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the blocks in a folder of `queries/`."""
+    for file in sorted(files(__package__).joinpath("queries", folder).iterdir(), key=str):
+        yield from _split(file.read_text(encoding="utf-8"))
+
+
+def translated(text: str) -> str:
+    """Return a common statement as SQLite reads it: parameters as `?1`, without types."""
+    return _PARAMETER.sub("?", _TYPE.sub("", text))
 
 
 def _split(text: str) -> list[tuple[str, str]]:

@@ -1,4 +1,7 @@
-"""Every answer of Boskos, byte for byte: status, headers, body."""
+"""Every answer of Boskos, byte for byte: status, headers, body.
+
+Only the reasons why JSON is refused are ours.
+"""
 
 import json
 import re
@@ -224,10 +227,10 @@ def test_user_data(there: Ground) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (b'{"a":1}', "json: cannot unmarshal number into Go value of type string"),
-        (b"[]", "json: cannot unmarshal array into Go value of type common.UserDataMap"),
-        (b"garbage", "invalid character 'g' looking for beginning of value"),
-        (b'{"a":', "unexpected EOF"),
+        (b'{"a":1}', "every value must be a string"),
+        (b"[]", "the body must be a JSON object"),
+        (b"garbage", "malformed JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b'{"a":', "malformed JSON: Expecting value: line 1 column 6 (char 5)"),
     ],
 )
 def test_bad_user_data(there: Ground, body: bytes, text: str) -> None:

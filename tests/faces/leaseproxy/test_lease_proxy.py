@@ -147,10 +147,10 @@ def test_bad_queries(there: Ground, query: str, status: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (b"", "unexpected end of JSON input"),
-        (b"[]", "json: cannot unmarshal array into Go value of type proxy.leaseNames"),
-        (b'{"names":["a"', "unexpected end of JSON input"),
-        (b"nonsense", "invalid character 'o' in literal null (expecting 'u')"),
+        (b"", "malformed JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b"[]", "the body must be a JSON object"),
+        (b'{"names":["a"', "malformed JSON: Expecting ',' delimiter: line 1 column 14 (char 13)"),
+        (b'{"names":"a"}', "names must be a list of strings"),
     ],
 )
 def test_bad_bodies(there: Ground, body: bytes, text: str) -> None:

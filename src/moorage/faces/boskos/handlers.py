@@ -11,19 +11,15 @@ from moorage.core.durations import DurationError
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.boskos import responses
-from moorage.faces.golang.bodies import read
-from moorage.faces.golang.decoding import strings_read
+from moorage.faces.golang.decoding import BodyError, strings_read
 from moorage.faces.golang.responses import Answer, refusal
-from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import storable
+from moorage.faces.web import decoded
 from moorage.service.access.audit import Actor
 from moorage.service.compat.boskos import Boskos
 
 Observe = Callable[[str, str, str, bool, float], None]
 """Called on success: type, state, destination, whether it had a request id, seconds waited."""
-
-USER_DATA = "common.UserDataMap"
-"""Boskos' Go type of user data."""
 
 
 class Request(Struct, frozen=True):
@@ -131,8 +127,8 @@ async def update(request: Request) -> Answer:
         )
     try:
         body = await request.body()
-        user_data = await read(body, lambda: strings_read(body, USER_DATA))
-    except GoJsonError as error:
+        user_data = await decoded(body, lambda: strings_read(body))
+    except BodyError as error:
         return refusal(400, str(error))
     try:
         await request.boskos.update(storable(name), storable(owner), storable(state), user_data)

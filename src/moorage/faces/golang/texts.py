@@ -56,15 +56,6 @@ def _quoted(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def byte_quoted(byte: int) -> str:
-    """Quote one byte as the errors of `encoding/json` do."""
-    if byte == ord("'"):
-        return "'\\''"
-    if byte == ord('"'):
-        return "'\"'"
-    return "'" + quoted(chr(byte))[1:-1] + "'"
-
-
 def json_string(text: str) -> str:
     """Write a string as JSON that is safe within HTML; other characters are not escaped."""
     return '"' + _JSON_ESCAPED.sub(_json_escaped, text) + '"'

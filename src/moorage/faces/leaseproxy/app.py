@@ -12,13 +12,12 @@ from msgspec import Struct, structs
 
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
-from moorage.faces.golang.bodies import body_of, read
-from moorage.faces.golang.decoding import names_read
+from moorage.faces.golang.bodies import body_of
+from moorage.faces.golang.decoding import BodyError, names_read
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import JSON, Answer, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
-from moorage.faces.golang.scanning import GoJsonError
 from moorage.faces.golang.texts import (
     json_list,
     json_object,
@@ -34,6 +33,7 @@ from moorage.faces.web import (
     RefusalError,
     Scope,
     Send,
+    decoded,
     leaving,
 )
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
@@ -130,8 +130,8 @@ class LeaseProxyFace:
             names = [storable(query["name"])]  # the form of the first clients
         else:
             try:
-                names = await read(body, lambda: names_read(body, "proxy.leaseNames", "names"))
-            except GoJsonError as error:
+                names = await decoded(body, lambda: names_read(body))
+            except BodyError as error:
                 return refusal(400, f"unmarshal request body: {error}")
             if len(names) > BOSKOS_NAMES_MAX:
                 return refusal(400, f"more than {BOSKOS_NAMES_MAX} names are given")

@@ -6,33 +6,6 @@ INSERT INTO access_token (id, sha256, name, user_id, project_id, roles, created_
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
     $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[]);
 
--- name: token_by_sha256 --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE sha256 = $1;
-
--- name: token_by_id --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE id = $1;
-
--- name: tokens_window --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3;
-
--- name: token_revoke --
-UPDATE access_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
-RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at;
-
--- The condition decides which of several concurrent rotations or revocations was first.
--- name: token_rotate --
-UPDATE access_token SET rotated_at = $1, expires_at = $2
-WHERE id = $3 AND revoked_at IS NULL AND rotated_at IS NULL
-RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at;
-
 -- name: token_used --
 UPDATE access_token SET used_at = used.at
 FROM unnest($1::bigint[], $2::text[]) AS used (at, id)

@@ -4,12 +4,3 @@
 INSERT INTO audit (at, id, who, token_id, role, action, target, before, after)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
     $7::text[], $8::text[], $9::text[]);
-
--- name: audit_window --
-SELECT at, id, who, token_id, role, action, target, before, after
-FROM audit WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
-
--- name: audit_delete --
-DELETE FROM audit WHERE (at, id) IN (
-    SELECT at, id FROM audit WHERE at < $1 ORDER BY at, id LIMIT $2
-) RETURNING at;

@@ -5,9 +5,6 @@
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock_now;
 
--- name: beginning_load --
-SELECT at FROM beginning;
-
 -- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
 -- name: clock_raise --
 UPDATE clock SET id = id + 1, revision = revision + 1
@@ -48,19 +45,10 @@ FROM clock_now AS clock LEFT JOIN (
 ) AS c ON TRUE
 ORDER BY c.revision, c.n;
 
--- name: change_time --
-SELECT at FROM change WHERE revision = $1 AND n = 0;
-
--- name: changes_count --
-SELECT COUNT(*) FROM change WHERE revision > $1 AND revision <= $2;
-
 -- Starts where the last deletion ended: deleted rows that a snapshot keeps are not scanned again.
 -- name: changes_delete --
 DELETE FROM change USING unnest($1::bigint[], $2::bigint[]) AS r(compacted, reached)
 WHERE revision > r.compacted AND revision <= r.reached;
-
--- name: changes_wipe --
-DELETE FROM change;
 
 -- Only one process at a time deletes change rows and receipts.
 -- name: compaction_lock --

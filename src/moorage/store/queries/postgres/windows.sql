@@ -8,6 +8,3 @@ FROM clock_now AS clock LEFT JOIN (
     WHERE (revision, n) > ($1, $2) ORDER BY revision, n LIMIT $3
 ) AS c ON TRUE
 ORDER BY c.revision, c.n;
-
--- name: providers_window --
-SELECT uuid FROM provider WHERE uuid > $1 ORDER BY uuid LIMIT $2;

@@ -5,33 +5,6 @@ INSERT INTO access_token (id, sha256, name, user_id, project_id, roles, created_
     scope, expires_at, rotated_at, used_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: token_by_sha256 --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE sha256 = ?;
-
--- name: token_by_id --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE id = ?;
-
--- name: tokens_window --
-SELECT id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at
-FROM access_token WHERE (created_at, id) > (?1, ?2) ORDER BY created_at, id LIMIT ?3;
-
--- name: token_revoke --
-UPDATE access_token SET revoked_at = ?1 WHERE id = ?2 AND revoked_at IS NULL
-RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at;
-
--- The condition decides which of several concurrent rotations or revocations was first.
--- name: token_rotate --
-UPDATE access_token SET rotated_at = ?1, expires_at = ?2
-WHERE id = ?3 AND revoked_at IS NULL AND rotated_at IS NULL
-RETURNING id, sha256, name, user_id, project_id, roles, created_at, revoked_at, scope,
-    expires_at, rotated_at, used_at;
-
 -- name: token_used --
 UPDATE access_token SET used_at = ? WHERE id = ?;
 

@@ -86,11 +86,6 @@ FROM slot LEFT JOIN lease ON lease.id = slot.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE slot.name IN (SELECT value FROM json_each(?));
 
--- name: leases_load_due --
-SELECT lease.body, lease_due.heard_until
-FROM lease_due JOIN lease ON lease.id = lease_due.lease
-WHERE lease_due.due <= ?1 ORDER BY lease_due.due LIMIT ?2;
-
 -- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
 -- to be passed over: tickets that need more than ?5 units or more than ?6 leaves to their owner
 -- (unless forced), and tickets that do not fit into the ledger. ?7 lists obstacles with their
@@ -202,9 +197,6 @@ DELETE FROM outcome WHERE pool = ?;
 -- name: outcome_delete_before --
 DELETE FROM outcome WHERE pool IN (SELECT name FROM pool) AND at < ?;
 
--- name: leases_ended_before --
-SELECT id FROM lease WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2;
-
 -- Pools with their slots in groups that are alike, see `SlotGroup`; a cooldown that has ended is 0.
 -- name: pools_window --
 SELECT pool.body, (
@@ -234,49 +226,6 @@ FROM pool WHERE pool.name = ?;
 SELECT pool.body
 FROM lease JOIN json_each(lease.pools) AS needed JOIN pool ON pool.name = needed.value
 WHERE lease.id = ? ORDER BY pool.name;
-
--- name: lease_load --
-SELECT lease.body, lease_due.heard_until
-FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = ?;
-
--- name: leases_window --
-SELECT lease.body, lease_due.heard_until
-FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE (lease.arrival, lease.id) > (?1, ?2) AND (?3 IS NULL OR lease.state = ?3)
-ORDER BY lease.arrival, lease.id LIMIT ?4;
-
--- name: leases_window_live --
-SELECT lease.body, lease_due.heard_until
-FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE lease.ended_at IS NULL AND (lease.arrival, lease.id) > (?1, ?2) AND lease.state = ?3
-    AND (?4 IS NULL OR lease.owner = ?4)
-ORDER BY lease.arrival, lease.id LIMIT ?5;
-
--- Sorts all leases of an owner: an index for this would make every request for a lease slower.
--- name: leases_window_by_owner --
-SELECT lease.body, lease_due.heard_until
-FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE lease.owner = ?1 AND (lease.arrival, lease.id) > (?2, ?3)
-    AND (?4 IS NULL OR lease.state = ?4)
-ORDER BY lease.arrival, lease.id LIMIT ?5;
-
--- name: leases_window_by_pool --
-SELECT lease.body, lease_due.heard_until
-FROM lease_need JOIN lease ON lease.id = lease_need.lease
-    LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE lease_need.pool = ?1 AND (lease_need.arrival, lease_need.lease) > (?2, ?3)
-    AND (?4 IS NULL OR lease_need.state = ?4) AND (?5 IS NULL OR lease_need.owner = ?5)
-ORDER BY lease_need.arrival, lease_need.lease LIMIT ?6;
-
--- name: tickets_window --
-SELECT arrival, id, pools, body FROM lease
-WHERE ended_at IS NULL AND (arrival, id) > (?1, ?2) AND state = 'waiting'
-ORDER BY arrival, id LIMIT ?3;
-
--- name: line_window --
-SELECT lease, rank, arrival, units, owner, pull FROM lease_need
-WHERE pool = ?1 AND state = 'waiting' AND (rank, arrival) > (?2, ?3)
-ORDER BY rank, arrival LIMIT ?4;
 
 -- As `line_window`, with the data that decide which tickets are passed over: the deadline and the
 -- patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
@@ -312,69 +261,11 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_due JOIN lease ON lease.id = lease_due.lease
 WHERE lease_due.heard_until <= ? AND lease.state = 'granted' AND lease.body ->> 'keep';
 
--- name: pasts_load --
-SELECT asked_at, granted_at, ended_at FROM lease_need
-WHERE pool = ?1 AND state = 'ended' AND granted_at IS NOT NULL
-ORDER BY ended_at DESC LIMIT ?2;
-
--- name: ends_load --
-SELECT asked_at, granted_at, ended_at, cause FROM lease_need
-WHERE pool = ?1 AND state = 'ended' AND ended_at >= ?2 ORDER BY ended_at;
-
--- The units that were granted, by time; of leases that are still remembered.
--- name: starts_load --
-SELECT granted_at, SUM(units) FROM lease_need
-WHERE pool = ?1 AND granted_at IS NOT NULL GROUP BY granted_at;
-
--- By the pool's limit and the time of the grant; the latter is null if the lease was deleted.
--- name: outcomes_count --
-SELECT outcome.units, lease_need.granted_at, COUNT(*) FILTER (WHERE outcome.result = 'ok'),
-    COUNT(*) FILTER (WHERE outcome.result = 'failed'),
-    COUNT(*) FILTER (WHERE outcome.result = 'throttled')
-FROM outcome LEFT JOIN lease ON lease.id = outcome.lease
-    LEFT JOIN lease_need ON lease_need.pool = outcome.pool
-        AND lease_need.arrival = lease.arrival AND lease_need.lease = outcome.lease
-WHERE outcome.pool = ?1 GROUP BY 1, 2;
-
 -- name: lease_load_by_token --
 SELECT lease.body, lease_due.heard_until
 FROM lease_need INDEXED BY lease_need_held JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = ?1 AND lease_need.state = 'granted' AND lease_need.token = ?2;
-
--- name: slots_load --
-SELECT body FROM slot WHERE pool = ? ORDER BY name;
-
--- name: slots_count --
-SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER BY 1, 2, 3;
-
--- name: due_next --
-SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
-    (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    EXISTS (SELECT 1 FROM lease_due);
-
--- name: leases_due --
-SELECT lease FROM lease_due WHERE due <= ?1 ORDER BY due LIMIT ?2;
-
--- name: pools_due --
-SELECT name FROM pool WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2;
-
--- For the check: a row's columns in the order in which they are written.
--- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, body FROM pool ORDER BY name;
-
--- name: slots_snapshot --
-SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;
-
--- name: leases_snapshot --
-SELECT lease.id, lease.owner, lease.key, lease.arrival, lease.pools, lease.state, lease.ended_at,
-    lease.body, lease_due.lease, lease_due.heard_until, lease_due.due
-FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
-WHERE (lease.arrival, lease.id) > (?1, ?2) ORDER BY lease.arrival, lease.id LIMIT ?3;
-
--- name: lease_dues_adrift --
-SELECT lease, due FROM lease_due
-WHERE NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = lease_due.lease) ORDER BY lease LIMIT ?1;
 
 -- The rows with the given (pool, arrival, lease).
 -- name: lease_needs_snapshot --
@@ -383,36 +274,3 @@ SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, l
     lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
 FROM json_each(?1) AS one JOIN lease_need ON lease_need.pool = one.value ->> 0
     AND lease_need.arrival = one.value ->> 1 AND lease_need.lease = one.value ->> 2;
-
--- name: lease_needs_count --
-SELECT COUNT(*) FROM lease_need;
-
--- All rows, with the bodies of their leases; the check reads them only if there are too many rows.
--- name: lease_needs_window --
-SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease.body
-FROM lease_need LEFT JOIN lease ON lease.id = lease_need.lease
-WHERE (lease_need.pool, lease_need.arrival, lease_need.lease) > (?1, ?2, ?3)
-ORDER BY lease_need.pool, lease_need.arrival, lease_need.lease LIMIT ?4;
-
--- name: outcomes_snapshot --
-SELECT pool, at, lease, result, units, body FROM outcome
-WHERE (pool, at, lease, body) > (?1, ?2, ?3, ?4)
-ORDER BY pool, at, lease, body LIMIT ?5;
-
--- name: pools_wipe --
-DELETE FROM pool;
-
--- name: slots_wipe --
-DELETE FROM slot;
-
--- name: leases_wipe --
-DELETE FROM lease;
-
--- name: lease_dues_wipe --
-DELETE FROM lease_due;
-
--- name: lease_needs_wipe --
-DELETE FROM lease_need;
-
--- name: outcomes_wipe --
-DELETE FROM outcome;

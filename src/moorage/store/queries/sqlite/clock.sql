@@ -3,9 +3,6 @@
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock;
 
--- name: beginning_load --
-SELECT at FROM beginning;
-
 -- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
 -- name: clock_raise --
 UPDATE clock SET revision = revision + 1
@@ -40,17 +37,8 @@ FROM clock LEFT JOIN (
 ) AS c ON TRUE
 ORDER BY c.revision, c.n;
 
--- name: change_time --
-SELECT at FROM change WHERE revision = ?1 AND n = 0;
-
--- name: changes_count --
-SELECT COUNT(*) FROM change WHERE revision > ?1 AND revision <= ?2;
-
 -- name: changes_delete --
 DELETE FROM change WHERE revision > ? AND revision <= ?;
-
--- name: changes_wipe --
-DELETE FROM change;
 
 -- The file has one owner and one writer: a writer already has every lock.
 -- name: compaction_lock --

@@ -57,46 +57,10 @@ SELECT named.value, (SELECT COUNT(*) FROM (
     SELECT 1 FROM provider_tags WHERE instr(traits, '"' || named.value || '"') > 0 LIMIT ?2
 )) FROM json_each(?1) AS named;
 
--- name: holders_load --
-SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
-FROM holder JOIN consumer ON consumer.uuid = holder.consumer
-WHERE holder.provider = ? ORDER BY uuid;
-
--- name: usages_load_by_project --
-SELECT consumer.consumer_type, allocation.resource_class, SUM(allocation.amount)
-FROM consumer JOIN allocation ON allocation.consumer = consumer.uuid
-WHERE consumer.project_id = ?
-GROUP BY consumer.consumer_type, allocation.resource_class
-ORDER BY consumer.consumer_type, allocation.resource_class;
-
--- name: usages_load_by_user --
-SELECT consumer.consumer_type, allocation.resource_class, SUM(allocation.amount)
-FROM consumer JOIN allocation ON allocation.consumer = consumer.uuid
-WHERE consumer.project_id = ? AND consumer.user_id = ?
-GROUP BY consumer.consumer_type, allocation.resource_class
-ORDER BY consumer.consumer_type, allocation.resource_class;
-
--- name: consumers_count_by_project --
-SELECT consumer_type, COUNT(*) FROM consumer
-WHERE project_id = ? GROUP BY consumer_type ORDER BY consumer_type;
-
--- name: consumers_count_by_user --
-SELECT consumer_type, COUNT(*) FROM consumer
-WHERE project_id = ? AND user_id = ? GROUP BY consumer_type ORDER BY consumer_type;
-
 -- In the order in which the API lists them, by created_at: the order of the rows, without a sort.
 -- name: providers_snapshot --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, inventories
 FROM provider ORDER BY rowid;
-
--- name: tags_snapshot --
-SELECT provider, traits, aggregates, updated_at FROM provider_tags ORDER BY provider;
-
--- name: resource_classes_snapshot --
-SELECT name, created_at, updated_at FROM resource_class ORDER BY name;
-
--- name: traits_snapshot --
-SELECT name, created_at, updated_at FROM trait ORDER BY name;
 
 -- name: allocation_rename_class --
 UPDATE consumer SET allocations = replace(allocations, '"' || ?2 || '":', '"' || ?1 || '":')
@@ -176,67 +140,8 @@ INSERT INTO holder (provider, consumer) VALUES (?, ?);
 -- name: holder_delete --
 DELETE FROM holder WHERE provider = ? AND consumer = ?;
 
--- name: inventory_sums_differ --
-SELECT inventory.provider, inventory.resource_class, used, COALESCE(taken, 0)
-FROM inventory LEFT JOIN (
-    SELECT provider, resource_class, SUM(amount) AS taken FROM allocation
-    GROUP BY provider, resource_class
-) AS held ON held.provider = inventory.provider
-    AND held.resource_class = inventory.resource_class
-WHERE used <> COALESCE(taken, 0)
-ORDER BY inventory.provider, inventory.resource_class;
-
--- name: tags_adrift --
-SELECT provider FROM provider_tags
-WHERE provider NOT IN (SELECT uuid FROM provider) ORDER BY provider;
-
--- name: allocations_adrift --
-SELECT consumer, provider, resource_class FROM allocation WHERE NOT EXISTS (
-    SELECT 1 FROM inventory WHERE inventory.provider = allocation.provider
-        AND inventory.resource_class = allocation.resource_class
-) ORDER BY consumer, provider, resource_class;
-
--- name: holders_missing --
-SELECT provider, consumer FROM allocation EXCEPT SELECT provider, consumer FROM holder
-ORDER BY provider, consumer;
-
--- name: holders_adrift --
-SELECT provider, consumer FROM holder EXCEPT SELECT provider, consumer FROM allocation
-ORDER BY provider, consumer;
-
--- name: allocations_not_positive --
-SELECT consumer, provider, resource_class, amount FROM allocation WHERE amount < 1
-ORDER BY consumer, provider, resource_class;
-
--- name: consumers_idle --
-SELECT uuid FROM consumer WHERE allocations = '{}' ORDER BY uuid;
-
--- name: consumer_generations_wrong --
-SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
-
 -- name: tags_names_load --
 SELECT DISTINCT json_each.value FROM provider_tags, json_each(traits) ORDER BY 1;
 
--- name: inventory_classes_load --
-SELECT DISTINCT resource_class FROM inventory ORDER BY 1;
-
 -- name: integrity_check --
 PRAGMA integrity_check;
-
--- name: providers_wipe --
-DELETE FROM provider;
-
--- name: tags_wipe --
-DELETE FROM provider_tags;
-
--- name: consumers_wipe --
-DELETE FROM consumer;
-
--- name: holders_wipe --
-DELETE FROM holder;
-
--- name: resource_classes_wipe --
-DELETE FROM resource_class;
-
--- name: traits_wipe --
-DELETE FROM trait;
