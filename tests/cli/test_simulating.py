@@ -106,3 +106,27 @@ def test_a_replay_of_a_pool(tmp_path: Path) -> None:
     assert [row["running"] for row in told[:2]] == [1, 1]
     assert told[2]["running"] > 1
     assert told[2]["waited_seconds"] == [0.0, 0.0, 0.0]
+
+
+def test_a_replay_tells_what_the_report_tells(tmp_path: Path) -> None:
+    """The row "as it was" has the figures of `pool report`: jobs, waits, starts per minute."""
+    database = tmp_path / "moorage.sqlite"
+    (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
+    with serve(database, "--no-access-log") as server:
+        token = (tmp_path / "moorage.sqlite.token").read_text().strip()
+        admission = Admission(Transport(server.url, token))
+        admission.pool_put("p", PoolWanted(limit=3, pacing=None))
+        leases = [
+            admission.ask(LeaseWanted(needs=[NeedWanted(pool="p", units=1 + n % 2)], key=str(n))).id
+            for n in range(9)
+        ]
+        for lease in leases:
+            admission.outcome(lease, "ok")
+            admission.release(lease)
+        report = answer("pool", "report", "p", directory=tmp_path)
+        actual, *_ = answer("simulate", "--replay", "p", "--limit", "3", directory=tmp_path)
+    assert report["leases"] == actual["jobs"] == len(leases)
+    assert report["waited"] == actual["waited_seconds"]
+    rates = [line["starts_per_minute"] for line in report["outcomes"]]
+    assert max(rates) == actual["starts_per_minute"]
+    assert sum(line["ok"] for line in report["outcomes"]) == len(leases)

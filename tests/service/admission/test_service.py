@@ -195,7 +195,7 @@ def test_lower_limit_revokes_nobody(url: str) -> None:
         big = (await ask(admission, "big", "p", units=3)).lease
         small = (await ask(admission, "small", "p")).lease
         await admission.pool_put("p", spec(2), None, TESTER)
-        assert (await admission.pool("p")).free == -1
+        assert (await admission.pool("p")).figures.free == -1
         await admission.release(held[0].id, Proof("me"))
         assert (await admission.lease(small.id)).lease.state == "waiting"
         await admission.release(held[1].id, Proof("me"))

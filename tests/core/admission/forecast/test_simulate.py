@@ -100,6 +100,6 @@ def test_steps_over_time() -> None:
     """Lines over time: what waits, runs and starts; at equal times only the outcome is told."""
     stays = [Stay(0, 0, MINUTE, 2), Stay(0, MINUTE, 2 * MINUTE, 1), Stay(0, None, None, 1)]
     assert running(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
-    assert waiting(stays) == [(0, 2), (MINUTE, 1)]
+    assert waiting(stays) == [(0, 1), (MINUTE, 0)]
     assert starts_per_minute(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
     assert summary([]).waited is None

@@ -115,10 +115,14 @@ def running(stays: Sequence[Stay]) -> Steps:
 
 
 def waiting(stays: Sequence[Stay]) -> Steps:
-    """Return the waiting jobs over time; a job granted at once never waits."""
-    waited = [stay for stay in stays if stay.started != stay.arrived]
-    steps = [(stay.arrived, 1) for stay in waited]
-    steps += [(stay.started, -1) for stay in waited if stay.started is not None]
+    """Return the waiting jobs over time.
+
+    A job granted at once never waits, nor does one that needs more than the limit: it is refused.
+    """
+    steps: Steps = []
+    for stay in stays:
+        if stay.started is not None and stay.started != stay.arrived:
+            steps += [(stay.arrived, 1), (stay.started, -1)]
     return summed(steps)
 
 
