@@ -20,7 +20,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Described, Inventory
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import IMAGES_AT_ONCE, PART_PROVIDERS
-from moorage.service.batch.batch import LARGE
+from moorage.service.batch.ledger_room import LARGE
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.catalog_copies import Copy
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases

@@ -20,13 +20,13 @@ GROWING = SlotConfig((Entry("t", growth=Growth(0, 10, "free")),))
 
 async def synced(one: Running, config: SlotConfig) -> None:
     """Apply a configuration."""
-    await one.service.transactor.submit_case(Sync(config, {"t"}))
+    await one.service.transactor.submit(Sync(config, {"t"}, "seed"))
 
 
 async def acquired(one: Running, dest: str) -> str:
     """Take a free slot, which gets the state `dest`; return its name."""
     wish = Wish("t", "free", dest, "me", "", lease_id_new(), "")
-    return (await one.service.transactor.submit_case(Acquire(wish, False))).slot.name
+    return (await one.service.transactor.submit(Acquire(wish, False))).slot.name
 
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:
@@ -74,7 +74,7 @@ def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
         names = [await acquired(one, "busy") for _ in range(2)]
         for name in names:
             done = Release(name, "me", False, "free", TESTER)
-            await one.service.transactor.submit_case(done)
+            await one.service.transactor.submit(done)
         told = await pool(one)
         assert (told.free, told.resting, told.over) == (1, 2, False)
         fewer = SlotConfig((Entry("t", names=tuple({"a", "b", "c"} - {names[0]})),))

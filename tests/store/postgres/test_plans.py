@@ -83,8 +83,14 @@ def is_plannable(statement: str) -> bool:
 PLANNABLE = sorted(name for name, text in blocks("postgres").items() if is_plannable(text))
 
 
-FEW_ROWS = {"resource_class_uses_count": ["provider"], "trait_uses_count": ["provider_tags"]}
-"""Read once for each name that a batch deletes: 64 at most, and no index could know such uses."""
+FEW_ROWS = {
+    "resource_class_uses_count": ["provider"],
+    "trait_uses_count": ["provider_tags"],
+    "pool_load": ["admission_clock"],
+    "pools_window": ["admission_clock"],
+}
+"""The first two are read once for each name that a batch deletes: at most 64, and no index can
+know such uses. The clock has one row."""
 
 
 @pytest.mark.parametrize("block", PLANNABLE)

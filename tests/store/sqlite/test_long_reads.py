@@ -88,21 +88,29 @@ def test_without_a_bound_it_is_not(tmp_path: Path) -> None:
     assert most > 2 * max(PAGES_MAX * PAGE, size)
 
 
+async def interrupted(engine: Any, target: Path) -> None:
+    """Back up until an attempt is interrupted; on a busy machine, some are complete before."""
+    for _ in range(50):
+        copying = asyncio.ensure_future(engine.backup(str(target)))
+        while not copying.done():
+            engine._log_pages = 1 << 40
+            engine._end_long_reads()
+            await asyncio.sleep(0)
+        if copying.exception() is not None:
+            await copying
+        target.unlink()
+
+
 def test_a_backup_that_takes_too_long(tmp_path: Path) -> None:
-    """It is ended as any read is, and leaves nothing behind; a later one is whole."""
+    """It is interrupted like any read and leaves no file; a later one is complete."""
 
     async def whole() -> None:
         engine: Any = opened(tmp_path / "a.db", 1)
         for n in range(40):
             await run(engine, large(n))
         target = tmp_path / "copy.db"
-        copying = asyncio.ensure_future(engine.backup(str(target)))
-        while not copying.done():
-            engine._log_pages = 1 << 40
-            engine._end_long_reads()
-            await asyncio.sleep(0)
         with pytest.raises(Unavailable, match="so that the log can start anew"):
-            await copying
+            await interrupted(engine, target)
         assert not list(tmp_path.glob("copy.db*"))
         await engine.backup(str(target))
         assert target.stat().st_size > 40 * PAGE

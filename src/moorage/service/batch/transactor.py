@@ -126,8 +126,9 @@ class Transactor:
         UNAVAILABLE when the database cannot take it. In every case nothing was applied.
         """
         keys = await asyncio.to_thread(use_case.keys) if use_case.large else use_case.keys()
-        future = asyncio.get_running_loop().create_future()
-        answer: T = await self._enqueue(Item(future, use_case, keys))
+        # No local name for the future: a refusal refers to this frame, which would be a cycle.
+        loop = asyncio.get_running_loop()
+        answer: T = await self._enqueue(Item(loop.create_future(), use_case, keys))
         return answer
 
     def follow(self, follower: Follower) -> None:

@@ -25,8 +25,8 @@ BUGS = (
         "I1",
         "one unit too many",
         f"{CORE}/units.py",
-        "return {FREE: pool.spec.limit - pool.occupied - idle}",
-        "return {FREE: pool.spec.limit - pool.occupied - idle + 1}",
+        "return {FREE: pool.spec.limit - pool.occupied - _resting(pool.resting, at)}",
+        "return {FREE: pool.spec.limit - pool.occupied - _resting(pool.resting, at) + 1}",
     ),
     Bug(
         "I1",
@@ -39,7 +39,7 @@ BUGS = (
         "I2",
         "a slot that is held is granted",
         f"{CORE}/slots.py",
-        "if not slot.owner and slot.state == state]",
+        "if not slot.occupied and slot.state == state]",
         'if slot.state in (state, "leased")]',
     ),
     Bug(
@@ -165,8 +165,8 @@ BUGS = (
         "I12",
         "many units pay for one",
         f"{CORE}/pacing.py",
-        "max(at, pool.paced_at) + units * step",
-        "max(at, pool.paced_at) + step",
+        "max(at, paced_at) + units * (pacing.interval + jitter)",
+        "max(at, paced_at) + pacing.interval + jitter",
     ),
     Bug(
         "I13",
@@ -326,8 +326,8 @@ BUGS = (
         "I8",
         "a slot that rests can be had by name",
         f"{CORE}/admit.py",
-        "if slot.rests_until <= self.moment.at), None)",
-        "if slot.rests_until < 1 << 62), None)",
+        "if is_free(slot, self.moment.at)), None)",
+        "if not slot.occupied), None)",
         SLOTS,
     ),
     Bug(
