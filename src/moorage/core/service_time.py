@@ -1,4 +1,4 @@
-"""The time for admission, independent of jumps of the wall clock and of outages.
+"""The service's own time, independent of jumps of the wall clock and of outages.
 
 Service time ignores jumps of the wall clock; alive time also stops during outages. A jump while no
 process runs cannot be distinguished from elapsed time: a forward jump counts as an outage; after a
@@ -24,14 +24,14 @@ NOT_YET = Instant(1 << 62)
 
 
 class Timeline(Struct, frozen=True):
-    """How service time relates to the wall clock; one row, and the lock of all admission.
+    """How service time relates to the wall clock.
+
+    It is one row; a batch that decides by service time locks it.
 
     Service time is the wall clock without its jumps: `wall + skew`. Alive time is service time
     without outages: `wall + skew - downtime`.
     """
 
-    arrivals: int = 0
-    """The arrival number of the newest ticket."""
     skew: int = 0
     downtime: int = 0
     """Microseconds, all outages together."""

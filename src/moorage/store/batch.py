@@ -5,7 +5,8 @@ from itertools import chain
 from typing import ClassVar, Protocol
 
 from moorage.core.clock import Instant
-from moorage.store import changelog
+from moorage.core.service_time import Timeline
+from moorage.store import changelog, service_clock
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Plan, Query, Statement, Write
 
@@ -39,13 +40,22 @@ class Part(Protocol):
 
 
 def batch_save(
-    parts: Sequence[Part], audit: Sequence[AuditRow], now: Instant
+    parts: Sequence[Part],
+    audit: Sequence[AuditRow],
+    now: Instant,
+    timeline: Timeline | None = None,
 ) -> Plan[tuple[int, int] | None]:
     """Write the changes of a batch; return (epoch, revision), None if no follower is notified.
 
-    `parts` are in the order of the rooms' locks.
+    Args:
+        parts: in the order of the rooms' locks.
+        audit: rows of the audit log.
+        now: the time of the batch.
+        timeline: to be saved, if the batch has locked it.
     """
     first: list[Statement] = [Write("audit_insert", audit)] if audit else []
+    if timeline is not None:
+        first.append(service_clock.timeline_write(timeline))
     first += chain.from_iterable(part.writes() for part in parts)
     late = [part for part in parts if part.needs_revision]
     if not any(part.is_told for part in parts):

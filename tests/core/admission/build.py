@@ -177,6 +177,7 @@ class World:
         facts, hidden = self.facts, {key: self.facts.leases[key] for key in stored}
         seen = Facts(
             timeline=facts.timeline,
+            arrivals=facts.arrivals,
             pools=facts.pools,
             leases={key: lease for key, lease in facts.leases.items() if key not in hidden},
             slots=facts.slots,

@@ -83,7 +83,7 @@ def test_what_is_no_wish_is_refused(
     with Refused(Code.INVALID):
         world.ask("a", needs, **more)
     assert (world.facts.pools["p"], world.facts.leases) == (before, {})
-    assert world.facts.timeline.arrivals == 0
+    assert world.facts.arrivals == 0
 
 
 def test_what_could_never_be_granted_is_refused(world: World) -> None:

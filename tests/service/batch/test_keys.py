@@ -227,8 +227,7 @@ class Twice:
         values |= {f"outcome {n}": one for n, one in enumerate(changes.outcomes)}
         values |= {f"answer {n}": _answer(item) for n, item in enumerate(items)}
         rows = [(row.action, row.target, row.before, row.after) for row in made.rows]
-        arrivals = None if changes.timeline is None else changes.timeline.arrivals
-        values |= {"arrivals": arrivals, "audit": rows}
+        values |= {"arrivals": changes.arrivals, "audit": rows}
         texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
         changed = changes.told or bool(changes.heard or changes.postponed)
         return Told({key: text.decode() for key, text in texts.items()}, changed)

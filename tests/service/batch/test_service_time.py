@@ -1,7 +1,7 @@
 """What time it is for admission, when the wall clock is another machine's."""
 
 from moorage.core.clock import SECOND
-from moorage.core.service_time import Timeline
+from moorage.core.service_time import BEAT, Timeline
 from moorage.service.batch.service_time import ServiceClock
 from tests.service.running import HandClock
 
@@ -62,3 +62,14 @@ def test_only_a_process_alone_knows_that_nobody_served_before_it() -> None:
             timeline, moment = service_clock.read(stored, clock.now(), clock.monotonic())
             assert (moment.at - moment.alive, timeline.downtime) == (outage, outage)
             clock.at += SECOND
+
+
+def test_a_jump_is_saved_at_once_and_time_every_few_seconds() -> None:
+    """A process that starts later would take an unsaved jump for time that has passed."""
+    for jump, passed, saved in ((0, SECOND, False), (0, BEAT, True), (LONG, SECOND, True)):
+        clock = HandClock()
+        service_clock, stored = begun(clock)
+        clock.at += passed
+        clock.jump = jump
+        timeline, _ = service_clock.read(stored, clock.now(), clock.monotonic())
+        assert service_clock.must_save(stored, timeline) is saved

@@ -138,7 +138,7 @@ def plain(changes: Changes) -> Changes:
         outcomes=list(changes.outcomes),
         heard=dict(changes.heard),
         postponed=set(changes.postponed),
-        timeline=changes.timeline,
+        arrivals=changes.arrivals,
     )
 
 

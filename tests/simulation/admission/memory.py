@@ -29,6 +29,7 @@ class Memory:
     page: int = 2
     """Tickets of a line that are loaded at once."""
     timeline: Timeline = field(default_factory=Timeline)
+    arrivals: int = 0
     pools: dict[str, Pool] = field(default_factory=dict)
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     """Those that live; the ended ones are apart."""
@@ -83,6 +84,7 @@ class Memory:
         leases |= {key: lease for key in keys.heard if (lease := self.find(key)) is not None}
         facts = Facts(
             timeline=self.timeline,
+            arrivals=self.arrivals,
             pools=pools,
             leases=leases,
             asked=asked | {(lease.owner, lease.key): key for key, lease in leases.items()},
@@ -106,8 +108,8 @@ class Memory:
 
     def save(self, changes: Changes) -> None:
         """Make the changes of a batch the truth."""
-        if changes.timeline is not None:
-            self.timeline = changes.timeline
+        if changes.arrivals is not None:
+            self.arrivals = changes.arrivals
         for name, pool in changes.pools.items():
             if pool is None:
                 del self.pools[name]

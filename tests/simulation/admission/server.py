@@ -17,7 +17,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.restart import Restart
-from moorage.core.service_time import Moment
+from moorage.core.service_time import Moment, Timeline
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.memory import Memory
@@ -50,6 +50,8 @@ class Batch:
     calls: list[do.Call]
     outcomes: list[Any]
     """Of each call: a lease's id, a `Refused`, or None."""
+    timeline: Timeline | None = None
+    """To be saved."""
     capacity_freed: bool = False
     """Something was given back to the ledger: others may fit now."""
 
@@ -84,14 +86,15 @@ class Server:
         self._grant(facts, batch, Instant(wall))
         before = self.memory.timeline
         if batch.changes or line.alive_at - before.alive_at >= ALIVE or line.skew != before.skew:
-            batch.changes.timeline = facts.timeline
+            batch.timeline = facts.timeline
         return batch
 
     def commit(self, batch: Batch, true: int) -> None:
         """Keep a batch, and let the auditor see it; one that has changed nothing is none."""
-        if not batch.changes:
+        if not batch.changes and batch.timeline is None:
             return
         memory = self.memory
+        memory.timeline = batch.timeline or memory.timeline
         batch.changes.stamp(memory.epoch, memory.revision + 1)
         memory.save(batch.changes)
         for call, outcome in zip(batch.calls, batch.outcomes, strict=True):

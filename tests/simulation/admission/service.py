@@ -332,5 +332,5 @@ def _rows_read(path: Path) -> tuple[Memory, Timeline]:
         lease = cases.plain_lease(rows.lease_from_row(row))
         where = found.ended if lease.state == "ended" else found.leases
         where[lease.id] = lease
-    clock = "SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock"
+    clock = "SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock"
     return found, Timeline(*_asked(path, clock)[0])

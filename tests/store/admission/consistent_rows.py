@@ -16,9 +16,8 @@ def told(n: int) -> Outcome:
     return Outcome(lease_id(n), "a", AT, "ok", "fine", 4, 1)
 
 
-def arrived(n: int) -> Timeline:
-    """Return the timeline with so many tickets so far, when the service was alive a moment ago."""
-    return Timeline(arrivals=n, alive_at=AT)
+ALIVE = Timeline(alive_at=AT)
+"""The service was alive at the time of the rows."""
 
 
 def sound() -> Changes:
@@ -32,6 +31,6 @@ def sound() -> Changes:
         WAITING,
         ENDED,
     )
-    changes.timeline = arrived(3)
+    changes.arrivals = 3
     changes.outcomes = [told(1), told(3)]
     return changes

@@ -9,6 +9,7 @@ from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Slot, Token
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Timeline
 from moorage.store.admission import load
 from moorage.store.admission.save import AdmissionPart
 from moorage.store.api import Engine, Plan
@@ -85,21 +86,25 @@ def changed(*values: Pool | Lease | Slot) -> Changes:
     return changes
 
 
-def saving(facts: Facts, changes: Changes) -> Plan[int]:
-    """Save a batch as its transaction does; return its revision, 0 if nobody is told."""
-    told = yield from batch_save([AdmissionPart(facts, changes)], [], AT)
+def saving(facts: Facts, changes: Changes, timeline: Timeline | None = None) -> Plan[int]:
+    """Save a batch as its transaction does; return its revision, 0 without followers."""
+    told = yield from batch_save([AdmissionPart(facts, changes)], [], AT, timeline)
     return 0 if told is None else told[1]
 
 
 async def run(
-    engine: Engine, keys: Keys, decide: Callable[[Facts], Changes]
+    engine: Engine,
+    keys: Keys,
+    decide: Callable[[Facts], Changes],
+    timeline: Timeline | None = None,
 ) -> tuple[int, Changes]:
     """Load, decide, save and commit; return the revision and the changes as they were saved."""
     async with engine.transaction() as transaction:
         facts = await transaction.run(load.facts_load(keys))
+        facts.timeline = timeline or facts.timeline
         changes = decide(facts)
         facts.apply(changes)
-        revision = await transaction.run(saving(facts, changes))
+        revision = await transaction.run(saving(facts, changes, timeline))
         await transaction.commit()
     return revision, changes
 

@@ -150,15 +150,15 @@ def test_wiping_empties_admission(engine: Engine) -> None:
     """A test server starts anew with the ledger and admission empty; its time goes on."""
 
     async def scenario() -> None:
-        timeline = Timeline(5, 1, 2, AT, AT)
+        timeline = Timeline(1, 2, AT, AT)
         changes = changed(pool("a"), slot("a", "s"), ticket(1, "a"), ended(ticket(2, "a")))
-        changes.outcomes, changes.timeline = [outcome(1)], timeline
-        await run(engine, Keys(), lambda _: changes)
+        changes.outcomes, changes.arrivals = [outcome(1)], 5
+        await run(engine, Keys(), lambda _: changes, timeline)
         async with engine.transaction() as transaction:
             await transaction.run(changelog.wipe())
             await transaction.commit()
         everything = Keys({"a"}, {lease_id(1), lease_id(2)}, set(), {("a", "s")}, {"a"}, {"a"}, AT)
-        assert await facts_of(engine, everything) == Facts(timeline)
+        assert await facts_of(engine, everything) == Facts(timeline, 5)
         assert await engine.read_aside(check.differences_load()) == []
         report = await engine.read_aside(reads.report_load("a", Instant(0)))
         assert (report.ends, report.outcomes) == ([], [])
@@ -166,7 +166,7 @@ def test_wiping_empties_admission(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-LOADED = ["admission_lock", "pools_load"]
+LOADED = ["admission_lock", "service_clock_lock", "pools_load"]
 
 
 def written(counting: Counting) -> list[str]:
@@ -181,7 +181,7 @@ def test_statements_per_batch(engine: Engine) -> None:
 
     def asked(facts: Facts, leases: Iterable[Lease]) -> Changes:
         changes = changed(pool("a"), *leases)
-        changes.timeline = facts.timeline
+        changes.arrivals = facts.arrivals + 1
         return changes
 
     async def scenario() -> None:
@@ -196,7 +196,7 @@ def test_statements_per_batch(engine: Engine) -> None:
             assert written(counting) == [
                 *LOADED,
                 "leases_load_by_key",
-                "timeline_update",
+                "arrivals_update",
                 "pool_upsert",
                 "lease_upsert",
                 "lease_need_upsert",
@@ -263,7 +263,7 @@ def test_two_processes_take_turns() -> None:
             before = facts.pools["a"]
             after = pool("a", occupied=before.occupied + 1)
             changes = changed(after, granted(ticket(n, "a")))
-            changes.timeline = Timeline(facts.timeline.arrivals + 1)
+            changes.arrivals = facts.arrivals + 1
             return changes
 
         return (await run(engine, Keys(pools={"a"}), decide))[0]
@@ -276,7 +276,7 @@ def test_two_processes_take_turns() -> None:
         )
         assert sorted(revisions) == list(range(2, 22))
         facts = await facts_of(two, Keys(pools={"a"}))
-        assert facts.pools["a"].occupied == facts.timeline.arrivals == 20
+        assert facts.pools["a"].occupied == facts.arrivals == 20
         seen = await one.read_aside(reads.leases_window((0, ""), 99, pool="a"))
         assert sorted(str(lease.token) for lease in seen.leases) == sorted(
             f"1.{revision}.0" for revision in revisions

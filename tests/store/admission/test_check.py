@@ -13,7 +13,7 @@ from moorage.store.admission import check, save
 from moorage.store.admission.check import FOUND_MAX, PAGE
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests.store.admission.consistent_rows import HOLDER, arrived, sound, told
+from tests.store.admission.consistent_rows import ALIVE, HOLDER, sound, told
 from tests.store.admission.grants import (
     AT,
     MINUTE,
@@ -34,7 +34,7 @@ def test_a_sound_admission(engine: Engine) -> None:
     """What decisions leave is consistent, renewals and forgotten leases included."""
 
     async def scenario() -> None:
-        await run(engine, Keys(), lambda _: sound())
+        await run(engine, Keys(), lambda _: sound(), ALIVE)
         heard = Changes(heard={HOLDER.id: Instant(AT + MINUTE + 999)})
         await run(engine, Keys(leases={HOLDER.id}), lambda _: heard)
         assert await engine.read_aside(check.differences_load()) == []
@@ -123,7 +123,7 @@ async def found_after(folder: Path, database: str, changes: Changes, *planted: s
     """Save changes in a new database, plant damage, and return what the check finds."""
     url = cluster.fresh() if database == "postgresql" else f"sqlite:///{folder}/a.db"
     engine = open_engine(url)
-    await run(engine, Keys(), lambda _: changes)
+    await run(engine, Keys(), lambda _: changes, ALIVE)
     for statement in planted:
         plant(engine, url, statement)
     found = await engine.read_aside(check.differences_load())
@@ -134,7 +134,7 @@ async def found_after(folder: Path, database: str, changes: Changes, *planted: s
 def crowded(count: int) -> Changes:
     """Return a pool in which so many wait, or were granted and tell at the same moment."""
     changes = changed(pool("a", waiting=count), *(ticket(n, "a") for n in range(1, count + 1)))
-    changes.timeline = arrived(count)
+    changes.arrivals = count
     changes.outcomes = [told(n) for n in range(count)]
     return changes
 
@@ -191,8 +191,8 @@ def test_a_lease_that_has_given_back_all_slots_of_a_pool(engine: Engine) -> None
             slot("t", "two", **held),
             whole,
         )
-        changes.timeline = arrived(1)
-        await run(engine, Keys(), lambda _: changes)
+        changes.arrivals = 1
+        await run(engine, Keys(), lambda _: changes, ALIVE)
         assert await engine.read_aside(check.differences_load()) == []
         kept = (await facts_of(engine, Keys(leases={whole.id}))).leases[whole.id]
         part = structs.replace(kept, needs=(Need("s", 1),), slots={"s": ("one",)})

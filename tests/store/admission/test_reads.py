@@ -11,6 +11,7 @@ from moorage.core.admission.model import Lease, Outcome, Token
 from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment, Timeline
+from moorage.store import service_clock
 from moorage.store.admission import reads
 from moorage.store.admission.reads import (
     End,
@@ -35,12 +36,12 @@ from tests.store.admission.grants import (
     ticket,
 )
 
-TIMELINE = Timeline(9, -1, 2, Instant(3), Instant(4))
+TIMELINE = Timeline(-1, 2, Instant(3), Instant(4))
 
 
 async def timed(engine: Engine) -> None:
     """Save the timeline."""
-    await run(engine, Keys(), lambda _: Changes(timeline=TIMELINE))
+    await run(engine, Keys(), lambda _: Changes(), TIMELINE)
 
 
 def alike(state: str, slots: int) -> SlotGroup:
@@ -285,8 +286,8 @@ def test_the_timeline(engine: Engine) -> None:
     """At first nothing has happened; then it is what was saved last."""
 
     async def scenario() -> None:
-        assert await engine.read(reads.timeline_load()) == Timeline()
+        assert await engine.read(service_clock.timeline_load()) == Timeline()
         await timed(engine)
-        assert await engine.read(reads.timeline_load()) == TIMELINE
+        assert await engine.read(service_clock.timeline_load()) == TIMELINE
 
     asyncio.run(scenario())

@@ -211,7 +211,7 @@ def test_figures_of_pools(engine: Engine, seed: int) -> None:
             pool("plain", 4, occupied=dice.randint(0, 6)),
         ]
         slots = [*slots_of(dice, "slots"), *slots_of(dice, "grows")]
-        await run(engine, Keys(), lambda _: Changes(timeline=Timeline(alive_at=AT)))
+        await run(engine, Keys(), lambda _: Changes(), Timeline(alive_at=AT))
         await saved(engine, *pools, *slots)
         facts = await facts_of(engine, Keys(pools={one.name for one in pools}))
         for seen in (await engine.read(reads.pools_window("", 9))).pools:

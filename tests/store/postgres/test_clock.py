@@ -49,8 +49,8 @@ def raised(session: Session) -> tuple[int, int]:
 
 
 def timeline(n: int) -> tuple[str, ...]:
-    """Return the parameters of a timeline with so many arrivals."""
-    return (f"{{{n}}}", *["{0}"] * 4)
+    """Return the parameters of a timeline with this skew."""
+    return (f"{{{n}}}", *["{0}"] * 3)
 
 
 def pages(session: Session, text: str, *params: str) -> int:
@@ -69,9 +69,12 @@ LOOKS: dict[str, tuple[str, ...]] = {
     "clock_compact": ("{7}",),
     "changes_load": ("1000000", "0", "[]", "500"),
     "changes_window": ("1000000", "0", "500"),
-    "timeline_load": (),
+    "arrivals_load": (),
     "admission_lock": (),
-    "timeline_update": timeline(1),
+    "arrivals_update": ("{1}",),
+    "service_clock_load": (),
+    "service_clock_lock": (),
+    "service_clock_update": timeline(1),
 }
 
 
@@ -86,11 +89,13 @@ def test_a_long_snapshot_slows_no_look(url: str) -> None:
         with writer.pipeline():
             for n in range(VERSIONS):
                 writer.execute(blocks("postgres")["clock_raise"].encode(), ("0",))
-                writer.execute(blocks("postgres")["timeline_update"].encode(), timeline(n))
+                writer.execute(blocks("postgres")["arrivals_update"].encode(), (f"{{{n}}}",))
+                writer.execute(blocks("postgres")["service_clock_update"].encode(), timeline(n))
         for look, params in LOOKS.items():
             assert pages(writer, blocks("postgres")[look], *params) <= PAGES_MAX, look
         assert pages(writer, "SELECT epoch FROM clock") > PAGES_MAX
         assert pages(writer, "SELECT arrivals FROM admission_clock") > PAGES_MAX
+        assert pages(writer, "SELECT skew FROM service_clock") > PAGES_MAX
 
 
 def waiting(url: str, asking: "Future[Any]") -> None:
@@ -135,14 +140,23 @@ def test_revisions_have_no_gaps(url: str) -> None:
     assert len(kept) == 200
 
 
-def test_admission_s_lock_shows_what_was_left(url: str) -> None:
-    """Who has waited for it sees what the other one has written, and nothing older."""
+@pytest.mark.parametrize(
+    ("lock", "update", "values"),
+    [
+        ("admission_lock", "arrivals_update", [("{7}",), ("{8}",)]),
+        ("service_clock_lock", "service_clock_update", [timeline(7), timeline(8)]),
+    ],
+)
+def test_a_lock_returns_the_newest_row(
+    url: str, lock: str, update: str, values: list[tuple[str, ...]]
+) -> None:
+    """A transaction that waited for the lock sees what its previous holder wrote."""
     with connected(url) as one, connected(url) as other, ThreadPoolExecutor(1) as threads:
         with one.transaction():
-            assert asked(one, "admission_lock")[0][0] == 0
-            asked(one, "timeline_update", *timeline(7))
-            asked(one, "timeline_update", *timeline(8))
-            second = threads.submit(asked, other, "admission_lock")
+            assert asked(one, lock)[0][0] == 0
+            for value in values:
+                asked(one, update, *value)
+            second = threads.submit(asked, other, lock)
             waiting(url, second)
         assert second.result()[0][0] == 8
 

@@ -78,7 +78,11 @@ def test_a_batch_that_is_under_way(url: str) -> None:
     assert ask(url, "SELECT revision FROM clock_now") == [(1,)]
 
 
-@pytest.mark.parametrize("tables", [*permutations(postgres_migrate._ORDER, 2)])
+THERE = [table for table in postgres_migrate._ORDER if table != "service_clock"]
+"""The tables that the release before has."""
+
+
+@pytest.mark.parametrize("tables", [*permutations(THERE, 2)])
 def test_tables_in_any_order(url: str, tables: tuple[str, str]) -> None:
     """Whoever reads two tables may have to begin anew; the migration comes to its end."""
     first, second = tables

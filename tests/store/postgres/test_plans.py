@@ -86,8 +86,8 @@ PLANNABLE = sorted(name for name, text in blocks("postgres").items() if is_plann
 FEW_ROWS = {
     "resource_class_uses_count": ["provider"],
     "trait_uses_count": ["provider_tags"],
-    "pool_load": ["admission_clock"],
-    "pools_window": ["admission_clock"],
+    "pool_load": ["service_clock"],
+    "pools_window": ["service_clock"],
 }
 """The first two are read once for each name that a batch deletes: at most 64, and no index can
 know such uses. The clock has one row."""

@@ -8,7 +8,7 @@ from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot, Token
 from moorage.core.admission.slots import End, give_back, named, occupied
 from moorage.core.admission.units import is_gang, rested, units_by_pool
 from moorage.core.clock import Instant
-from moorage.core.service_time import Moment, Timeline
+from moorage.core.service_time import Moment
 
 
 class Draft:
@@ -37,15 +37,11 @@ class Draft:
                 slots[name] = slot
         return slots
 
-    @property
-    def timeline(self) -> Timeline:
-        """The timeline as changed so far."""
-        return self.changes.timeline or self.facts.timeline
-
     def arrive(self) -> int:
         """Return the arrival number for a new ticket."""
-        self.changes.timeline = structs.replace(self.timeline, arrivals=self.timeline.arrivals + 1)
-        return self.changes.timeline.arrivals
+        last = self.changes.arrivals
+        self.changes.arrivals = 1 + (self.facts.arrivals if last is None else last)
+        return self.changes.arrivals
 
     def put(self, lease: Lease) -> None:
         """Store a lease as given; sums do not change."""

@@ -1,6 +1,6 @@
 """What a decision of admission may read, and what it may change.
 
-All of admission is decided under one lock, the row of the `Timeline`, so generations are not
+All of admission is decided under one lock, the row of the arrival numbers, so generations are not
 needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` asks for them.
 """
 
@@ -89,8 +89,8 @@ class Changes:
     postponed: set[LeaseId] = field(default_factory=set)
     """Unchanged leases whose stored due time is now too early: `due_of` with the timeline is
     stored instead, also without change rows."""
-    timeline: Timeline | None = None
-    """Also without change rows and revision."""
+    arrivals: int | None = None
+    """The arrival number of the newest ticket, if there are new ones; without change rows."""
     unfinished: set[str] = field(default_factory=set)
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
     polled: set[LeaseId] = field(default_factory=set)
@@ -113,13 +113,13 @@ class Changes:
             else:
                 self.leases[lease] = structs.replace(changed, heard_until=until)
         self.postponed |= other.postponed
-        self.timeline = other.timeline or self.timeline
+        self.arrivals = self.arrivals if other.arrivals is None else other.arrivals
         self.unfinished |= other.unfinished
         self.polled |= other.polled
         self.at_once += other.at_once
 
     def __bool__(self) -> bool:
-        return self.told or bool(self.heard or self.postponed) or self.timeline is not None
+        return self.told or bool(self.heard or self.postponed) or self.arrivals is not None
 
     @property
     def told(self) -> bool:
@@ -139,6 +139,9 @@ class Facts:
     """The loaded rows of a batch, as changed by its decisions so far."""
 
     timeline: Timeline = field(default_factory=Timeline)
+    """As of this batch."""
+    arrivals: int = 0
+    """The arrival number of the newest ticket."""
     pools: dict[str, Pool] = field(default_factory=dict)
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
@@ -158,8 +161,8 @@ class Facts:
 
     def apply(self, changes: Changes) -> None:
         """Make the changes of one decision visible to the next."""
-        if changes.timeline is not None:
-            self.timeline = changes.timeline
+        if changes.arrivals is not None:
+            self.arrivals = changes.arrivals
         for name, pool in changes.pools.items():
             if pool is None:
                 self.pools.pop(name, None)

@@ -29,6 +29,7 @@ from moorage.service.admission.views import (
 )
 from moorage.service.batch.service_time import ServiceClock
 from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.store import service_clock
 from moorage.store.admission import reads
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
@@ -60,13 +61,13 @@ class Lookout:
     async def now(self) -> When:
         """Return the current time."""
         with errors.told():
-            return self._when(await self._engine.read(reads.timeline_load()))
+            return self._when(await self._engine.read(service_clock.timeline_load()))
 
     async def next_due(self) -> NextDue:
         """Return when something is due next, and the current time."""
         with errors.told():
             due, lives = await self._engine.read(reads.next_due_load())
-            timeline = await self._engine.read(reads.timeline_load())
+            timeline = await self._engine.read(service_clock.timeline_load())
         when = self._when(timeline)
         late = (lives or due is not None) and self._service_clock.is_late(timeline, when)
         return NextDue(when, due, late)

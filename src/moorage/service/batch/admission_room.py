@@ -2,13 +2,11 @@
 
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.clock import Instant
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.ledger_share import Extra, LedgerShare
 from moorage.service.batch.misfits import Misfits
-from moorage.service.batch.service_time import ServiceClock
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
 from moorage.store.admission import load, save
@@ -32,8 +30,6 @@ class AdmissionRoom:
         self.when: When
         """The time of the batch, set by `begin`."""
         self._share: LedgerShare
-        self._late = False
-        """Whether the timeline must be saved even if nothing else changes."""
 
     @property
     def facts(self) -> Facts:
@@ -41,21 +37,16 @@ class AdmissionRoom:
         return self._world.admission
 
     def load(self) -> Plan[None]:
-        """Lock admission and load what the keys name."""
+        """Lock admission and service time, and load what the keys name."""
         self._world.admission = yield from load.facts_load(self._keys)
+        self._world.timeline = self.facts.timeline
 
-    def begin(self, clock: ServiceClock, wall: Instant, asked: int) -> When:
-        """Set the time of the batch, see `ServiceClock.read`; return it."""
-        facts, before = self.facts, self.facts.timeline
-        facts.timeline, moment = clock.read(before, wall, asked)
-        self.when = When(moment, wall, self._ledger.stamp)
-        # A process that starts after this one would take the jump for time that has passed.
-        jumped = facts.timeline.skew != before.skew or facts.timeline.downtime != before.downtime
-        self._late = jumped or clock.is_late(before, self.when)
-        self._share = LedgerShare(
-            self._ledger, self._extra, facts, self._ledger.stamp, self._misfits
-        )
-        return self.when
+    def begin(self, when: When) -> None:
+        """Set the time of the batch."""
+        assert self._world.timeline is not None
+        self.facts.timeline = self._world.timeline
+        self.when = when
+        self._share = LedgerShare(self._ledger, self._extra, self.facts, when.stamp, self._misfits)
 
     def decided(self, changes: AllChanges) -> None:
         """Apply a decision; leases that end return what they hold. Raises Restart."""
@@ -83,8 +74,6 @@ class AdmissionRoom:
                 made.leases[key] = self._share.dated(lease)
         self.facts.apply(made)
         self.changes.update(made)
-        if self.changes or self._late:
-            self.changes.timeline = self.facts.timeline
 
     def _admitted(self) -> Changes | None:
         """Return the grants; None: load the lines in `_short`, then try again."""

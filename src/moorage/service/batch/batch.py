@@ -113,32 +113,41 @@ class Batches:
         asked = self._service_clock.monotonic()
         for room in rooms.all:
             await transaction.run(room.load(), aside=room.large)
-        when = await self._begin(rooms, asked, transaction.now)
+        when, late = await self._begin(rooms, asked, transaction.now)
         await _worked(rooms.large, _decide_all, items, rooms, when)
         self._last = rooms.ledger.stamp
         for room in rooms.all:
             await transaction.run(room.after())
-        made = await self._save(items, rooms, when, transaction)
+        made = await self._save(items, rooms, when, transaction, late=late)
         for item in items:
             _conclude(item, rooms, when)
         await forget(*rooms.leftovers())
         return made
 
-    async def _begin(self, rooms: Rooms, asked: int, now: Instant | None) -> When:
-        """Set the time of a batch: the database's if known; a stamp is later than all before."""
+    async def _begin(self, rooms: Rooms, asked: int, now: Instant | None) -> tuple[When, bool]:
+        """Set the time of a batch: the database's if known; a stamp is later than all before.
+
+        Returns it, and whether service time must be saved even if nothing else changes.
+        """
         wall = self._clock.now() if now is None else now
-        rooms.ledger.stamp = Instant(max(self._last + 1, wall))
-        await _worked(rooms.large, rooms.ledger.begin)
-        if rooms.admission is not None:
-            return rooms.admission.begin(self._service_clock, wall, asked)
-        return self._service_clock.present(wall, rooms.ledger.stamp)
+        stamp = Instant(max(self._last + 1, wall))
+        stored, late = rooms.world.timeline, False
+        if stored is None:
+            when = self._service_clock.present(wall, stamp)
+        else:
+            timeline, moment = self._service_clock.read(stored, wall, asked)
+            rooms.world.timeline, when = timeline, When(moment, wall, stamp)
+            late = self._service_clock.must_save(stored, timeline)
+        for room in rooms.all:
+            await _worked(room.large, room.begin, when)
+        return when, late
 
     async def _save(
-        self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction
+        self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
         admission = None if rooms.admission is None else rooms.admission.changes
         made = Made(Changes(rooms.ledger.changes, admission), when)
-        if not (rooms.ledger.changes or admission):
+        if not (rooms.ledger.changes or admission or late):
             return made
         now = when.stamp
         for item in items:
@@ -146,7 +155,7 @@ class Batches:
                 made.rows += [row._replace(id=audit_id_new()) for row in item.work.audit(now)]
         parts = [room.part() for room in rooms.all]
         told = await transaction.run(
-            batch_store.batch_save(parts, made.rows, now), aside=rooms.large
+            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline), aside=rooms.large
         )
         made.written = True
         if told is not None:

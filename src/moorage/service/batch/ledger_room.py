@@ -2,6 +2,7 @@
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.service_time import When
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
 from moorage.store.api import Plan
@@ -23,7 +24,7 @@ class LedgerRoom:
         self.changes = Changes()
         """The merged changes of all decisions so far."""
         self.stamp = Instant(0)
-        """The time of the next row that is created; the batch sets the first one."""
+        """The time of the next row that is created."""
         self._before: save.Before
 
     @property
@@ -39,8 +40,9 @@ class LedgerRoom:
         )
         self.large = self.large or len(self.facts.providers) + len(self.facts.consumers) > LARGE
 
-    def begin(self) -> None:
-        """Keep the loaded values, before the first decision."""
+    def begin(self, when: When) -> None:
+        """Set the time; keep the loaded values, before the first decision."""
+        self.stamp = when.stamp
         self._before = save.before_of(self.facts)
 
     def decided(self, changes: AllChanges) -> None:

@@ -7,6 +7,7 @@ ledger through a `LedgerShare`.
 from typing import Any, Protocol
 
 from moorage.core.ledger.facts import Facts
+from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.ledger_share import Extra
@@ -25,7 +26,14 @@ class Room(Protocol):
         ...
 
     def load(self) -> Plan[None]:
-        """Lock and load what the requests of the batch name."""
+        """Lock and load what the requests of the batch name.
+
+        A room that decides by service time also locks it, and sets `World.timeline`.
+        """
+        ...
+
+    def begin(self, when: When) -> None:
+        """Set the time of the batch, before the first decision."""
         ...
 
     def decided(self, changes: Changes) -> None:
@@ -44,7 +52,7 @@ class Room(Protocol):
 class Rooms:
     """The rooms that a batch touches; `all` has them in the order of their locks.
 
-    The order is the ledger's rows, then admission's one lock, then the revision.
+    The order is the ledger's rows, admission's one lock, service time, the revision.
     """
 
     def __init__(self, empty: Facts, keys: Keys, extra: Extra, misfits: Misfits) -> None:

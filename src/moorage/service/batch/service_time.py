@@ -70,6 +70,14 @@ class ServiceClock:
         moment = Moment(at, alive, when.moment.outage_ended_at)
         return When(moment, Instant(when.wall + passed))
 
+    def must_save(self, stored: Timeline, now: Timeline) -> bool:
+        """Return whether to save the timeline even if a batch changes nothing else.
+
+        A process that starts later would take a jump that is not saved for time that has passed.
+        """
+        jumped = now.skew != stored.skew or now.downtime != stored.downtime
+        return jumped or now.alive_at - stored.alive_at >= BEAT
+
     def is_late(self, timeline: Timeline, when: When) -> bool:
         """Return whether `alive_at` is so old that it must be written again."""
         return when.moment.at - timeline.alive_at >= BEAT

@@ -12,6 +12,7 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.service_time import Timeline
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class World:
 
     ledger: LedgerFacts
     admission: AdmissionFacts = field(default_factory=AdmissionFacts)
+    timeline: Timeline | None = None
+    """Of service time. None: no room of the batch decides by it, so it is not locked."""
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from msgspec import MsgspecError, json, structs
 from moorage.core.admission.model import Lease, due_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.service_time import OUTAGE, Timeline
+from moorage.store import service_clock
 from moorage.store.admission.changes import value_from_change
 from moorage.store.admission.rows import (
     RANK_LEAST,
@@ -77,14 +78,17 @@ def differences_load() -> Plan[list[str]]:
 
 
 def _compared(found: "_Found") -> Plan[None]:
-    (timeline,), pool_rows, slot_rows = yield [
-        Query("timeline_load"),
+    clock, arrivals, pool_rows, slot_rows = yield [
+        service_clock.LOAD,
+        Query("arrivals_load"),
         Query("pools_snapshot"),
         Query("slots_snapshot"),
     ]
     pools = [value for _, value in found.read(POOL, pool_rows)]
     slots = [value for _, value in found.read(SLOT, slot_rows)]
-    tally = Tally(Timeline(*timeline), {row[0] for row in pool_rows})
+    tally = Tally(
+        service_clock.timeline_from_rows(clock), arrivals[0][0], {row[0] for row in pool_rows}
+    )
     yield from _leases(found, tally)
     yield from _needs_adrift(found, tally)
     (dues,) = yield [Query("lease_dues_adrift", (FOUND_MAX + 1,))]

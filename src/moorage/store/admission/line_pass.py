@@ -9,7 +9,7 @@ from moorage.core.admission.forecast.queue_order import Waiter
 from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Lease
 from moorage.core.clock import SECOND
-from moorage.core.service_time import Timeline
+from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
 from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
 from moorage.store.api import Plan, Query, Row
@@ -43,14 +43,14 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
         pool: its name.
         tickets: how many tickets to read, at most `PAGE`; None: all of them.
     """
-    (timeline,), pools, pasts, holders, holding = yield [
-        Query("timeline_load"),
+    clock, pools, pasts, holders, holding = yield [
+        service_clock.LOAD,
         pools_query(Keys(pools={pool})),
         Query("pasts_load", (pool, PASTS)),
         Query("pool_holders_load", (pool,)),
         Query("pool_holding_load", (pool, HOLDERS)),
     ]
-    facts = Facts(Timeline(*timeline))
+    facts = Facts(service_clock.timeline_from_rows(clock))
     pools_take(facts, pools)
     waiters: list[Waiter] = []
     size = PAGE if tickets is None else min(PAGE, tickets)

@@ -1,8 +1,8 @@
 """Loads admission's facts by keys, under its one lock: one round trip, a second only if needed.
 
-The lock is the row of the `Timeline`. It is taken after the ledger's rows are locked and before the
-revision is raised. Its holder reads committed data, and no other transaction can decide until it
-commits.
+The lock is the row of the arrival numbers, `admission_clock`. It is taken after the ledger's rows
+and before service time and the revision. Its holder reads committed data, and no other transaction
+can decide until it commits.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
-from moorage.core.service_time import Timeline
+from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
     counts_from_text,
@@ -29,8 +29,13 @@ from moorage.store.encoding import encode, key_set
 def facts_load(keys: Keys) -> Plan[Facts]:
     """Lock admission and load what the keys name; missing objects are not in the facts."""
     leases = _lease_queries(keys)
-    (timeline,), pools, *found = yield [Query("admission_lock"), pools_query(keys), *leases]
-    facts = Facts(Timeline(*timeline))
+    arrivals, clock, pools, *found = yield [
+        Query("admission_lock"),
+        service_clock.LOCK,
+        pools_query(keys),
+        *leases,
+    ]
+    facts = Facts(service_clock.timeline_from_rows(clock), arrivals[0][0])
     pools_take(facts, pools)
     placed: set[LeaseId] = set()
     """Leases whose pools are needed as well."""

@@ -14,6 +14,7 @@ from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX
 from moorage.core.service_time import Moment, Timeline
+from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
     claims_of,
@@ -124,35 +125,29 @@ class SlotCount(NamedTuple):
     slots: int
 
 
-def timeline_load() -> Plan[Timeline]:
-    """Load the timeline, which relates service time to the wall clock."""
-    ((row,),) = yield [Query("timeline_load")]
-    return Timeline(*row)
-
-
 def pools_window(after: str, rows_max: int) -> Plan[PoolsSeen]:
     """Load the pools whose name comes after `after`, in order, at most `rows_max` of them."""
-    (timeline,), rows = yield [Query("timeline_load"), Query("pools_window", (after, rows_max))]
-    return PoolsSeen(Timeline(*timeline), [_pool_seen(row) for row in rows])
+    clock, rows = yield [service_clock.LOAD, Query("pools_window", (after, rows_max))]
+    return PoolsSeen(service_clock.timeline_from_rows(clock), [_pool_seen(row) for row in rows])
 
 
 def pool_load(name: str) -> Plan[PoolsSeen]:
     """Load one pool; `pools` is empty if it does not exist."""
-    (timeline,), rows = yield [Query("timeline_load"), Query("pool_load", (name,))]
-    return PoolsSeen(Timeline(*timeline), [_pool_seen(row) for row in rows])
+    clock, rows = yield [service_clock.LOAD, Query("pool_load", (name,))]
+    return PoolsSeen(service_clock.timeline_from_rows(clock), [_pool_seen(row) for row in rows])
 
 
 def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:
     """Load one lease or ticket with the pools it needs."""
-    (timeline,), leases, pools = yield [
-        Query("timeline_load"),
+    clock, leases, pools = yield [
+        service_clock.LOAD,
         Query("lease_load", (lease,)),
         Query("pools_load_by_lease", (lease,)),
     ]
     if not leases:
         return None
     found = [pool_from_body(body) for (body,) in pools]
-    return LeaseSeen(Timeline(*timeline), lease_from_row(leases[0]), found)
+    return LeaseSeen(service_clock.timeline_from_rows(clock), lease_from_row(leases[0]), found)
 
 
 def leases_window(
@@ -167,11 +162,11 @@ def leases_window(
 
     Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
     """
-    (timeline,), rows = yield [
-        Query("timeline_load"),
+    clock, rows = yield [
+        service_clock.LOAD,
         _leases_query(after, rows_max, pool, state, owner),
     ]
-    return LeasesSeen(Timeline(*timeline), leases_from_rows(rows))
+    return LeasesSeen(service_clock.timeline_from_rows(clock), leases_from_rows(rows))
 
 
 def _leases_query(
@@ -241,11 +236,11 @@ def report_load(pool: str, since: Instant) -> Plan[Report]:
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:
     """Load the granted lease in a pool that has this token, `EPOCH.REVISION.N`."""
-    (timeline,), rows = yield [
-        Query("timeline_load"),
+    clock, rows = yield [
+        service_clock.LOAD,
         Query("lease_load_by_token", (pool, token)),
     ]
-    return Timeline(*timeline), lease_from_row(rows[0]) if rows else None
+    return service_clock.timeline_from_rows(clock), lease_from_row(rows[0]) if rows else None
 
 
 def leases_load(leases: Collection[LeaseId]) -> Plan[list[Lease]]:

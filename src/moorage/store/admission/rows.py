@@ -9,7 +9,6 @@ from moorage.core.admission.model import Lease, Outcome, Pool, Slot
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.core.service_time import Timeline
 from moorage.store.api import Row
 from moorage.store.encoding import encode, key_set
 
@@ -152,11 +151,6 @@ def outcome_row(outcome: Outcome) -> Row:
         outcome.limit,
         encode(outcome),
     )
-
-
-def timeline_row(timeline: Timeline) -> Row:
-    """Write a timeline; `Timeline(*row)` reads it."""
-    return structs.astuple(timeline)
 
 
 def due_row(lease: LeaseId, heard_until: Instant | None, due: Instant | None) -> Row:

@@ -15,7 +15,6 @@ from moorage.store.admission.rows import (
     outcome_row,
     pool_row,
     slot_row,
-    timeline_row,
     trim_row,
 )
 from moorage.store.api import Plan, Query, Row, Write
@@ -53,9 +52,9 @@ class AdmissionPart:
         changed = [lease for lease in changes.leases.values() if lease is not None]
         changed.sort(key=lambda lease: lease.id)
         left = [(lease.id, lease.key) for lease in changed if has_left_key(lease)]
-        timeline = changes.timeline
+        arrivals = changes.arrivals
         statements = [
-            Write("timeline_update", [] if timeline is None else [timeline_row(timeline)]),
+            Write("arrivals_update", [] if arrivals is None else [(arrivals,)]),
             *_pool_writes(changes),
             *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
             Write("lease_rekey", left),

@@ -12,8 +12,9 @@ from moorage.core.service_time import Timeline
 class Tally:
     """The sums over the leases added so far."""
 
-    def __init__(self, timeline: Timeline, names: set[str]) -> None:
+    def __init__(self, timeline: Timeline, arrivals: int, names: set[str]) -> None:
         self.timeline = timeline
+        self._arrivals = arrivals
         self.names = names
         """The names of all pools."""
         self.needs_met = 0
@@ -47,9 +48,9 @@ class Tally:
 
     def sums(self, pools: Iterable[Pool]) -> Iterator[str]:
         """Yield the stored sums of pools, and the count of arrivals, that contradict the leases."""
-        if self.timeline.arrivals < self._arrived:
+        if self._arrivals < self._arrived:
             yield (
-                f"admission_clock: arrivals is {self.timeline.arrivals}, "
+                f"admission_clock: arrivals is {self._arrivals}, "
                 f"it should be {self._arrived} or more"
             )
         for pool in pools:

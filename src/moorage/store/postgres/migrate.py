@@ -28,7 +28,7 @@ PAUSE_SECONDS = 1.0
 
 _LOCK = "SELECT pg_advisory_xact_lock(778, 0)"
 
-_ORDER = ("access_token", "admission_clock", "clock", "batch")
+_ORDER = ("access_token", "admission_clock", "service_clock", "clock", "batch")
 """Tables that both migrations and batches lock, in the order of a batch, to prevent deadlocks."""
 
 

@@ -24,7 +24,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import QUEUE_MAX_MAX
 from moorage.core.restart import Restart
-from moorage.core.service_time import Moment, Timeline
+from moorage.core.service_time import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Stage:
         self.name = name
         self.jobs = jobs
         # Jitter depends on pool and arrival number, so the seed shifts the arrival numbers.
-        self.timeline = Timeline(arrivals=seed * 1_000_000)
+        self.arrivals = seed * 1_000_000
         _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
         self.leases: dict[LeaseId, Lease] = {}
         self.line: list[tuple[int, int, LeaseId]] = []
@@ -195,7 +195,7 @@ class _Stage:
             except Restart as short:
                 assert isinstance(short.needs, TicketsNeeded)  # there is no ledger
                 self._load_more(facts, short.needs.lines[self.name])
-        self.timeline = facts.timeline
+        self.arrivals = facts.arrivals
         self.pool = facts.pools[self.name]
         for lease in changes.leases.values():
             assert lease is not None
@@ -203,7 +203,7 @@ class _Stage:
 
     def _facts(self, over: list[LeaseId]) -> Facts:
         return Facts(
-            timeline=self.timeline,
+            arrivals=self.arrivals,
             pools={self.name: self.pool},
             leases={key: self.leases[key] for key in over},
             slots={self.name: {}},

@@ -4,19 +4,14 @@
 -- Every decision of admission locks this row, so that nothing else needs a lock. After waiting for
 -- the lock, a transaction gets the newest version of the row.
 -- name: admission_lock --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock
-ORDER BY id DESC LIMIT 1 FOR UPDATE;
+SELECT arrivals FROM admission_clock ORDER BY id DESC LIMIT 1 FOR UPDATE;
 
--- name: timeline_load --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock
-ORDER BY id DESC LIMIT 1;
+-- name: arrivals_load --
+SELECT arrivals FROM admission_clock ORDER BY id DESC LIMIT 1;
 
--- name: timeline_update --
-UPDATE admission_clock
-SET id = id + 1, arrivals = r.arrivals, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
-    outage_ended_at = r.outage_ended_at
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-    AS r(arrivals, skew, downtime, alive_at, outage_ended_at)
+-- name: arrivals_update --
+UPDATE admission_clock SET id = id + 1, arrivals = r.arrivals
+FROM unnest($1::bigint[]) AS r(arrivals)
 WHERE id >= (SELECT MAX(id) FROM admission_clock);
 
 -- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
@@ -235,7 +230,7 @@ SELECT pool.body, (
     SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
-                SELECT alive_at FROM admission_clock ORDER BY id DESC LIMIT 1
+                SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
             COUNT(*) AS slots
         FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
@@ -248,7 +243,7 @@ SELECT pool.body, (
     SELECT json_agg(json_build_array(state, occupied, rests_until, slots))::text FROM (
         SELECT state, owner <> '' AS occupied,
             CASE WHEN owner = '' AND (body::json ->> 'rests_until')::bigint > (
-                SELECT alive_at FROM admission_clock ORDER BY id DESC LIMIT 1
+                SELECT alive_at FROM service_clock ORDER BY id DESC LIMIT 1
             ) THEN (body::json ->> 'rests_until')::bigint ELSE 0 END AS rests_until,
             COUNT(*) AS slots
         FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3

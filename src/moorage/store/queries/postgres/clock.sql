@@ -95,3 +95,19 @@ WITH gone AS (
     )) RETURNING created_at
 )
 SELECT COUNT(*), MAX(created_at)::text FROM gone;
+
+-- Every batch that decides by service time locks this row, after the rows of its rooms.
+-- name: service_clock_lock --
+SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock
+ORDER BY id DESC LIMIT 1 FOR UPDATE;
+
+-- name: service_clock_load --
+SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock ORDER BY id DESC LIMIT 1;
+
+-- name: service_clock_update --
+UPDATE service_clock
+SET id = id + 1, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
+    outage_ended_at = r.outage_ended_at
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
+    AS r(skew, downtime, alive_at, outage_ended_at)
+WHERE id >= (SELECT MAX(id) FROM service_clock);

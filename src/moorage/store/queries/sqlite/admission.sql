@@ -2,14 +2,13 @@
 
 -- The writing connection has locked the whole file, so there is nothing to lock.
 -- name: admission_lock --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock;
+SELECT arrivals FROM admission_clock;
 
--- name: timeline_load --
-SELECT arrivals, skew, downtime, alive_at, outage_ended_at FROM admission_clock;
+-- name: arrivals_load --
+SELECT arrivals FROM admission_clock;
 
--- name: timeline_update --
-UPDATE admission_clock
-SET arrivals = ?, skew = ?, downtime = ?, alive_at = ?, outage_ended_at = ?;
+-- name: arrivals_update --
+UPDATE admission_clock SET arrivals = ?;
 
 -- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
 -- one of them has gangs, all pools that have. Each comes with its slots and, if it has a quota or
@@ -202,7 +201,7 @@ DELETE FROM outcome WHERE pool IN (SELECT name FROM pool) AND at < ?;
 SELECT pool.body, (
     SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
-            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM admission_clock)
+            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
             COUNT(*) AS slots
         FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3
@@ -214,7 +213,7 @@ FROM pool WHERE pool.name > ?1 ORDER BY pool.name LIMIT ?2;
 SELECT pool.body, (
     SELECT json_group_array(json_array(state, json(occupied), rests_until, slots)) FROM (
         SELECT state, CASE owner WHEN '' THEN 'false' ELSE 'true' END AS occupied,
-            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM admission_clock)
+            CASE WHEN owner = '' AND body ->> 'rests_until' > (SELECT alive_at FROM service_clock)
                 THEN body ->> 'rests_until' ELSE 0 END AS rests_until,
             COUNT(*) AS slots
         FROM slot WHERE slot.pool = pool.name GROUP BY 1, 2, 3

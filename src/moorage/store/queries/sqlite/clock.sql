@@ -72,3 +72,13 @@ SELECT '';
 
 -- name: receipts_delete --
 SELECT 0, COALESCE(?1, ?2, ?3);
+
+-- The writing connection has locked the whole file, so there is nothing to lock.
+-- name: service_clock_lock --
+SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock;
+
+-- name: service_clock_load --
+SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock;
+
+-- name: service_clock_update --
+UPDATE service_clock SET skew = ?, downtime = ?, alive_at = ?, outage_ended_at = ?;

@@ -22,7 +22,8 @@ CREATE TABLE clock (
     minimum_version BIGINT NOT NULL DEFAULT 1,
     newest_version BIGINT NOT NULL DEFAULT 1
 ) WITH (fillfactor = 10, vacuum_truncate = off);
-INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
+INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
+VALUES (1, 1, 0, 0, 2, 2);
 
 CREATE VIEW clock_now AS
 SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
@@ -155,17 +156,23 @@ CREATE TABLE audit (
     PRIMARY KEY (at, id)
 );
 
--- Admission's time and the number of tickets so far, see `Timeline`; every decision locks this row.
+-- The number of tickets so far; every decision of admission locks this row.
 CREATE TABLE admission_clock (
     id BIGINT PRIMARY KEY,
-    arrivals BIGINT NOT NULL,
+    arrivals BIGINT NOT NULL
+) WITH (fillfactor = 10, vacuum_truncate = off);
+INSERT INTO admission_clock (id, arrivals) VALUES (1, 0);
+
+-- How service time relates to the wall clock, see `Timeline`; every batch that decides by service
+-- time locks this row, after the rows of its rooms.
+CREATE TABLE service_clock (
+    id BIGINT PRIMARY KEY,
     skew BIGINT NOT NULL,
     downtime BIGINT NOT NULL,
     alive_at BIGINT NOT NULL,
     outage_ended_at BIGINT NOT NULL
 ) WITH (fillfactor = 10, vacuum_truncate = off);
-INSERT INTO admission_clock (id, arrivals, skew, downtime, alive_at, outage_ended_at)
-VALUES (1, 0, 0, 0, 0, 0);
+INSERT INTO service_clock (id, skew, downtime, alive_at, outage_ended_at) VALUES (1, 0, 0, 0, 0);
 
 -- `body` is the whole value as JSON, as in its change row; the other columns are for searching.
 CREATE TABLE pool (

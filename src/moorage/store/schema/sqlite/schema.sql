@@ -19,7 +19,8 @@ CREATE TABLE clock (
     minimum_version INTEGER NOT NULL DEFAULT 1,
     newest_version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
-INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
+INSERT INTO clock (id, epoch, revision, compacted, minimum_version, newest_version)
+VALUES (1, 1, 0, 0, 2, 2);
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.
 CREATE TABLE change (
@@ -137,17 +138,23 @@ CREATE TABLE audit (
     PRIMARY KEY (at, id)
 ) STRICT, WITHOUT ROWID;
 
--- Admission's time and the number of tickets so far, see `Timeline`; every decision locks this row.
+-- The number of tickets so far; every decision of admission locks this row.
 CREATE TABLE admission_clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    arrivals INTEGER NOT NULL,
+    arrivals INTEGER NOT NULL
+) STRICT;
+INSERT INTO admission_clock (id, arrivals) VALUES (1, 0);
+
+-- How service time relates to the wall clock, see `Timeline`; every batch that decides by service
+-- time locks this row, after the rows of its rooms.
+CREATE TABLE service_clock (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
     skew INTEGER NOT NULL,
     downtime INTEGER NOT NULL,
     alive_at INTEGER NOT NULL,
     outage_ended_at INTEGER NOT NULL
 ) STRICT;
-INSERT INTO admission_clock (id, arrivals, skew, downtime, alive_at, outage_ended_at)
-VALUES (1, 0, 0, 0, 0, 0);
+INSERT INTO service_clock (id, skew, downtime, alive_at, outage_ended_at) VALUES (1, 0, 0, 0, 0);
 
 -- `body` is the whole value as JSON, as in its change row; the other columns are for searching.
 CREATE TABLE pool (
