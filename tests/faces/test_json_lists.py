@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from moorage.core.ledger.search.steps import to_end
 from moorage.core.limits import AROUND_BYTES_MAX
 from moorage.faces.json_lists import (
     LongMemberError,
@@ -18,6 +17,7 @@ from moorage.faces.json_lists import (
     NoListError,
     cut,
 )
+from tests.core.ledger.search.whole import to_end
 
 MEMBERS_MAX, MEMBER_BYTES_MAX = 5_000, 1 << 18
 LETTERS = 'ab\\"[]{},: \n\t\u20ac\u2028é/'

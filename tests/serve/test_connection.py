@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import Held
-from moorage.serve.http.protocol import Bounds, protocol_for
+from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
+from moorage.serve.http.uvicorn_connection import Cycle
+from tests.support.private_names import overridden
 
 BOUNDS = Bounds(8_192, 20, 5.0, 5.0)
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -142,3 +145,13 @@ def test_only_an_idle_connection_is_closed() -> None:
         return loop.time() - last
 
     assert asyncio.run(scene()) > IDLE_SECONDS / 2
+
+
+def test_the_private_methods_of_uvicorn_that_are_overridden() -> None:
+    """Uvicorn may rename them in any release; nor may it use a private name of ours.
+
+    What they do is checked by the tests of idle connections and of requests that follow each other.
+    """
+    timer, start = "_unset_keepalive_if_required", "_start_asgi_task"
+    assert overridden(GuardedProtocol, HttpToolsProtocol) == {timer, start}
+    assert overridden(Cycle, RequestResponseCycle) == set()

@@ -94,7 +94,7 @@ def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
 
 def places(most: int = 10, each: int = 2, *trusted: str) -> Places:
     """Places for a few."""
-    return Places(most, each, Proxies(networks_parse(trusted, "trusted_proxies")))
+    return Places(most, each, Proxies(networks_parse(trusted)))
 
 
 def test_an_address_has_few_places() -> None:

@@ -97,5 +97,5 @@ def by_hand(path: Path, scene: Callable[[Running], Awaitable[None]]) -> None:
 
 async def queued(admission: Admission, pool: str) -> None:
     """Return as soon as somebody waits in a pool's line."""
-    while not (await admission.leases(None, 1, pool, "waiting"))[0]:
+    while not (await admission.queries.leases(None, 1, pool, "waiting"))[0]:
         pass

@@ -169,7 +169,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _index_is_the_model(self) -> None:
         catalog = self.service.index.catalog
-        assert set(catalog.uuids()) == set(self.model.machines)
+        assert set(catalog.places) == set(self.model.machines)
         assert set(catalog.classes) == self.model.classes
         assert set(catalog.traits) == self.model.traits
         for uuid, machine in self.model.machines.items():

@@ -14,7 +14,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import NO_TAGS, Described
-from moorage.store import changelog
+from moorage.store import changelog, check
 from moorage.store.api import Engine, Plan
 from moorage.store.batch import batch_save
 from moorage.store.ledger import load as ledger_load
@@ -44,6 +44,14 @@ def everything_load() -> Plan[tuple[int, int, Changes]]:
     changes.classes.update(snapshot.classes)
     changes.traits.update(snapshot.traits)
     return snapshot.epoch, snapshot.revision, changes
+
+
+def differences_load() -> Plan[list[str]]:
+    """Check a database as the service does, but in one snapshot; to be read aside."""
+    found = yield from check.file_differences_load()
+    for plan in () if found else check.content_plans(CLASSES, TRAITS):
+        found += yield from plan
+    return found
 
 
 def provider_id(n: int) -> ProviderId:

@@ -8,10 +8,9 @@ import apsw
 import psycopg
 import pytest
 
-from moorage.store import check
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
-from tests.store.build import CLASSES, TRAITS, held, provider_new, run, stream, tagged, together
+from tests.store.build import differences_load, held, provider_new, run, stream, tagged, together
 from tests.support import cluster
 
 A, B = "00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -47,7 +46,7 @@ def test_a_sound_ledger(engine: Engine) -> None:
         for batch in islice(stream(seed=30), 30):
             await run(engine, batch)
         await run(engine, provider_new(50, parent=3, VCPU=1))
-        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+        assert await engine.read_aside(differences_load()) == []
 
     asyncio.run(scenario())
 
@@ -75,7 +74,7 @@ def test_planted_differences(tmp_path: Path, database: str, statement: str) -> N
         await run(engine, provider_new(1, parent=0, VCPU=8))
         await run(engine, together(tagged(0, {"STORAGE_DISK_SSD"}), held(7, {0: {"VCPU": 2}})))
         plant(engine, url, statement)
-        found = await engine.read_aside(check.differences_load(CLASSES, TRAITS))
+        found = await engine.read_aside(differences_load())
         await engine.close()
         return found
 

@@ -11,14 +11,14 @@ import pytest
 
 from moorage.store.ownership import UntrustedError, read_own, read_secret
 
-WORDS = ("it decides something", "name it instead")
+REMEDY = "name it instead"
 STRANGER = 65_533
 """A user that nobody is."""
 
 
 def read(path: Path, owner: int | None = None) -> bytes:
     """Read a file that was found."""
-    return read_own(str(path), *WORDS, owner)
+    return read_own(str(path), REMEDY, owner)
 
 
 def objection(path: Path) -> str:
@@ -27,7 +27,7 @@ def objection(path: Path) -> str:
         read(path)
     said = str(refused.value)
     assert said.startswith(f"{path} is not used: ")
-    assert said.endswith("it decides something; name it instead")
+    assert said.endswith("it decides where tokens are sent; name it instead")
     assert "\n" not in said
     return said
 
@@ -48,7 +48,7 @@ def test_a_file_of_ours_is_believed(file: Path) -> None:
     before = Path.cwd()
     os.chdir(file.parent)
     try:
-        assert read_own(file.name, *WORDS) == b"x"
+        assert read_own(file.name, REMEDY) == b"x"
     finally:
         os.chdir(before)
 

@@ -1,8 +1,9 @@
 """All settings of the process: meaning, default, bounds, and the source of each value.
 
-Sources in order of increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_`
-and the name in capitals), the command-line option. `addresses.py` parses hosts and networks in
-settings, `errors.py` defines the error for a wrong setting.
+`Settings` in this file (`config/__init__.py`) has a field for each setting. Sources in order of
+increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_` and the name in
+capitals), the command-line option. `addresses.py` parses hosts and networks in settings,
+`errors.py` defines the error for a wrong setting.
 """
 
 import os
@@ -279,11 +280,7 @@ def _file_values(file: str | None) -> dict[str, Any]:
 
 def _content(file: str | None) -> bytes:
     if file is None:
-        return read_own(
-            FILE_NAME,
-            "it decides where tokens are sent",
-            f"if you trust it, name it with --config or {PREFIX}CONFIG",
-        )
+        return read_own(FILE_NAME, f"if you trust it, name it with --config or {PREFIX}CONFIG")
     with open(file, "rb") as stream:
         return stream.read()
 
@@ -318,7 +315,7 @@ def _check(settings: Settings) -> None:
         raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
     if settings.boskos_password_file is not None and settings.boskos_listen is None:
         raise ConfigError("boskos_password_file: needs boskos_listen, the address it is for")
-    networks_parse(settings.trusted_proxies, "trusted_proxies")
+    networks_parse(settings.trusted_proxies)
     if settings.boskos_listen is not None:
         boskos = address_parse(settings.boskos_listen, "boskos_listen")
         free = settings.insecure_boskos or settings.boskos_password_file is not None

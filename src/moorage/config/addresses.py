@@ -52,8 +52,8 @@ def address_parse(text: str, setting: str = "listen") -> Address:
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def networks_parse(texts: tuple[str, ...], setting: str) -> tuple[Network, ...]:
-    """Parse the networks in a setting, such as `10.0.0.0/8` or a single address.
+def networks_parse(texts: tuple[str, ...]) -> tuple[Network, ...]:
+    """Parse the setting `trusted_proxies`: networks such as `10.0.0.0/8`, or single addresses.
 
     Raises:
         ConfigError: one of them is not a network.
@@ -63,5 +63,5 @@ def networks_parse(texts: tuple[str, ...], setting: str) -> tuple[Network, ...]:
         try:
             found.append(ipaddress.ip_network(text))
         except ValueError as error:
-            raise ConfigError(f"{setting}: {text!r} is not a network: {error}") from None
+            raise ConfigError(f"trusted_proxies: {text!r} is not a network: {error}") from None
     return tuple(found)

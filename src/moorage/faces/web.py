@@ -230,9 +230,9 @@ RUN_BYTES, RUN_VALUES = PIECE_BYTES // 4, 10_000
 _decoding = ThreadPoolExecutor(2, "moorage-decode")
 
 
-async def decoded(body: bytes, work: Callable[[], T], long: int = LONG_BYTES) -> T:
-    """Run `work` for a body: at once or, if the body has at least `long` bytes, in a thread."""
-    if len(body) < long:
+async def decoded(body: bytes, work: Callable[[], T]) -> T:
+    """Run `work` for a body: at once or, if it has at least `LONG_BYTES`, in a thread."""
+    if len(body) < LONG_BYTES:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_decoding, work)
 
@@ -361,17 +361,17 @@ def query_parse(query_string: bytes, limits: Limits) -> list[tuple[str, str]]:
     pairs = []
     for part in parts:
         name, _, value = part.partition(b"=")
-        pairs.append((text_unquote(name, plus=True), text_unquote(value, plus=True)))
+        pairs.append((_text_unquote(name), _text_unquote(value)))
     return pairs
 
 
-def text_unquote(raw: bytes, plus: bool = False) -> str:
-    """Decode percent escapes (and, with `plus`, plus signs) to text.
+def _text_unquote(raw: bytes) -> str:
+    """Decode plus signs and percent escapes to text.
 
     Raises:
         RefusalError: 400 if it is not UTF-8 or contains the character NUL.
     """
-    if plus and b"+" in raw:
+    if b"+" in raw:
         raw = raw.replace(b"+", b" ")
     if b"%" in raw:
         raw = unquote_to_bytes(raw)

@@ -74,7 +74,6 @@ class Files:
         try:
             content = read_own(
                 str(self.server),
-                "it decides where tokens are sent",
                 "run the command as the user of the server, or name the server with --url",
                 None if told else self._owner(),
             )

@@ -1,6 +1,6 @@
 """The life cycle of the server: listen, open the database, announce, serve, finish requests.
 
-Source of the exit codes: docs/reference, "Command line". After a signal the exit code is 0.
+Source of the exit codes: docs/reference/cli.md. After a signal the exit code is 0.
 """
 
 import asyncio
@@ -237,7 +237,7 @@ def _servers(
     """Create a server for each door. `ready` is called once all of them listen."""
     all_ready = _AllReady(len(doors), ready)
     most = _connections(settings.connections_max, len(doors))
-    proxies = Proxies(networks_parse(settings.trusted_proxies, "trusted_proxies"))
+    proxies = Proxies(networks_parse(settings.trusted_proxies))
     held = Held()
     return [
         Server(

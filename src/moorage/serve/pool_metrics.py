@@ -26,7 +26,9 @@ class PoolMetrics(Collector):
         """Yield the metrics; called by the registry."""
         tally = self._admission.tally
         yield GaugeMetricFamily(
-            "moorage_waiters", "Clients waiting for a grant.", value=self._admission.waiting.count
+            "moorage_waiters",
+            "Leases and tickets whose grant or end clients wait for at this process.",
+            value=self._admission.waiting.count,
         )
         for name, help_text, value in _GAUGES:
             gauge = GaugeMetricFamily(name, help_text, labels=["pool"])

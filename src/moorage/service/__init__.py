@@ -7,7 +7,8 @@
 * `native/` converts values to those of the native API, and back.
 * `searches.py` runs candidate searches, `fair_turns.py` shares the event loop between them and
   short work, `unsent_memory.py` bounds the memory of long responses.
-* `chores.py` runs periodic tasks, `operations.py` checks and backs up the database.
+* `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
+  database.
 * `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes
   audit rows to the log. `ids.py` and `clock.py` provide randomness and time, `os_vocabulary.py`
   the standard resource classes and traits.

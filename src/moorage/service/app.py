@@ -9,7 +9,7 @@ from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import Access
 from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
-from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import KEEP_BY_DEFAULT, Chores, Keeping
 from moorage.service.fair_turns import Turns

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from moorage.core.clock import DAY, SECOND, Clock, Instant
 from moorage.service.admission.service import Admission
+from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.store import changelog_compaction
@@ -74,7 +75,7 @@ class Chores:
         self._audit_days = keeping.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
-        self._task: asyncio.Task[None] | None = None
+        self._loop = Loop(log, "a round of chores failed", PERIOD_SECONDS)
 
     def add(self, chore: Callable[[], Awaitable[object]]) -> None:
         """Add a chore."""
@@ -82,13 +83,11 @@ class Chores:
 
     def start(self) -> None:
         """Start to run all chores every `PERIOD_SECONDS`."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start(self._round)
 
     async def stop(self) -> None:
         """Stop the loop; work that a chore has submitted to the transactor is finished there."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._loop.stop()
 
     async def compact(self) -> int:
         """Delete change rows that are no longer needed; return the revision deleted up to."""
@@ -135,11 +134,11 @@ class Chores:
             if gone < FORGET_MAX:
                 return total
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(PERIOD_SECONDS)
-            for chore in self._chores:
-                try:
-                    await chore()
-                except Exception:  # the next round tries again
-                    log.exception("the chore %s failed", getattr(chore, "__name__", chore))
+    async def _round(self) -> float:
+        await asyncio.sleep(PERIOD_SECONDS)  # first: none of them is urgent at the start
+        for chore in self._chores:
+            try:
+                await chore()
+            except Exception:  # the other chores run all the same; the next round tries again
+                log.exception("the chore %s failed", getattr(chore, "__name__", chore))
+        return 0.0

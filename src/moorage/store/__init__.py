@@ -5,8 +5,8 @@
 * Rooms: `ledger/`, `admission/`, and `access/` with tokens and audit rows. `batch.py` saves the
   changes of a batch in all of them, `service_clock.py` the time that they share. `encoding.py`
   writes values as JSON.
-* The change log: `changelog.py` writes and follows it, `pages.py` reads pages of it,
-  `changelog_compaction.py` deletes old revisions.
+* The change log: `changelog.py` writes and follows it, `changelog_pages.py` reads pages of
+  it, `changelog_compaction.py` deletes old revisions.
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may

@@ -10,17 +10,6 @@ from moorage.store.api import Plan, Query
 from moorage.store.ledger.rows import provider_from_row
 
 
-def differences_load(
-    standard_classes: frozenset[str], standard_traits: frozenset[str]
-) -> Plan[list[str]]:
-    """Return every inconsistency of the database; empty if there is none."""
-    found = yield from file_differences_load()
-    if not found:  # rows read from a damaged file prove nothing
-        for plan in content_plans(standard_classes, standard_traits):
-            found += yield from plan
-    return found
-
-
 def content_plans(
     standard_classes: frozenset[str], standard_traits: frozenset[str]
 ) -> list[Plan[list[str]]]:

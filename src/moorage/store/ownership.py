@@ -15,12 +15,11 @@ class UntrustedError(ValueError):
     """Other users can read or write a file that they must not. The message is one line."""
 
 
-def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> bytes:
+def read_own(path: str, remedy: str, owner: int | None = None) -> bytes:
     """Return the content of a file that was found by search.
 
     Args:
         path: of the file.
-        purpose: what it decides, for the message.
         remedy: what to do if it is not trusted, for the message.
         owner: another user who may have written it; None: only this user and root.
 
@@ -39,7 +38,9 @@ def read_own(path: str, purpose: str, remedy: str, owner: int | None = None) -> 
                 objection = f"{path} is not a regular file"
             if objection is None:
                 return stream.read()
-    raise UntrustedError(f"{path} is not used: {objection}, and {purpose}; {remedy}")
+    raise UntrustedError(
+        f"{path} is not used: {objection}, and it decides where tokens are sent; {remedy}"
+    )
 
 
 def read_secret(path: str, owner: int | None = None) -> bytes:

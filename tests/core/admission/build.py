@@ -5,6 +5,7 @@ from typing import Any
 
 from moorage.core.admission import expiry, leases, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
+from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
 from moorage.core.admission.requests import Ask, Proof
@@ -76,17 +77,17 @@ class World:
         """The wall clock, which is another one."""
         return Instant(self.now + 5 * SECOND)
 
-    def pool(self, name: str, limit: int | None = 1, slotted: bool = False, **more: Any) -> Pool:
-        """Make or change a pool."""
+    def pool(self, name: str, limit: int | None = 1, **more: Any) -> Pool:
+        """Make or change a pool; without a limit it is made for slots."""
         described = spec(limit, **more)
-        return self.do(
-            pools.put(self.facts, self.moment, self.wall, name, described, None, slotted)
-        )
+        if limit is None and name not in self.facts.pools:
+            self.do((Changes(pools={name: pools.new_pool(name, described, self.wall)}), None))
+        return self.do(pools.put(self.facts, self.moment, self.wall, name, described))
 
     def slots(self, pool: str, *names: str, state: str = FREE) -> None:
         """Let a pool have slots; without a pool, make it."""
         if pool not in self.facts.pools:
-            self.pool(pool, None, slotted=True)
+            self.pool(pool, None)
         changes = Changes()
         for n, name in enumerate(names):
             changes.slots[pool, name] = Slot(pool, name, state, "", None, {}, Instant(n))
@@ -107,15 +108,25 @@ class World:
             leases.poll(self.facts, self.moment, LeaseId(key), until), frozenset({LeaseId(key)})
         )
 
-    def release(self, key: str, proof: Proof = OPERATOR, **more: Any) -> LeaseId:
-        """Give back."""
+    def release(
+        self,
+        key: str,
+        proof: Proof = OPERATOR,
+        states: dict[str, str] | None = None,
+        **more: Any,
+    ) -> LeaseId:
+        """Give back; `states`: of the slots from then on, by pool, as Boskos' clients say."""
+        if states is not None:
+            draft = Draft(self.facts, self.moment, self.wall)
+            draft.end(self.lease(key), "released", "", states)
+            return self.do((draft.changes, LeaseId(key)))
         return self.do(
             leases.release(self.facts, self.moment, self.wall, LeaseId(key), proof, **more)
         )
 
-    def renew(self, key: str, proof: Proof = OPERATOR, ttl: int | None = None) -> LeaseId:
+    def renew(self, key: str, proof: Proof = OPERATOR) -> LeaseId:
         """Live on."""
-        return self.do(leases.renew(self.facts, self.moment, LeaseId(key), proof, ttl))
+        return self.do(leases.renew(self.facts, self.moment, LeaseId(key), proof))
 
     def hold(self, key: str, wanted: int | None, proof: Proof = OPERATOR) -> LeaseId:
         """Move the end of a hold."""

@@ -284,7 +284,7 @@ def test_slots_are_granted_by_state_the_longest_rested_first(world: World) -> No
 
 def test_slots_rest_only_as_free(world: World) -> None:
     """A dirty slot may be washed at once; what comes back free rests."""
-    world.pool("s", None, slotted=True, cooldown=10 * SECOND)
+    world.pool("s", None, cooldown=10 * SECOND)
     world.slots("s", "a")
     world.ask("one", {"s": 1})
     world.release("one", states={"s": "dirty"})

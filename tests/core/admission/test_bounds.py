@@ -8,6 +8,7 @@ from moorage.core.admission.model import Need
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
+from moorage.core.limits import ASKERS_MAX
 from tests.core.admission.build import Refused, World, wish
 
 OPERATORS = frozenset({"reader", "user", "service", EXEMPT})
@@ -116,6 +117,23 @@ def test_a_hold_counts_from_the_grant(world: World) -> None:
         with Refused(Code.HOLD_ABOVE_MAX):
             world.hold("b", wanted, mine)
     world.hold("a", None)
+
+
+@pytest.mark.parametrize(
+    ("askers", "words"),
+    [
+        (("a",) * (ASKERS_MAX + 1), f"askers may have at most {ASKERS_MAX} entries."),
+        (("role:king",), "askers: there is no role 'king'; the roles are reader, "),
+        (("a*b",), "askers: 'a*b' is not an owner, PROJECT/* or role:ROLE."),
+    ],
+)
+def test_a_refusal_of_askers_names_the_field(
+    world: World, askers: tuple[str, ...], words: str
+) -> None:
+    """As every refusal of a pool's fields does."""
+    with Refused(Code.INVALID) as refused:
+        world.pool("p", askers=askers)
+    assert refused.message.startswith(words)
 
 
 def test_a_role_is_no_owner(world: World) -> None:

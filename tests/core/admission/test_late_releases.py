@@ -18,7 +18,7 @@ HOLD = 20 * MINUTE
 def world() -> World:
     """Return a world with one slot `s` in a pool `p` whose leases are held for 20 minutes."""
     made = World()
-    made.pool("p", None, slotted=True, hold=HOLD)
+    made.pool("p", None, hold=HOLD)
     made.slots("p", "s")
     return made
 
@@ -129,7 +129,7 @@ def test_the_memory_has_an_end_in_number(world: World) -> None:
 
 def test_no_slot_is_lost_for_good_by_a_release_that_counted_for_another(world: World) -> None:
     """The release may have been the holder's own: a lease without a hold gets an end."""
-    world.pool("p", None, slotted=True)
+    world.pool("p", None)
     acquire(world, "first")
     world.release("first", cause="revoked")
     acquire(world, "second")
@@ -142,7 +142,7 @@ def test_no_slot_is_lost_for_good_by_a_release_that_counted_for_another(world: W
 
 def test_a_pool_may_bound_the_leases_of_the_proxy(world: World) -> None:
     """A lease whose holder was never told of it, or has gone, ends by the pool's `proxy_ttl`."""
-    world.pool("p", None, slotted=True, proxy_ttl=5 * MINUTE)
+    world.pool("p", None, proxy_ttl=5 * MINUTE)
     acquire(world, "first")
     world.wait(5 * 60 - 1)
     assert world.states()["first"] == "g"
@@ -155,7 +155,7 @@ def test_a_pool_may_bound_the_leases_of_the_proxy(world: World) -> None:
 
 def test_the_sooner_end_counts(world: World) -> None:
     """Of the hold of a pool and its `proxy_ttl`."""
-    world.pool("p", None, slotted=True, hold=HOLD, proxy_ttl=2 * HOLD)
+    world.pool("p", None, hold=HOLD, proxy_ttl=2 * HOLD)
     acquire(world, "first")
     world.wait(HOLD // SECOND)
     assert world.states()["first"] == "hold_over"
@@ -170,7 +170,7 @@ def test_an_unknown_name_is_refused(world: World) -> None:
 def test_what_nobody_was_told_of_ends_where_leases_are_kept() -> None:
     """In a pool that keeps unheard leases, too, a lease of the proxy has a TTL until it is told."""
     world = World()
-    world.pool("p", None, slotted=True, expire="keep")
+    world.pool("p", None, expire="keep")
     world.slots("p", "s", "t")
     world.ask("untold", owner=OWNER)
     acquire(world, "told")

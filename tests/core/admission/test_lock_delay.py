@@ -59,7 +59,7 @@ def test_a_retry_is_no_loss() -> None:
 def test_the_very_slot_rests() -> None:
     """Others that were freed later, and given back, are granted meanwhile."""
     world = World()
-    world.pool("p", None, slotted=True, lock_delay=DELAY)
+    world.pool("p", None, lock_delay=DELAY)
     world.slots("p", "s", "t")
     world.ask("a")
     world.ask("b")
@@ -78,7 +78,7 @@ def test_the_very_slot_rests() -> None:
 def test_what_is_forced_does_not_wait() -> None:
     """An operator's `force` takes a slot that rests, if there is no other."""
     world = World()
-    world.pool("p", None, slotted=True, lock_delay=DELAY)
+    world.pool("p", None, lock_delay=DELAY)
     world.slots("p", "s")
     world.ask("a")
     world.release("a", cause="revoked")
@@ -90,7 +90,7 @@ def test_a_reaper_revokes() -> None:
     """What Boskos' reset takes as free rests, too; as dirty somebody is to work on it at once."""
     for dest, rests in (("free", True), ("dirty", False)):
         world = World()
-        world.pool("p", None, slotted=True, lock_delay=DELAY)
+        world.pool("p", None, lock_delay=DELAY)
         world.slots("p", "s")
         world.ask("a", owner="boskos:x", ttl=None)
         world.wait(10)
@@ -107,14 +107,14 @@ def test_a_shorter_rest_holds_for_what_rests_already(changed: dict[str, Any]) ->
     """Of units and of slots."""
     world = World()
     world.pool("p", 1, lock_delay=DELAY)
-    world.pool("q", None, slotted=True, lock_delay=DELAY)
+    world.pool("q", None, lock_delay=DELAY)
     world.slots("q", "s")
     for pool in "pq":
         world.ask(f"{pool}-held", {pool: 1})
         world.release(f"{pool}-held", cause="revoked")
         world.ask(f"{pool}-next", {pool: 1})
     world.pool("p", 1, **changed)
-    world.pool("q", None, slotted=True, **changed)
+    world.pool("q", None, **changed)
     world.wait(1 if changed else 0)
     assert world.states()["p-next"] == world.states()["q-next"] == "g"
 

@@ -105,7 +105,7 @@ def test_a_pool_has_slots_or_units(world: World) -> None:
     """It stays what it is."""
     world.slots("s", "a")
     with Refused(Code.INVALID):
-        world.pool("p", None, slotted=True)
+        world.pool("p", None)
     with Refused(Code.INVALID):
         world.pool("s", 3)
     assert world.pool("s", None, quota=1).spec.quota == 1

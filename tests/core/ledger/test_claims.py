@@ -17,7 +17,6 @@ from moorage.core.ledger.requests import (
     TraitFilter,
 )
 from moorage.core.ledger.search import Catalog
-from moorage.core.ledger.search.steps import to_end
 from moorage.core.restart import Restart
 from tests.core.ledger.build import (
     C1,
@@ -33,6 +32,7 @@ from tests.core.ledger.build import (
     consumer_id,
     facts,
 )
+from tests.core.ledger.search.whole import to_end
 
 QUERY = CandidateQuery((Group("", {"VCPU": 1}),))
 

@@ -49,10 +49,10 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
             admission._claimants.reload()  # as at every start
             await one.submit(allocation_cases.AllocationsDelete(taker))
             async with asyncio.timeout(10):
-                while (await admission.lease(tickets[0])).lease.state != "granted":
+                while (await admission.queries.lease(tickets[0])).lease.state != "granted":
                     pass
         await admission.pool_put("sick", spec(6), None, TESTER)
-        assert (await admission.lease(tickets[1])).lease.state == "granted"
+        assert (await admission.queries.lease(tickets[1])).lease.state == "granted"
 
     by_hand(tmp_path, scene)
 
@@ -85,14 +85,14 @@ def test_a_sweep_passes_over_what_is_broken(tmp_path: Path) -> None:
         second = (await ask(admission, "second", "paced", patience=5 * MINUTE)).lease.id
         with broken(tmp_path, sick):
             await later(one, 58 * SECOND)
-            assert (await admission.lease(second)).lease.state == "waiting"
+            assert (await admission.queries.lease(second)).lease.state == "waiting"
             one.clock.at += 3 * SECOND
             with pytest.raises(FaultyError, match=f"{sick} cannot be swept"):
                 await admission.sweeper.sweep()
             for lease in others:
-                assert (await admission.lease(lease)).lease.cause == "ttl_over"
-            assert (await admission.lease(second)).lease.state == "granted"
+                assert (await admission.queries.lease(lease)).lease.cause == "ttl_over"
+            assert (await admission.queries.lease(second)).lease.state == "granted"
         await admission.sweeper.sweep()
-        assert (await admission.lease(sick)).lease.cause == "ttl_over"
+        assert (await admission.queries.lease(sick)).lease.cause == "ttl_over"
 
     by_hand(tmp_path, scene)

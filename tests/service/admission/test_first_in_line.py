@@ -24,10 +24,10 @@ def test_a_gang_that_lacks_a_unit(tmp_path: Path) -> None:
     async def scene(admission: Admission) -> None:
         await admission.pool_put("p", spec(2), None, TESTER)
         await ask(admission, "held", "p")
-        assert (await admission.pool("p")).first is None
+        assert (await admission.queries.pool("p")).first is None
         wide = await ask(admission, "wide", "p", units=2)
         await ask(admission, "behind", "p")
-        first = (await admission.pool("p")).first
+        first = (await admission.queries.pool("p")).first
         assert first is not None
         assert first.lease.id == wide.lease.id
         assert first.standing is not None
@@ -45,7 +45,7 @@ def test_it_waits_for_another_pool(tmp_path: Path) -> None:
         await admission.pool_put("there", spec(1), None, TESTER)
         await ask(admission, "held", "there", owner="somebody")
         await ask(admission, "both", "here", "there")
-        first = (await admission.pool("here")).first
+        first = (await admission.queries.pool("here")).first
         assert first is not None
         assert first.standing is not None
         assert "1 of 1 unit of there is held by somebody (1)" in first.standing.reason
@@ -62,11 +62,11 @@ def test_the_youngest_may_be_first(tmp_path: Path) -> None:
         for n in range(130):
             await ask(admission, f"low-{n}", "p")
         high = await ask(admission, "high", "p", priority=1)
-        (view,), _ = await admission.pools(None, 10)
+        (view,), _ = await admission.queries.pools(None, 10)
         assert view.first is not None
         assert view.first.lease == high.lease
         await admission.release(held.lease.id, Proof("me"))
-        first = (await admission.pool("p")).first
+        first = (await admission.queries.pool("p")).first
         assert first is not None
         assert first.lease.key == "low-0"
 
@@ -83,7 +83,7 @@ def test_holders_are_counted_in_full(tmp_path: Path) -> None:
         for owner in ("z", "y", "x", "w", "v"):
             await ask(admission, "1", "p", owner=owner)
         await ask(admission, "late", "p")
-        first = (await admission.pool("p")).first
+        first = (await admission.queries.pool("p")).first
         assert first is not None
         assert first.standing is not None
         assert "held by early (25), z (1), y (1) and 3 more" in first.standing.reason
@@ -161,7 +161,7 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
         for _ in range(10):
             standings.note(Changes(pools={"p": pool}), when)
             asking.append(asyncio.create_task(standings.of(ticket)))
-            assert await admission.leases(None, 1, "p", None)
+            assert await admission.queries.leases(None, 1, "p", None)
         engine.go.set()
         assert None not in await asyncio.gather(*asking)
         assert await standings.of(ticket) is not None

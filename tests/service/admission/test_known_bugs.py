@@ -29,7 +29,7 @@ def test_a_jump_is_remembered_by_whatever_saw_it(tmp_path: Path) -> None:
         await service.stop()
         service = await started()
         await service.admission.sweeper.sweep()
-        seen = await service.admission.lease(held.lease.id)
+        seen = await service.admission.queries.lease(held.lease.id)
         await service.stop()
         assert seen.lease.state == "granted"
 
@@ -45,9 +45,9 @@ def test_a_new_quota_counts_what_was_held_before(tmp_path: Path) -> None:
         first = await ask(admission, "1", "p")
         second = await ask(admission, "2", "p")
         await admission.pool_put("p", spec(3, quota=1), None, TESTER)
-        assert (await admission.lease(second.lease.id)).lease.state == "waiting"
+        assert (await admission.queries.lease(second.lease.id)).lease.state == "waiting"
         await admission.release(first.lease.id, Proof("me"))
-        assert (await admission.lease(second.lease.id)).lease.state == "granted"
+        assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
 
     by_hand(tmp_path, scene)
 
@@ -63,7 +63,7 @@ def test_a_new_attempt_that_nobody_asks_for_is_withdrawn(tmp_path: Path) -> None
         again = await admission.retry(first.lease.id, Proof("me"), "3", TESTER)
         assert again.lease.state == "waiting"
         await later(one, 31 * SECOND)
-        assert (await admission.lease(again.lease.id)).lease.cause == "unheard"
-        assert (await admission.lease(waiting.lease.id)).lease.state == "granted"
+        assert (await admission.queries.lease(again.lease.id)).lease.cause == "unheard"
+        assert (await admission.queries.lease(waiting.lease.id)).lease.state == "granted"
 
     by_hand(tmp_path, scene)

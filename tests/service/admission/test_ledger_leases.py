@@ -27,7 +27,7 @@ def test_many_wait_for_capacity(tmp_path: Path) -> None:
         for n in range(MANY):
             await ask(admission, str(n), "p", allocations=held(n))
         await admission.pool_put("p", spec(1_000), None, TESTER)
-        assert (await admission.pool("p")).pool.occupied == 1 + MANY
+        assert (await admission.queries.pool("p")).pool.occupied == 1 + MANY
         assert one.used(host) == MANY
         assert blocker.lease.state == "granted"
 
@@ -45,7 +45,7 @@ def test_many_end_at_once(tmp_path: Path) -> None:
         await asyncio.gather(*asking)
         assert one.used(host) == MANY
         await later(one, 61 * SECOND)
-        assert (await admission.pool("p")).pool.occupied == 0
+        assert (await admission.queries.pool("p")).pool.occupied == 0
         assert one.used(host) == 0
 
     by_hand(tmp_path, scene)

@@ -134,9 +134,9 @@ def test_most_polls_are_not_written(tmp_path: Path, patience: int) -> None:
             deadlines.add((await admission.waited(ticket, 0.0)).lease.heard_until)
         assert len(deadlines) == 7
         await later(one, patience * SECOND - 1)
-        assert (await admission.lease(ticket)).lease.state == "waiting"
+        assert (await admission.queries.lease(ticket)).lease.state == "waiting"
         await later(one, patience * SECOND // 5 + 2)
-        assert (await admission.lease(ticket)).lease.cause == "unheard"
+        assert (await admission.queries.lease(ticket)).lease.cause == "unheard"
 
     by_hand(tmp_path, scene)
 
@@ -172,7 +172,7 @@ def test_a_list_of_pools_reads_the_first_of_each_line(tmp_path: Path) -> None:
             return await real(watched(plan, lines), slow=slow)
 
         one.engine.read_aside = counted  # type: ignore[method-assign]  # it passes on
-        pools, _ = await admission.pools(None, 10)
+        pools, _ = await admission.queries.pools(None, 10)
         assert lines == [1]
         first = pools[0].first
         assert first is not None
@@ -201,7 +201,7 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
                 await transactor.submit(Release(slot.name, "me", False, "free", TESTER))
             assert None not in held
             assert len(set(held)) == 3
-            listed, _ = await admission.leases(None, 10, "s")
+            listed, _ = await admission.queries.leases(None, 10, "s")
             assert [one.lease.id for one in listed] == held
             assert len({one.lease.key for one in listed}) == 3
             assert {one.lease.cause for one in listed} == {"released"}

@@ -91,9 +91,9 @@ class Recording:
 
     async def _next(self) -> int | None:
         """Return when something happens next; None: all is over."""
-        granted, _ = await self._admission.leases(None, 1_000, "p", "granted")
+        granted, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
         times = [one.lease.hold_until for one in granted]
-        times.append((await self._admission.pool("p")).pool.wake_at)
+        times.append((await self._admission.queries.pool("p")).pool.wake_at)
         soonest = [at for at in times if at is not None]
         soonest += [self._ends[0][0]] if self._ends else []
         coming = self._coming
@@ -116,10 +116,10 @@ class Recording:
 
     async def _look(self) -> None:
         """Note what is occupied, and when new leases will be released; tell how they went."""
-        pool = (await self._admission.pool("p")).pool
+        pool = (await self._admission.queries.pool("p")).pool
         self.seen.running = max(self.seen.running, pool.occupied)
         self.seen.waiting = max(self.seen.waiting, pool.waiting)
-        granted, _ = await self._admission.leases(None, 1_000, "p", "granted")
+        granted, _ = await self._admission.queries.leases(None, 1_000, "p", "granted")
         for lease in (view.lease for view in granted if view.lease.id not in self._live):
             n, since = int(lease.key), lease.granted_at
             assert since is not None
@@ -147,7 +147,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         admission = one.service.admission
         await admission.pool_put("p", spec, None, TESTER)
         seen = await Recording(one, jobs).play()
-        report = pools.report_shown(await admission.report("p"))
+        report = pools.report_shown(await admission.queries.report("p"))
         assert report.leases == told.jobs - told.never == len(started)
         assert told.waited is not None
         assert report.waited == seconds(told.waited)
@@ -157,7 +157,7 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
         lines = {line.starts_per_minute: line.ok for line in report.outcomes}
         assert lines == Counter(rates[stay.started or 0] for stay in started)
         assert max(rate or 0 for rate in lines) == told.starts_per_minute
-        ended, _ = await admission.leases(None, 1_000, "p", "ended")
+        ended, _ = await admission.queries.leases(None, 1_000, "p", "ended")
         _, past = history("p", [leases.shown(view, token=False) for view in ended])
         first = min(stay.arrived for stay in started)
         assert past == [moved(stay, -first) for stay in sorted(started, key=arrival)]

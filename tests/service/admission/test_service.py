@@ -41,7 +41,7 @@ def test_granted_at_once_and_the_next_waits(url: str) -> None:
         assert second.standing is not None
         assert second.standing.position == 1
         assert second.standing.reason
-        pool = (await admission.pool("install/azure")).pool
+        pool = (await admission.queries.pool("install/azure")).pool
         assert (pool.occupied, pool.waiting) == (1, 1)
 
     play(url, scene)
@@ -61,7 +61,7 @@ def test_the_same_key_is_the_same_lease(url: str) -> None:
         assert await refusal(ask(admission, "k", "p", units=2)) is Code.KEY_REUSED
         other = await ask(admission, "k", "p", owner="somebody else")
         assert other.lease.id != first.lease.id
-        assert (await admission.pool("p")).pool.occupied == 2
+        assert (await admission.queries.pool("p")).pool.occupied == 2
 
     play(url, scene)
 
@@ -96,7 +96,7 @@ def test_two_gangs_on_two_units(url: str) -> None:
         assert sorted((one.lease.state, other.lease.state)) == ["granted", "waiting"]
         holder, waiter = (one, other) if one.lease.state == "granted" else (other, one)
         await admission.release(holder.lease.id, Proof("me"))
-        assert (await admission.lease(waiter.lease.id)).lease.state == "granted"
+        assert (await admission.queries.lease(waiter.lease.id)).lease.state == "granted"
 
     play(url, scene)
 
@@ -110,13 +110,13 @@ def test_gangs_over_pools_never_lock_each_other(url: str) -> None:
         pairs = [("a", "b"), ("b", "c"), ("a", "c")] * 4
         asked = [await ask(admission, str(n), *pair) for n, pair in enumerate(pairs)]
         for _ in pairs:
-            states = [(await admission.lease(one.lease.id)).lease for one in asked]
+            states = [(await admission.queries.lease(one.lease.id)).lease for one in asked]
             granted = [lease for lease in states if lease.state == "granted"]
             if not granted:
                 break
             for lease in granted:
                 await admission.release(lease.id, Proof("me"))
-        ended = [(await admission.lease(one.lease.id)).lease.cause for one in asked]
+        ended = [(await admission.queries.lease(one.lease.id)).lease.cause for one in asked]
         assert ended == ["released"] * len(pairs)
 
     play(url, scene)
@@ -131,7 +131,7 @@ def test_many_at_once_never_go_over_the_limit(url: str) -> None:
         granted = [view.lease for view in views if view.lease.state == "granted"]
         assert len(granted) == 7
         assert len({lease.token for lease in granted}) == 7
-        assert (await admission.pool("p")).pool.occupied == 7
+        assert (await admission.queries.pool("p")).pool.occupied == 7
 
     play(url, scene)
 
@@ -146,8 +146,8 @@ def test_releases_are_told_once_and_again(url: str) -> None:
         for _ in range(2):
             view = await admission.release(first.lease.id, Proof("me"))
             assert view.lease.cause == "released"
-        assert (await admission.lease(second.lease.id)).lease.state == "granted"
-        assert (await admission.pool("p")).pool.occupied == 1
+        assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
+        assert (await admission.queries.pool("p")).pool.occupied == 1
 
     play(url, scene)
 
@@ -160,12 +160,12 @@ def test_only_its_holder(url: str) -> None:
         lease = (await ask(admission, "a", "p")).lease
         assert await refusal(admission.release(lease.id, Proof("thief"))) is Code.HOLDER_MISMATCH
         assert await refusal(admission.renew(lease.id, Proof("me", "1.1.9"))) is Code.TOKEN_STALE
-        assert (await admission.lease(lease.id)).lease.state == "granted"
-        held = await admission.verify("p", str(lease.token))
+        assert (await admission.queries.lease(lease.id)).lease.state == "granted"
+        held = await admission.queries.holder("p", str(lease.token))
         assert held is not None
         assert held.lease.id == lease.id
         await admission.release(lease.id, Proof("me"))
-        assert await admission.verify("p", str(lease.token)) is None
+        assert await admission.queries.holder("p", str(lease.token)) is None
         assert await refusal(admission.renew(lease.id, Proof("me"))) is Code.LEASE_ENDED
 
     play(url, scene)
@@ -178,7 +178,7 @@ def test_what_can_never_be_granted_is_refused(url: str) -> None:
         await admission.pool_put("p", spec(2, queue_max=1), None, TESTER)
         assert await refusal(ask(admission, "a", "p", units=3)) is Code.UNITS_ABOVE_LIMIT
         assert await refusal(ask(admission, "a", "nowhere")) is Code.POOL_UNKNOWN
-        assert await refusal(admission.lease(LeaseId("nobody"))) is Code.LEASE_NOT_FOUND
+        assert await refusal(admission.queries.lease(LeaseId("nobody"))) is Code.LEASE_NOT_FOUND
         await ask(admission, "a", "p", units=2)
         await ask(admission, "b", "p")
         assert await refusal(ask(admission, "c", "p")) is Code.QUEUE_FULL
@@ -195,12 +195,12 @@ def test_lower_limit_revokes_nobody(url: str) -> None:
         big = (await ask(admission, "big", "p", units=3)).lease
         small = (await ask(admission, "small", "p")).lease
         await admission.pool_put("p", spec(2), None, TESTER)
-        assert (await admission.pool("p")).figures.free == -1
+        assert (await admission.queries.pool("p")).figures.free == -1
         await admission.release(held[0].id, Proof("me"))
-        assert (await admission.lease(small.id)).lease.state == "waiting"
+        assert (await admission.queries.lease(small.id)).lease.state == "waiting"
         await admission.release(held[1].id, Proof("me"))
-        assert (await admission.lease(small.id)).lease.state == "granted"
-        told = await admission.lease(big.id)
+        assert (await admission.queries.lease(small.id)).lease.state == "granted"
+        told = await admission.queries.lease(big.id)
         assert told.lease.state == "waiting"
         assert told.standing is not None
         assert told.standing.code == "above_limit"
@@ -219,7 +219,7 @@ def test_paused_pools_grant_nothing(url: str) -> None:
         assert second.lease.state == "waiting"
         await admission.renew(first.lease.id, Proof("me"))
         await admission.pool_pause("p", False, TESTER)
-        assert (await admission.lease(second.lease.id)).lease.state == "granted"
+        assert (await admission.queries.lease(second.lease.id)).lease.state == "granted"
 
     play(url, scene)
 
@@ -237,8 +237,8 @@ def test_a_retry_is_one_step(url: str) -> None:
         assert second == again
         assert (asked.id, asked.token) == (second.id, second.token)
         assert (second.state, second.key) == ("granted", "try-2")
-        assert (await admission.lease(first.id)).lease.cause == "retried"
-        assert (await admission.lease(waiter.id)).lease.state == "waiting"
+        assert (await admission.queries.lease(first.id)).lease.cause == "retried"
+        assert (await admission.queries.lease(waiter.id)).lease.state == "waiting"
 
     play(url, scene)
 

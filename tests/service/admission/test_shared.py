@@ -43,7 +43,7 @@ def test_the_limit_is_one() -> None:
         assert len({lease.token for lease in granted}) == 5
         assert len({view.lease.arrival for view in views}) == 60
         for holder in (one, other):
-            pool = (await holder.pool("p")).pool
+            pool = (await holder.queries.pool("p")).pool
             assert (pool.occupied, pool.waiting) == (5, 55)
 
     play(scene)
@@ -75,7 +75,7 @@ def test_the_line_is_one() -> None:
             (await ask(both[n % 2], str(n), "p", **PATIENT)).lease.id for n in range(30)
         ]
         for n, lease in enumerate(asked):
-            assert (await both[n % 2].lease(lease)).lease.state == "granted"
+            assert (await both[n % 2].queries.lease(lease)).lease.state == "granted"
             await both[(n + 1) % 2].release(lease, Proof("me"))
 
     play(scene)
@@ -110,7 +110,7 @@ def test_what_was_missed_is_looked_at_anew() -> None:
             await one.pool_put("gone", spec(), None, TESTER)
             async with asyncio.timeout(10):
                 while "gone" not in other.tally.pools:
-                    await one.pool("p")
+                    await one.queries.pool("p")
             await one.pool_delete("gone", TESTER)
             await one.pool_put("new", spec(), None, TESTER)
             await one.release(holder.id, Proof("me"))
@@ -120,7 +120,7 @@ def test_what_was_missed_is_looked_at_anew() -> None:
         async with asyncio.timeout(10):
             assert (await waiting).lease.state == "granted"
             while other.tally.pools.keys() != {"p", "new"}:
-                await one.pool("p")
+                await one.queries.pool("p")
         assert other.tally.pools["p"].occupied == 1
 
     async def whole() -> None:
@@ -166,7 +166,7 @@ def test_an_end_at_one_wakes_who_watches_at_the_other() -> None:
         lease = (await ask(one, "a", "p")).lease.id
         watching = asyncio.create_task(other.until_ended(lease, 30.0))
         while not other.waiting.count:
-            await other.report("p")
+            await other.queries.report("p")
         begun = asyncio.get_running_loop().time()
         await one.revoke(lease, "why", TESTER)
         assert (await watching).lease.cause == "revoked"

@@ -36,7 +36,7 @@ def test_a_line_outlives_a_restart(tmp_path: Path) -> None:
     async def after(leases: list[LeaseId]) -> None:
         async with opened(url) as service:
             for lease in leases:
-                view = await service.admission.lease(lease)
+                view = await service.admission.queries.lease(lease)
                 assert view.lease.state == "granted", f"{lease} was not next"
                 await service.admission.release(lease, Proof("me"))
 
@@ -61,7 +61,7 @@ def test_a_quick_restart_takes_no_time_from_a_short_ttl(tmp_path: Path) -> None:
             await admission.renew(lease, Proof("me"))
             clock.at += 4 * SECOND
             await admission.sweeper.sweep()
-            assert (await admission.lease(lease)).lease.cause == "ttl_over"
+            assert (await admission.queries.lease(lease)).lease.cause == "ttl_over"
 
     lease = asyncio.run(before())
     clock.at += 4 * SECOND
@@ -85,14 +85,14 @@ def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:
         ]
         assert (first.state, second.state) == ("granted", "waiting")
         assert one.used(host) == 1
-        waiting = await admission.lease(second.id)
+        waiting = await admission.queries.lease(second.id)
         assert waiting.standing is not None
         assert waiting.standing.code == "capacity"
         await admission.release(first.id, Proof("me"))
-        assert (await admission.lease(second.id)).lease.state == "granted"
+        assert (await admission.queries.lease(second.id)).lease.state == "granted"
         assert one.used(host) == 1
         await later(one, 61 * SECOND)
-        assert (await admission.lease(second.id)).lease.cause == "ttl_over"
+        assert (await admission.queries.lease(second.id)).lease.cause == "ttl_over"
         assert one.used(host) == 0
 
     by_hand(tmp_path, scene)
@@ -133,10 +133,10 @@ def test_what_is_not_renewed_is_over(tmp_path: Path) -> None:
             await later(one, 40 * SECOND)
             await admission.renew(lease.id, Proof("me"))
             await one.service.admission.sweeper.sweep()
-            assert (await admission.lease(lease.id)).lease.state == "granted"
+            assert (await admission.queries.lease(lease.id)).lease.state == "granted"
         await later(one, 61 * SECOND)
-        assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
-        assert (await admission.pool("p")).pool.occupied == 0
+        assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
+        assert (await admission.queries.pool("p")).pool.occupied == 0
 
     by_hand(tmp_path, scene)
 
@@ -149,14 +149,14 @@ def test_an_unheard_lease_that_is_kept_is_shown_so_for_good(tmp_path: Path) -> N
         await admission.pool_put("p", spec(expire="keep"), None, TESTER)
         lease = (await ask(admission, "a", "p")).lease
         await later(one, 56 * SECOND)
-        assert (await admission.pool("p")).unheard == 0
+        assert (await admission.queries.pool("p")).unheard == 0
         await later(one, 64 * SECOND)
-        assert (await admission.lease(lease.id)).unheard
-        assert (await admission.pool("p")).unheard == 1
-        assert [view.unheard for view in (await admission.pools(None, 10))[0]] == [1]
+        assert (await admission.queries.lease(lease.id)).unheard
+        assert (await admission.queries.pool("p")).unheard == 1
+        assert [view.unheard for view in (await admission.queries.pools(None, 10))[0]] == [1]
         await admission.pool_put("q", spec(), None, TESTER)
-        assert (await admission.lease(lease.id)).unheard
-        assert (await admission.pool("p")).pool.occupied == 1
+        assert (await admission.queries.lease(lease.id)).unheard
+        assert (await admission.queries.pool("p")).pool.occupied == 1
 
     by_hand(tmp_path, scene)
 
@@ -172,8 +172,8 @@ def test_ghosts_do_not_keep_a_unit_idle(tmp_path: Path) -> None:
         alive = (await ask(admission, "c", "p", patience=300 * SECOND)).lease
         await later(one, 31 * SECOND)
         await admission.release(holder.id, Proof("me"))
-        assert (await admission.lease(ghost.id)).lease.cause == "unheard"
-        assert (await admission.lease(alive.id)).lease.state == "granted"
+        assert (await admission.queries.lease(ghost.id)).lease.cause == "unheard"
+        assert (await admission.queries.lease(alive.id)).lease.state == "granted"
 
     by_hand(tmp_path, scene)
 
@@ -195,7 +195,7 @@ def test_who_goes_away_while_waiting_is_a_ghost_soon(tmp_path: Path) -> None:
         leaving.set()
         ghost = (await polling).lease
         await later(one, 31 * SECOND)
-        assert (await admission.lease(ghost.id)).lease.cause == "unheard"
+        assert (await admission.queries.lease(ghost.id)).lease.cause == "unheard"
 
     by_hand(tmp_path, scene)
 
@@ -211,9 +211,9 @@ def test_holds_end_by_themselves(tmp_path: Path) -> None:
         second = (await ask(admission, "b", "p", patience=60 * MINUTE)).lease
         assert second.state == "waiting"
         await later(one, 5 * MINUTE)
-        assert (await admission.lease(second.id)).lease.state == "granted"
+        assert (await admission.queries.lease(second.id)).lease.state == "granted"
         await later(one, 5 * MINUTE)
-        assert (await admission.lease(first.id)).lease.cause == "hold_over"
+        assert (await admission.queries.lease(first.id)).lease.cause == "hold_over"
 
     by_hand(tmp_path, scene)
 
@@ -228,9 +228,9 @@ def test_a_jump_of_the_wall_clock_ends_nothing(tmp_path: Path) -> None:
         for jump in (3600 * SECOND, -7200 * SECOND):
             one.clock.jump += jump
             await one.service.admission.sweeper.sweep()
-            assert (await admission.lease(lease.id)).lease.state == "granted"
+            assert (await admission.queries.lease(lease.id)).lease.state == "granted"
         await later(one, 61 * SECOND)
-        assert (await admission.lease(lease.id)).lease.cause == "ttl_over"
+        assert (await admission.queries.lease(lease.id)).lease.cause == "ttl_over"
 
     by_hand(tmp_path, scene)
 

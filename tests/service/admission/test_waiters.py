@@ -13,7 +13,7 @@ from tests.service.running import TESTER, Running
 async def there(admission: Admission) -> None:
     """Return as soon as a client waits in a long poll."""
     while not admission.waiting.count:
-        await admission.leases(None, 1)
+        await admission.queries.leases(None, 1)
 
 
 def test_who_asks_again_is_heard_of(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_who_leaves_is_looked_for_when_its_patience_is_over(tmp_path: Path) -> N
             wanted = wish("b", "p", patience=SECOND // 10)
             asking = asyncio.create_task(admission.ask(wanted, TESTER, 60.0, gone))
             await there(admission)
-            ticket = (await admission.leases(None, 1, "p", "waiting"))[0][0].lease.id
+            ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
             await admission.waited(ticket, 0.2)  # by then the sweeper waits for what is due next
             leaving.set()
             await asking
@@ -76,7 +76,7 @@ def test_who_leaves_takes_nobody_else_along(tmp_path: Path) -> None:
         broken = asyncio.create_task(admission.ask(wish("b", "p"), TESTER, 60.0, gone))
         await queued(admission, "p")
         await there(admission)
-        ticket = (await admission.leases(None, 1, "p", "waiting"))[0][0].lease.id
+        ticket = (await admission.queries.leases(None, 1, "p", "waiting"))[0][0].lease.id
         await later(one, SECOND)
         again = asyncio.create_task(admission.waited(ticket, 60.0))
         await later(one, SECOND)
@@ -102,15 +102,15 @@ def test_of_two_who_leave_no_ghost_stays(tmp_path: Path) -> None:
         for one_breaks in breaks:
             waits.append(asyncio.create_task(admission.waited(ticket, 60.0, one_breaks.wait)))
             while len(admission.waiting._futures.get(ticket, ())) < len(waits):
-                await admission.report("p")
+                await admission.queries.report("p")
             await later(one, SECOND)
         for one_breaks, wait in reversed([*zip(breaks, waits, strict=True)]):
             one_breaks.set()
             await wait
         await later(one, 4 * SECOND)
-        assert (await admission.lease(ticket)).lease.state == "waiting"
+        assert (await admission.queries.lease(ticket)).lease.state == "waiting"
         await later(one, 2 * SECOND)
-        assert (await admission.lease(ticket)).lease.cause == "unheard"
+        assert (await admission.queries.lease(ticket)).lease.cause == "unheard"
 
     by_hand(tmp_path, scene)
 
@@ -152,7 +152,7 @@ def test_to_wait_for_the_end_is_no_sign_of_life(tmp_path: Path) -> None:
         before = one.service.index.revision
         watching = [asyncio.create_task(admission.until_ended(x, 60.0)) for x in (lease, ticket)]
         while admission.waiting.count < 2:
-            await admission.report("p")
+            await admission.queries.report("p")
         assert one.service.index.revision == before
         await later(one, 31 * SECOND)
         async with asyncio.timeout(5):

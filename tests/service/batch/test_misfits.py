@@ -130,14 +130,14 @@ def test_what_others_end_is_forgotten() -> None:
             await other.admission.release(ticket, Proof("me"))
             async with asyncio.timeout(20):
                 while len(known):
-                    await one.admission.pool("p")
+                    await one.admission.queries.pool("p")
 
     asyncio.run(scene())
 
 
 async def granted(service: Service) -> list[str]:
     """Return the keys of all that is granted, by arrival."""
-    views, _ = await service.admission.leases(None, 1_000, "p", "granted")
+    views, _ = await service.admission.queries.leases(None, 1_000, "p", "granted")
     return [view.lease.key for view in views]
 
 
@@ -236,7 +236,9 @@ def test_whoever_has_used_up_its_quota_is_next_once_it_has_not(url: str) -> None
         other = await ask(admission, "other", "q", owner="other")
         assert other.lease.state == "granted"
         await admission.release(views[0].lease.id, Proof("me"))
-        keys = [view.lease.key for view in (await admission.leases(None, 9, "q", "granted"))[0]]
+        keys = [
+            view.lease.key for view in (await admission.queries.leases(None, 9, "q", "granted"))[0]
+        ]
         assert keys == ["1", "2", "other"]
 
     play(url, scene)

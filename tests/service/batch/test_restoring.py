@@ -48,8 +48,8 @@ NEEDS_THE_CLOCK: dict[str, Asked] = {
 NEEDS_ROWS: dict[str, Asked] = {
     "look at a consumer": lambda service: service.reads.consumer(consumer_id(1)),
     "look at usages": lambda service: service.reads.usages("project"),
-    "list pools": lambda service: service.admission.pools(None, 10),
-    "list leases": lambda service: service.admission.leases(None, 10),
+    "list pools": lambda service: service.admission.queries.pools(None, 10),
+    "list leases": lambda service: service.admission.queries.leases(None, 10),
     "list tokens": lambda service: service.access.list(),
     "check": lambda service: service.upkeep.check(),
     "compact": lambda service: service.chores.compact(),

@@ -85,7 +85,7 @@ async def used(service: Service) -> ProviderId:
 async def used_again(service: Service, uuid: ProviderId) -> None:
     """Write each of these values again."""
     await service.transactor.submit(claim(1, uuid, VCPU=3))
-    leases, _ = await service.admission.leases(None, 10, "units", None)
+    leases, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.release(view.lease.id, Proof())
 

@@ -48,7 +48,7 @@ def test_nothing_is_left_for_who_has_gone(tmp_path: Path, failures: int) -> None
         with pytest.raises(CallerGoneError):
             await proxy.acquire("p", 1, 60.0, leaving.away.wait)
         async with asyncio.timeout(20):
-            while (await admission.pool("p")).pool.occupied:
-                await admission.report("p")
+            while (await admission.queries.pool("p")).pool.occupied:
+                await admission.queries.report("p")
 
     by_hand(tmp_path, scene)

@@ -31,7 +31,7 @@ async def acquired(one: Running, dest: str) -> str:
 
 async def pool(one: Running, name: str = "t") -> wire.Pool:
     """Return a pool as clients see it, as of now."""
-    return shown(await one.service.admission.pool(name))
+    return shown(await one.service.admission.queries.pool(name))
 
 
 def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_pools_are_dated_by_the_wall_clock(tmp_path: Path) -> None:
         await synced(one, NAMED)
         made, configured = await pool(one, "made"), await pool(one)
         assert configured.created_at == configured.updated_at == made.created_at
-        assert (await admission.pool("t")).pool.created_at == one.clock.now()
+        assert (await admission.queries.pool("t")).pool.created_at == one.clock.now()
 
     by_hand(tmp_path, scene)
 

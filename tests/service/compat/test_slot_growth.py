@@ -42,7 +42,7 @@ async def granted(admission: Admission, *leases: LeaseId) -> None:
     """Return once all of these are granted."""
     async with asyncio.timeout(20):
         for lease in leases:
-            while (await admission.lease(lease)).lease.state != "granted":
+            while (await admission.queries.lease(lease)).lease.state != "granted":
                 pass
 
 
@@ -59,7 +59,7 @@ def test_units_of_all_who_wait_are_made(tmp_path: Path) -> None:
             wanting(admission, "wide", 3), wanting(admission, "narrow")
         )
         await granted(admission, wide, narrow)
-        assert (await admission.pool("grows")).pool.occupied == 4
+        assert (await admission.queries.pool("grows")).pool.occupied == 4
 
     play(tmp_path, 4, scene)
 
@@ -69,7 +69,7 @@ def test_a_slot_that_was_buried_is_replaced(tmp_path: Path) -> None:
 
     async def scene(admission: Admission, boskos: Boskos) -> None:
         holder = await wanting(admission, "holder")
-        (name,) = (await admission.lease(holder)).lease.slots["grows"]
+        (name,) = (await admission.queries.lease(holder)).lease.slots["grows"]
         waiting = await wanting(admission, "waiting")
         await boskos.release(name, "tombstone", "me", TESTER)
         await granted(admission, waiting)
@@ -86,6 +86,6 @@ def test_more_are_made_when_there_may_be_more(tmp_path: Path) -> None:
         fresh.write_text(configuration(5))
         os.replace(fresh, tmp_path / "boskos.yaml")
         await granted(admission, *leases)
-        assert (await admission.pool("grows")).slots == {"leased": 4}
+        assert (await admission.queries.pool("grows")).slots == {"leased": 4}
 
     play(tmp_path, 1, scene)

@@ -14,13 +14,14 @@ from moorage.core.ledger.capacity import shown_capacity
 from moorage.core.ledger.claims import Claimed, Wish
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, Preference
-from moorage.core.ledger.search import Catalog, candidates
+from moorage.core.ledger.search import Catalog
 from moorage.service.app import Service
 from moorage.service.ledger import claims, provider_cases, vocabulary_cases
 from moorage.service.ledger.claims import Claim
 from moorage.store.open import open_engine
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import Records
+from tests.core.ledger.search.whole import candidates
 from tests.service.running import HandClock, Running, claim, consumer_id, provider_id, running
 
 ONE = CandidateQuery((Group("", {"VCPU": 1}),))

@@ -1,6 +1,6 @@
 """What may be asked of admission: the words that clients, server and auditor share."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from moorage.core.admission.model import Need, PoolSpec, Token
@@ -81,7 +81,6 @@ class PoolPut:
 
     name: str
     spec: PoolSpec
-    slotted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

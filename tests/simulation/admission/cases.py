@@ -7,7 +7,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import structs
 
-from moorage.core.admission import pools
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.leases import Ask, Proof
@@ -25,6 +24,7 @@ from moorage.service.batch.world import Keys, World
 from moorage.service.ledger import provider_cases
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
+from tests.simulation.admission.server import pool_put
 
 CLASSES = frozenset({"VCPU"})
 OPERATOR = Actor("operator", None, "operator")
@@ -43,9 +43,7 @@ class SlottedPut(UseCase[None]):
         return Keys(admission=AdmissionKeys(pools={self.name}))
 
     def decide(self, world: World, when: When) -> AllChanges:
-        changes, _ = pools.put(
-            world.admission, when.moment, when.wall, self.name, self.spec, None, True
-        )
+        changes, _ = pool_put(world.admission, when.moment, when.wall, self.name, self.spec)
         changes.slots |= {(slot.pool, slot.name): slot for slot in self.slots}
         return AllChanges(admission=changes)
 
@@ -88,7 +86,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
 
 def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
     match call:
-        case do.PoolPut(name, spec, True) if name not in memory.pools:
+        case do.PoolPut(name, spec) if spec.limit is None and name not in memory.pools:
             return SlottedPut(name, spec, list(memory.slots[name].values()))
         case do.PoolPut(name, spec):
             return pool_cases.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)

@@ -12,7 +12,7 @@ from moorage.core.admission import expiry, leases, pools
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Lease
+from moorage.core.admission.model import Lease, Pool, PoolSpec
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -135,7 +135,7 @@ class Server:
                 patience = 0 if known is None else known.patience
                 return leases.poll(facts, moment, lease, Instant(moment.alive + patience))
             case do.Renew(lease, owner, token):
-                return leases.renew(facts, moment, lease, Proof(owner, token), None)
+                return leases.renew(facts, moment, lease, Proof(owner, token))
             case do.Release(lease, owner, token):
                 return leases.release(facts, moment, wall, lease, Proof(owner, token))
             case do.Revoke(lease):
@@ -147,8 +147,8 @@ class Server:
                 return leases.retry(facts, moment, wall, lease, Proof(owner, token), new)
             case do.Report(lease, owner, token, result):
                 return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
-            case do.PoolPut(name, spec, slotted):
-                return pools.put(facts, moment, wall, name, spec, None, slotted)
+            case do.PoolPut(name, spec):
+                return pool_put(facts, moment, wall, name, spec)
             case do.PoolPause(name, paused):
                 return pools.pause(facts, moment, wall, name, paused)
             case do.PoolDelete(name):
@@ -209,6 +209,16 @@ class Server:
                 break
         facts.apply(made)
         batch.changes.update(made)
+
+
+def pool_put(
+    facts: Facts, moment: Moment, wall: Instant, name: str, spec: PoolSpec
+) -> tuple[Changes, Pool]:
+    """Make or change a pool; one without a limit is made for slots, as by a configuration."""
+    if spec.limit is None and name not in facts.pools:
+        pool = pools.new_pool(name, spec, wall)
+        return Changes(pools={name: pool}), pool
+    return pools.put(facts, moment, wall, name, spec)
 
 
 def keys_of(call: do.Call, moment: Moment) -> Keys:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from msgspec import structs
+from msgspec import json, structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
@@ -23,7 +23,7 @@ from moorage.service.admission.lease_cases import Known
 from moorage.service.admission.lease_cases import Sweep as SweepCase
 from moorage.service.app import Service
 from moorage.store.admission import rows
-from moorage.store.admission.changes import value_from_change
+from moorage.store.admission.changes import KINDS
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
 from tests.simulation.admission import calls as do
@@ -285,7 +285,7 @@ class ServiceSimulation(Simulation):
         told = _asked(self.path, "SELECT kind, key, body FROM change ORDER BY revision, n")
         for kind, key, body in told:
             if kind in ("pool", "lease", "slot"):
-                state[kind, key] = None if body is None else value_from_change(kind, body)
+                state[kind, key] = None if body is None else json.decode(body, type=KINDS[kind])
         expected: dict[tuple[str, str], Any] = {("pool", n): p for n, p in found.pools.items()}
         for name, slots in found.slots.items():
             expected |= {("slot", f"{name}/{key}"): slot for key, slot in slots.items()}

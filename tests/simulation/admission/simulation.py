@@ -114,7 +114,7 @@ class Simulation:
                 slots = scenarios.slots(self.random, name)
                 self.memory.slots[name] = {slot.name: slot for slot in slots}
                 self.auditor.slots_made(slots)
-            self.queue.append((do.PoolPut(name, spec, spec.limit is None), lambda _: None))
+            self.queue.append((do.PoolPut(name, spec), lambda _: None))
         self._work()
         shared = self.random.random() < 0.5  # so that quotas bind
         for n in range(self.random.randrange(2, 8)):
@@ -321,7 +321,7 @@ class Simulation:
             name = self.random.choice(names)
             match self.random.randrange(5):
                 case 0 | 1:
-                    yield do.PoolPut(name, self._changed(name), self.specs[name].limit is None)
+                    yield do.PoolPut(name, self._changed(name))
                 case 2:
                     yield do.PoolPause(name, True)
                     yield self.random.randrange(10 * SECOND)
@@ -348,7 +348,7 @@ class Simulation:
     def _put_right(self, names: list[str]) -> Steps:
         for name in names:
             spec = self.specs[name]
-            for call in (do.PoolPut(name, spec, spec.limit is None), do.PoolPause(name, False)):
+            for call in (do.PoolPut(name, spec), do.PoolPause(name, False)):
                 while (yield call) is LOST:
                     yield SECOND
         while True:  # who has crashed and need not be heard of is revoked by hand

@@ -110,3 +110,25 @@ def test_everything_of_a_token_comes_back(engine: Engine) -> None:
         assert await engine.read(access.token_by_id("nobody")) is None
 
     asyncio.run(scenario())
+
+
+def test_tokens_in_windows(engine: Engine) -> None:
+    """Tokens of the same instant are told apart by their ids."""
+    tokens = [
+        AccessToken(f"t{n}", str(n) * 64, "name", "u", "p", frozenset(), Instant(n // 2))
+        for n in range(5)
+    ]
+
+    async def scenario() -> None:
+        for token in reversed(tokens):
+            await write(engine, access.token_insert(token))
+        found: list[AccessToken] = []
+        while more := await engine.read(
+            access.tokens_window(found[-1].created_at, found[-1].id, 1)
+            if found
+            else access.tokens_window(Instant(-1), "", 1)
+        ):
+            found += more
+        assert found == tokens
+
+    asyncio.run(scenario())

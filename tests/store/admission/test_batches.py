@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from msgspec import json
 
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Outcome, Token
@@ -14,12 +15,12 @@ from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from moorage.store import changelog
 from moorage.store.admission import check, load, reads, save
-from moorage.store.admission.changes import slot_key, value_from_change
+from moorage.store.admission.changes import KINDS, slot_key
 from moorage.store.admission.rows import lease_from_body
 from moorage.store.api import Conflict, Engine
+from moorage.store.changelog_pages import changes_window
 from moorage.store.ledger.changes import change_rows
 from moorage.store.open import open_engine
-from moorage.store.pages import changes_window
 from tests.store.admission.grants import (
     AT,
     changed,
@@ -61,7 +62,7 @@ def test_change_rows_tell_everything_in_order(engine: Engine) -> None:
         whole = [(row.kind, row.key) for row in rows if row.revision == revision]
         assert whole == keys
         values = {
-            (row.kind, row.key): value_from_change(row.kind, row.body)
+            (row.kind, row.key): json.decode(row.body, type=KINDS[row.kind])
             for row in rows
             if row.body is not None
         }

@@ -9,8 +9,7 @@ from moorage.core.admission.facts import Changes, Facts, Keys, Line
 from moorage.core.admission.model import Lease, Need
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId, ProviderId
-from moorage.store.admission import load, reads
-from moorage.store.admission.reads import Ticket
+from moorage.store.admission import line_pass, load
 from moorage.store.api import Engine, Plan, Write
 from moorage.store.encoding import encode
 from tests.store.admission.grants import (
@@ -245,32 +244,21 @@ def test_a_ticket_for_a_pool_that_does_not_exist(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_the_line_for_positions(engine: Engine) -> None:
-    """The pass over a line that tells positions sees all of it, in windows of any size."""
+def test_the_line_for_positions(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass over a line that computes positions sees all of it, in windows of any size."""
 
     async def scenario() -> None:
         tickets = [*crowd(3, 30), ticket(99, Need("a", 2, "x", "y"), Need("a", 3), pull=True)]
         await saved(engine, pool("a"), pool("b"), *tickets, granted(ticket(100, "a")))
         expected = [
-            Ticket(
-                one.id,
-                one.priority,
-                one.arrival,
-                sum(need.units for need in one.needs if need.pool == "a"),
-                one.owner,
-                one.pull,
-            )
+            (one.id, sum(need.units for need in one.needs if need.pool == "a"), one.owner)
             for one in in_order(tickets)
         ]
         for size in (1, 7, 31, 50):
-            found: list[Ticket] = []
-            place: tuple[int, int] | None = None
-            while more := await engine.read(reads.line_window("a", place, size)):
-                assert len(more) <= size
-                found += more
-                place = (more[-1].priority, more[-1].arrival)
-            assert found == expected
-        assert await engine.read(reads.line_window("none", None, 9)) == []
+            monkeypatch.setattr(line_pass, "PAGE", size)
+            found = await engine.read_aside(line_pass.pass_load("a"))
+            assert [(one.id, one.units, one.owner) for one in found.waiters] == expected
+        assert (await engine.read_aside(line_pass.pass_load("none"))).waiters == []
 
     asyncio.run(scenario())
 
@@ -283,7 +271,7 @@ def test_lines_leave_and_enter(engine: Engine) -> None:
         await saved(engine, pool("a"), *tickets)
 
         async def line() -> list[LeaseId]:
-            return [one.lease for one in await engine.read(reads.line_window("a", None, 9))]
+            return [one.id for one in (await engine.read_aside(line_pass.pass_load("a"))).waiters]
 
         assert await line() == [lease_id(0), lease_id(1), lease_id(2)]
         await saved(engine, granted(tickets[0]), ended(tickets[1]))

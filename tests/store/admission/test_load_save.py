@@ -11,7 +11,7 @@ from moorage.core.limits import DUE_MAX
 from moorage.core.service_time import Timeline
 from moorage.store.admission import reads
 from moorage.store.api import Engine
-from moorage.store.pages import changes_window
+from moorage.store.changelog_pages import changes_window
 from tests.store.admission.grants import (
     AT,
     MINUTE,

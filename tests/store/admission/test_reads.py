@@ -9,15 +9,15 @@ import pytest
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Outcome, Token
 from moorage.core.admission.units import SlotGroup
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
-from moorage.store.admission import reads
+from moorage.store.admission import line_pass, reads
+from moorage.store.admission.line_pass import pass_load
 from moorage.store.admission.reads import (
     End,
     LeaseSeen,
     OutcomeCount,
-    Past,
     PoolSeen,
     PoolsSeen,
     SlotCount,
@@ -72,16 +72,16 @@ def test_pools_in_windows(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-def test_a_lease_with_its_pools(engine: Engine) -> None:
-    """A lease comes with what was last heard of it and the pools that are still there."""
+def test_a_lease(engine: Engine) -> None:
+    """A lease comes with what was last heard of it."""
 
     async def scenario() -> None:
         await timed(engine)
-        await saved(engine, pool("a"), pool("b"), pool("c"), ticket(1, "a", "b", "gone"))
+        await saved(engine, pool("a"), pool("b"), ticket(1, "a", "b", "gone"))
         heard = Changes(heard={lease_id(1): Instant(AT + 5)})
         await run(engine, Keys(leases={lease_id(1)}), lambda _: heard)
         lease = ticket(1, "a", "b", "gone", heard_until=Instant(AT + 5))
-        expected = LeaseSeen(TIMELINE, lease, [pool("a"), pool("b")])
+        expected = LeaseSeen(TIMELINE, lease)
         assert await engine.read(reads.lease_load(lease.id)) == expected
         assert await engine.read(reads.lease_load(lease_id(2))) is None
 
@@ -141,11 +141,8 @@ def test_holders_are_counted(engine: Engine) -> None:
         ]
         others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
         await saved(engine, pool("a"), pool("b"), *leases, *others)
-        assert await engine.read(reads.holders_load("a")) == [
-            ("z", 2),
-            ("a", 2),
-            ("b", 1),
-        ]
+        found = await engine.read_aside(pass_load("a"))
+        assert found.evidence.holders == (("z", 2), ("a", 2), ("b", 1))
 
     asyncio.run(scenario())
 
@@ -185,22 +182,22 @@ def past(n: int, waited: int, held: int, **values: Any) -> Lease:
     return ended(lease, end, asked_at=Instant(end - held - waited), **values)
 
 
-def test_past_times(engine: Engine) -> None:
-    """How long was waited and held, by those who ended last; who was never granted held nothing."""
+def test_past_times(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The durations of the leases that ended last; tickets that were never granted have none."""
 
     async def scenario() -> None:
         leases = [past(n, waited=n + 1, held=2 * n + 1) for n in range(5)]
         never = ended(ticket(9, "a"), AT + 9 * MINUTE, cause="withdrawn")
         await saved(engine, pool("a"), *leases, never, granted(ticket(10, "a")))
-        times = [
-            Past(lease.asked_at, lease.granted_at or AT, lease.ended_at or AT)
-            for lease in leases[::-1]
-        ]
-        assert await engine.read(reads.pasts_load("a")) == times
-        assert await engine.read(reads.pasts_load("a", 2)) == times[:2]
+        found = await engine.read_aside(pass_load("a"))
+        assert found.evidence.held == tuple((2 * n + 1) / SECOND for n in range(5))
+        monkeypatch.setattr(line_pass, "PASTS", 2)
+        found = await engine.read_aside(pass_load("a"))
+        assert found.evidence.held == (7 / SECOND, 9 / SECOND)
         report = await engine.read_aside(reads.report_load("a", Instant(AT + 3_000_000)))
+        newest = (leases[3], leases[4])
         assert report.ends == [
-            *(End(*times[n], "released") for n in (1, 0)),
+            *(End(one.asked_at, one.granted_at, one.ended_at or AT, "released") for one in newest),
             End(AT, None, Instant(AT + 9 * MINUTE), "withdrawn"),
         ]
         assert report.outcomes == []

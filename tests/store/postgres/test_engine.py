@@ -14,7 +14,7 @@ import pytest
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
-from moorage.store import changelog, check
+from moorage.store import changelog
 from moorage.store.api import Conflict, Query, StoreError, Unavailable, Unusable
 from moorage.store.batch import batch_save
 from moorage.store.ledger import load as ledger_load
@@ -25,7 +25,17 @@ from moorage.store.open import open_engine
 from moorage.store.postgres.commit import Receipt
 from moorage.store.postgres.engine import PostgresEngine
 from moorage.store.postgres.migrate import migrate
-from tests.store.build import CLASSES, NOW, TRAITS, Batch, everything_load, held, provider_new, run
+from tests.store.build import (
+    CLASSES,
+    NOW,
+    TRAITS,
+    Batch,
+    differences_load,
+    everything_load,
+    held,
+    provider_new,
+    run,
+)
 from tests.store.postgres.cutting_relay import Relay
 from tests.support import cluster
 from tests.support.cluster import ask
@@ -199,7 +209,7 @@ def test_committed_and_never_heard_of(url: str) -> None:
         for n in range(5):
             await cut_in_commit(relay, engine, held(n, {0: {"VCPU": 1}}), mute)
         assert (await engine.read(changelog.changes_load(0))).revision == 6
-        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+        assert await engine.read_aside(differences_load()) == []
 
     through_relay(url, scene)
     assert ask(url, "SELECT used FROM inventory") == [(5,)]

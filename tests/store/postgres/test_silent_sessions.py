@@ -9,8 +9,16 @@ import asyncio
 import psycopg
 import pytest
 
-from moorage.store.postgres.connection import Link, Lost, conninfo_of, translated
+from moorage.store.postgres.connection import (
+    Link,
+    Lost,
+    _Connection,
+    _Round,
+    conninfo_of,
+    translated,
+)
 from tests.support import cluster
+from tests.support.private_names import overridden
 
 LINKS = 16
 """More than one, because how a round of statements ends on the wire is a matter of time."""
@@ -39,6 +47,12 @@ def test_a_silent_transaction_is_ended() -> None:
             await link.close()
 
     asyncio.run(silent())
+
+
+def test_the_private_methods_of_psycopg_that_are_overridden() -> None:
+    """Psycopg may rename them in any release; nor may it use a private name of ours."""
+    assert overridden(_Round, psycopg.AsyncPipeline) == {"_exit_gen"}
+    assert overridden(_Connection, psycopg.AsyncConnection) == set()
 
 
 def waited(url: str) -> None:

@@ -10,13 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moorage.store import check
 from moorage.store.api import Engine, Locked, Unusable
 from moorage.store.open import open_engine, restore
 from moorage.store.sqlite.copy import copy
 from tests.store.build import (
-    CLASSES,
-    TRAITS,
+    differences_load,
     digest,
     everything_load,
     provider_new,
@@ -53,7 +51,7 @@ def epoch(url: str) -> int:
     async def load() -> int:
         engine = open_engine(url)
         found = await engine.read_aside(everything_load())
-        assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+        assert await engine.read_aside(differences_load()) == []
         await engine.close()
         return found[0]
 

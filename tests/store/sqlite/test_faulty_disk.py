@@ -8,11 +8,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from moorage.store import changelog, check
+from moorage.store import changelog
 from moorage.store.api import Fatal, StoreError, Unavailable
 from moorage.store.open import open_engine
 from moorage.store.sqlite.engine import SqliteEngine
-from tests.store.build import CLASSES, TRAITS, Batch, digest, run, stream
+from tests.store.build import Batch, differences_load, digest, run, stream
+from tests.store.sqlite.checkpoints import settled
 from tests.store.sqlite.faulty_disk import FAULTS, Faulty
 
 BATCHES = list(islice(stream(seed=9, providers_count=4), 6))
@@ -38,7 +39,7 @@ async def life(path: Path, vfs: str) -> Life:
     assert isinstance(engine, SqliteEngine)
     for batch in BATCHES:
         await _one(engine, batch, lived)
-        await engine.settled()
+        await settled(engine)
     try:
         await engine.close()
     except StoreError as error:
@@ -76,7 +77,7 @@ async def states(path: Path) -> dict[int, str]:
 async def reopened(path: Path) -> tuple[int, str]:
     """Open without faults; return what is there."""
     engine = open_engine(f"sqlite:///{path}")
-    assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+    assert await engine.read_aside(differences_load()) == []
     await engine.close()
     with apsw.Connection(str(path)) as connection:
         found = digest(connection)

@@ -9,10 +9,11 @@ from random import Random
 
 import apsw
 
-from moorage.store import changelog_compaction, check
+from moorage.store import changelog_compaction
 from moorage.store.open import open_engine
 from moorage.store.sqlite.engine import SqliteEngine
-from tests.store.build import CLASSES, TRAITS, digest, provider_new, run, stream
+from tests.store.build import differences_load, digest, provider_new, run, stream
+from tests.store.sqlite.checkpoints import settled
 from tests.store.sqlite.powercut import Disk, Recorder, write_image
 
 NAME = "moorage.db"
@@ -56,7 +57,7 @@ class Session:
                     await transaction.commit()
                 self._remember(watcher)
             if not self._beside:
-                await engine.settled()
+                await settled(engine)
         watcher.close()
         await engine.close()
 
@@ -131,7 +132,7 @@ def verdicts(session: Session, folder: Path, images: int, seed: int) -> Counter[
 async def goes_on(place: Path) -> None:
     """A service can be started on the image, finds it consistent, and can write."""
     engine = open_engine(f"sqlite:///{place / NAME}")
-    assert await engine.read_aside(check.differences_load(CLASSES, TRAITS)) == []
+    assert await engine.read_aside(differences_load()) == []
     await run(engine, provider_new(999, VCPU=1))
     await engine.close()
 

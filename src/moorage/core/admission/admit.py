@@ -22,7 +22,7 @@ from enum import Enum, auto
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.bars import PULL_SILENCE, bar_of, is_silent, silence_ends
+from moorage.core.admission.bars import bar_of, is_silent, silence_ends
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.immediate import AtOnce
@@ -68,7 +68,6 @@ def admit(
     wall: Instant,
     try_claim: TryClaim | None = None,
     polled: frozenset[LeaseId] = frozenset(),
-    silence: int | None = PULL_SILENCE,
     at_once: Sequence[AtOnce] = (),
 ) -> Changes:
     """Grant every ticket that may start, in all loaded pools, and set when to look again.
@@ -79,13 +78,11 @@ def admit(
         wall: wall-clock time, stored in slots.
         try_claim: for tickets with `allocations`; None: there are none.
         polled: pull tickets that were polled in this batch; no other pull tickets are granted.
-        silence: microseconds without a poll after which a pull ticket sets nothing aside; None:
-            it sets units aside as long as it waits.
         at_once: requests that get what is left after the lines.
 
     Raises Restart with TicketsNeeded.
     """
-    scan = _Scan(Draft(facts, moment, wall), try_claim, polled, silence)
+    scan = _Scan(Draft(facts, moment, wall), try_claim, polled)
     scan.force()
     scan.open({ticket.needs[0].pool for one in at_once for ticket in one.tickets})
     scan.run()
@@ -104,18 +101,13 @@ class _Scan:
     """One pass. `left`: units that are free and not set aside, by pool and state."""
 
     def __init__(
-        self,
-        draft: Draft,
-        try_claim: TryClaim | None,
-        polled: frozenset[LeaseId],
-        silence: int | None,
+        self, draft: Draft, try_claim: TryClaim | None, polled: frozenset[LeaseId]
     ) -> None:
         self.draft = draft
         self.facts = draft.facts
         self.moment = draft.moment
         self.try_claim = try_claim
         self.polled = polled
-        self.silence = silence
         self.left: dict[str, dict[str, int]] = {}
         self.opened: set[str] = set()
         """Pools in which a ticket may still be granted."""
@@ -268,7 +260,7 @@ class _Scan:
                 return True
         if not ticket.pull or ticket.id in self.polled:
             return False
-        return is_silent(ticket, self.moment, self.silence)
+        return is_silent(ticket, self.moment)
 
     def _may_have(self, wish: AtOnce, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
@@ -321,7 +313,7 @@ class _Scan:
     def _set_aside(self, ticket: Lease) -> None:
         silent_at = None
         if ticket.pull and ticket.id not in self.polled:
-            ends = silence_ends(ticket, self.silence)
+            ends = silence_ends(ticket)
             if ends is not None:
                 silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
         for need in ticket.needs:

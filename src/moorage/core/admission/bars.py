@@ -65,12 +65,12 @@ def room_of(facts: Facts, pool: Pool) -> tuple[int, dict[str, int]]:
     return most, {owner: units for owner, units in left.items() if units < most}
 
 
-def silence_ends(ticket: Lease, silence: int | None) -> int | None:
+def silence_ends(ticket: Lease, silence: int = PULL_SILENCE) -> int | None:
     """Return the alive time from which an unpolled pull ticket is passed over; None: never.
 
     `heard_until - patience` is not before the end of its last poll; see `lives_on`.
     """
-    if silence is None or ticket.heard_until is None:
+    if ticket.heard_until is None:
         return None
     return silent_from(ticket.heard_until, ticket.patience, silence)
 
@@ -80,7 +80,7 @@ def silent_from(heard_until: int, patience: int, silence: int = PULL_SILENCE) ->
     return heard_until - patience + silence
 
 
-def is_silent(ticket: Lease, moment: Moment, silence: int | None) -> bool:
+def is_silent(ticket: Lease, moment: Moment, silence: int = PULL_SILENCE) -> bool:
     """Is this pull ticket passed over because its client has stopped polling?"""
     return has_ended(moment, silence_ends(ticket, silence))
 

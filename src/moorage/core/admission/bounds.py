@@ -128,20 +128,20 @@ def check_spec(spec: PoolSpec) -> None:
 
 def _check_askers(askers: tuple[str, ...]) -> None:
     if len(askers) > ASKERS_MAX:
-        raise Error(Code.INVALID, f"A pool may have at most {ASKERS_MAX} askers.")
+        raise Error(Code.INVALID, f"askers may have at most {ASKERS_MAX} entries.")
     for one in askers:
         role = one.removeprefix(ROLE)
         if _is_role(one) and role not in get_args(LadderRole):
             raise Error(
                 Code.INVALID,
-                f"There is no role {role!r} for askers; the roles are"
+                f"askers: there is no role {role!r}; the roles are"
                 f" {', '.join(get_args(LadderRole))}.",
             )
         # An owner is a project, a slash and a name.
         if not is_entry(one, 2 * IDENTIFIER_LENGTH_MAX + 1):
             raise Error(
                 Code.INVALID,
-                f"The asker {one!r} is not an owner, PROJECT{BELOW} or {ROLE}ROLE.",
+                f"askers: {one!r} is not an owner, PROJECT{BELOW} or {ROLE}ROLE.",
             )
 
 

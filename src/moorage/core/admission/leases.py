@@ -19,7 +19,6 @@ from moorage.core.admission.requests import (
     check_ask,
     check_duration,
     check_proof,
-    check_ttl,
     check_units,
     hold_of,
     in_order,
@@ -103,24 +102,12 @@ def leave(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
     return changes, lease
 
 
-def renew(
-    facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, ttl: int | None = None
-) -> Answer:
-    """Renew a lease; with `ttl` (microseconds) its TTL becomes this long.
+def renew(facts: Facts, moment: Moment, lease: LeaseId, proof: Proof) -> Answer:
+    """Renew a lease; a ticket is polled.
 
-    A ticket is polled.
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED.
     """
-    found, changes = _live(facts, lease, proof), Changes()
-    if ttl is not None and ttl != found.ttl:
-        for pool in pools_of(facts, found.needs):
-            check_ttl(pool, ttl)
-        until = found.heard_until
-        if found.state == "granted":
-            until = Instant(moment.alive + ttl)
-        changes.leases[lease] = structs.replace(found, ttl=ttl, heard_until=until)
-        return changes, lease
-    return _renewed(moment, found), lease
+    return _renewed(moment, _live(facts, lease, proof)), lease
 
 
 def release(
@@ -131,7 +118,6 @@ def release(
     proof: Proof,
     cause: Cause = "released",
     detail: str = "",
-    states: dict[str, str] | None = None,
 ) -> Answer:
     """Release a lease, or withdraw a ticket; if it has ended, nothing changes.
 
@@ -144,7 +130,6 @@ def release(
         cause: why. `released` becomes `withdrawn` for a ticket, and `revoked` for a lease of the
             lease proxy unless the proxy itself releases it: the proxy's caller does not notice.
         detail: who or what, for people.
-        states: the new states of its slots, by pool; free by default.
 
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE.
     """
@@ -156,7 +141,7 @@ def release(
             cause = "withdrawn"
         elif cause == "released" and found.owner == OWNER and proof.owner is None:
             cause = "revoked"
-        draft.end(found, cause, detail[:DETAIL_LENGTH_MAX], states)
+        draft.end(found, cause, detail[:DETAIL_LENGTH_MAX])
     return draft.changes, lease
 
 

@@ -31,7 +31,6 @@ def put(
     name: str,
     spec: PoolSpec,
     generation: int | None = None,
-    slotted: bool = False,
 ) -> tuple[Changes, Pool]:
     """Create or replace a pool; an equal spec changes nothing, not even the generation.
 
@@ -40,9 +39,8 @@ def put(
         moment: now.
         wall: wall-clock time, stored in the pool.
         name: path-like, of a-z, 0-9, `.`, `_`, `-`.
-        spec: the complete settings.
+        spec: the complete settings; without a limit only for a pool that has slots.
         generation: that the caller has seen; 0: the pool must not exist; None: any.
-        slotted: it has slots instead of a limit. A pool cannot change from one to the other.
 
     Raises INVALID, POOL_EXISTS, POOL_GENERATION, POOL_NOT_FOUND.
     """
@@ -50,7 +48,7 @@ def put(
     _check_generation(name, before, generation)
     if before is None:
         _check_name(name)  # pools from a Boskos configuration may have other names
-    _check_kind(name, before, spec, slotted)
+    _check_kind(name, before, spec)
     check_spec(spec)
     if before is None:
         pool = new_pool(name, spec, wall)
@@ -209,10 +207,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_kind(name: str, before: Pool | None, spec: PoolSpec, slotted: bool) -> None:
-    has_slots = slotted if before is None else before.spec.limit is None
-    if slotted and not has_slots:
-        raise Error(Code.INVALID, f"Pool '{name}' has a limit, so it cannot have slots.")
+def _check_kind(name: str, before: Pool | None, spec: PoolSpec) -> None:
+    has_slots = before is not None and before.spec.limit is None
     if has_slots and spec.limit is not None:
         raise Error(Code.INVALID, f"Pool '{name}' has slots, which are its limit: omit limit.")
     if not has_slots and spec.limit is None:

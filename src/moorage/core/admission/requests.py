@@ -97,10 +97,10 @@ def check_ask(facts: Facts, ask: Ask) -> None:
         if term is not None and term is not NEVER:
             check_duration(name, term)
     for pool in pools_of(facts, ask.needs):
-        check_ttl(pool, None if ask.ttl is NEVER else ask.ttl)
+        _check_ttl(pool, None if ask.ttl is NEVER else ask.ttl)
 
 
-def check_ttl(pool: Pool, ttl: int | None) -> None:
+def _check_ttl(pool: Pool, ttl: int | None) -> None:
     """Raise INVALID if a pool does not permit this TTL."""
     if ttl is None:
         return

@@ -19,11 +19,6 @@ def fits(total: Any, reserved: Any, allocation_ratio: Any, used: Any, amount: An
     return used + amount <= capacity(total, reserved, allocation_ratio)
 
 
-def free(total: Any, reserved: Any, allocation_ratio: Any, used: Any) -> Any:
-    """Return how many units are left, not rounded; negative if usage is over capacity."""
-    return capacity(total, reserved, allocation_ratio) - used
-
-
 def units_ok(min_unit: Any, max_unit: Any, step_size: Any, amount: Any) -> Any:
     """May `amount` be allocated in one piece?"""
     return (min_unit <= amount) & (amount <= max_unit) & (amount % step_size == 0)

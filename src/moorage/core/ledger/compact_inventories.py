@@ -120,11 +120,6 @@ class Shelf:
         self._offers: dict[tuple[str, tuple[Any, ...]], Offer] = {}
         self._combinations: dict[tuple[int, ...], tuple[Offer, ...]] = {}
 
-    @property
-    def remembered(self) -> int:
-        """The number of cached offers."""
-        return len(self._offers)
-
     def packed(self, inventories: Mapping[str, Inventory]) -> Inventories:
         """Return the same inventories, packed."""
         if not inventories:

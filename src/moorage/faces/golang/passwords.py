@@ -20,9 +20,8 @@ SCHEME = b"basic "
 class Passwords:
     """The valid `USER:PASSWORD` pairs. Without pairs, no password is needed."""
 
-    def __init__(self, pairs: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self._users: dict[bytes, str] = {}
-        self.replace(pairs)
 
     def replace(self, pairs: Iterable[str]) -> None:
         """Replace the valid pairs."""

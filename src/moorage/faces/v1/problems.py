@@ -94,14 +94,13 @@ class ProblemError(Exception):
         code: str,
         detail: str,
         *,
-        oldest: str | None = None,
         headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
         super().__init__(detail)
         self.status = int(status)
         self.code = code
         self.detail = detail
-        self.oldest = oldest
+        self.oldest: str | None = None
         self.explain: str | None = None
         self.headers = headers
 

@@ -14,7 +14,7 @@ from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.ids import audit_id_new
-from moorage.service.pages import END, Place, check_limit, place_parse
+from moorage.service.pages import END, Place, page_of, place_parse, rows_to_read
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
@@ -72,11 +72,9 @@ class Audit:
         self._transactor = transactor
         self._clock = clock
 
-    async def record(
-        self, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
-    ) -> None:
+    async def record(self, actor: Actor, action: str, target: str, after: Any = None) -> None:
         """Write a row in its own transaction, see `audit_row`. Raises OVERLOADED, UNAVAILABLE."""
-        row = audit_row(self._clock.now(), actor, action, target, before, after)
+        row = audit_row(self._clock.now(), actor, action, target, after=after)
         await self._transactor.submit(RunPlan(lambda: audit_store.audit_insert(row)))
         audit_log.tell([row])
 
@@ -85,12 +83,11 @@ class Audit:
 
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """
-        check_limit(limit)
+        rows_max = rows_to_read(limit)
         place = place_parse(cursor, END)
         with errors.told():
-            rows = await self._engine.read(audit_store.audit_window(place.at, place.id, limit + 1))
-        page = rows[:limit]
-        return page, str(Place(page[-1].at, page[-1].id)) if len(rows) > limit else None
+            rows = await self._engine.read(audit_store.audit_window(place.at, place.id, rows_max))
+        return page_of(rows, limit, lambda row: Place(row.at, row.id))
 
 
 def _text(value: Any) -> str | None:

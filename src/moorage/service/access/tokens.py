@@ -22,7 +22,7 @@ from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, sc
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import Look
-from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.service.pages import START, Place, page_of, place_parse, rows_to_read
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
 from moorage.store.access.tokens import AccessToken
@@ -182,15 +182,14 @@ class Access:
 
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """
-        check_limit(limit)
+        rows_max = rows_to_read(limit)
         place = place_parse(cursor, START)
         with errors.told():
             stored = await self._engine.read(
-                access_store.tokens_window(place.at, place.id, limit + 1)
+                access_store.tokens_window(place.at, place.id, rows_max)
             )
-        page = [self._with_use(one) for one in map(_token, stored[:limit])]
-        last = str(Place(page[-1].created_at, page[-1].id)) if len(stored) > limit else None
-        return page, last
+        page, following = page_of(stored, limit, lambda one: Place(one.created_at, one.id))
+        return [self._with_use(_token(one)) for one in page], following
 
     async def list(self) -> list[Token]:
         """Return all tokens, oldest first, including invalid ones. Raises `Error`."""

@@ -10,6 +10,7 @@ from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import Sweep
 from moorage.service.admission.queries import Lookout
 from moorage.service.admission.sweeps import FaultyError, swept
+from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.bell import Bell
 
@@ -38,17 +39,15 @@ class Claimants:
         self._loaded = False
         self._more = asyncio.Event()
         """Set if a batch could not try all tickets."""
-        self._task: asyncio.Task[None] | None = None
+        self._loop = Loop(log, "retrying the tickets that wait for capacity failed", RETRY_SECONDS)
 
     def start(self) -> None:
         """Load the waiting tickets and start the loop that retries them."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start(self._step)
 
     async def stop(self) -> None:
         """Stop the loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._loop.stop()
 
     def reload(self) -> None:
         """Load the waiting tickets again before the next attempt, because changes were missed."""
@@ -66,22 +65,21 @@ class Claimants:
         if changes.unfinished:
             self._more.set()
 
-    async def _run(self) -> None:
-        while not self._bell.closed:
-            ring = self._bell.listen()
-            self._more.clear()
-            try:
-                if not self._loaded:
-                    self._loaded = True
-                    await self._load()
-                await self._try()
-            except Exception:  # the database may be unavailable; try again
-                self._loaded = False
-                log.exception("retrying the tickets that wait for capacity failed")
-                await asyncio.sleep(RETRY_SECONDS)
-                continue
-            await self._woken(ring)
-            await asyncio.sleep(MORE_SECONDS if self._more.is_set() else GATHER_SECONDS)
+    async def _step(self) -> float | None:
+        if self._bell.closed:
+            return None
+        ring = self._bell.listen()
+        self._more.clear()
+        try:
+            if not self._loaded:
+                self._loaded = True
+                await self._load()
+            await self._try()
+        except Exception:  # the database may be unavailable
+            self._loaded = False
+            raise
+        await self._woken(ring)
+        return MORE_SECONDS if self._more.is_set() else GATHER_SECONDS
 
     async def _woken(self, ring: asyncio.Event) -> None:
         """Return when the ledger has changed, or when there are more tickets to try."""

@@ -152,7 +152,7 @@ class LeaseRenew(LeaseCase):
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof, None)
+        changes, self.lease = leases.renew(facts, when.moment, self.lease, self.proof)
         return Changes(admission=changes)
 
 

@@ -27,8 +27,8 @@ from moorage.service.admission.views import (
     ReportView,
     lease_view,
 )
-from moorage.service.batch.service_time import ServiceClock
-from moorage.service.pages import START, Place, check_limit, place_parse
+from moorage.service.batch.service_clock import ServiceClock
+from moorage.service.pages import START, Place, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads
 from moorage.store.admission.reads import PoolSeen, TicketSeen
@@ -84,13 +84,13 @@ class Lookout:
 
     async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
         """Return pools after a name, in order, and the next cursor. Raises INVALID."""
-        check_limit(limit)
+        rows_max = rows_to_read(limit)
         with errors.told():
-            seen = await self._engine.read(reads.pools_window(cursor or "", limit + 1))
+            seen = await self._engine.read(reads.pools_window(cursor or "", rows_max))
+        page, following = page_of(seen.pools, limit, lambda one: one.pool.name)
         when = self._when(seen.timeline)
         unheard = await self._unheard_at(when)
-        views = [await self._pool_view(one, when, unheard) for one in seen.pools[:limit]]
-        return views, views[-1].pool.name if len(seen.pools) > limit else None
+        return [await self._pool_view(one, when, unheard) for one in page], following
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
@@ -124,27 +124,27 @@ class Lookout:
         self,
         cursor: str | None,
         limit: int,
-        pool: str | None,
-        state: State | None,
-        owner: str | None,
+        pool: str | None = None,
+        state: State | None = None,
+        owner: str | None = None,
     ) -> tuple[list[LeaseView], str | None]:
         """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
-        check_limit(limit)
+        rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
         with errors.told():
             seen = await self._engine.read_aside(
-                reads.leases_window(after, limit + 1, pool=pool, state=state, owner=owner)
+                reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner)
             )
         when = self._when(seen.timeline)
-        page = seen.leases[:limit]
+        page, following = page_of(
+            seen.leases, limit, lambda lease: Place(Instant(lease.arrival), lease.id)
+        )
         views = []
         for number, lease in enumerate(page):
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
             views.append(lease_view(lease, when, await self.standing(lease)))
-        if len(seen.leases) <= limit:
-            return views, None
-        return views, str(Place(Instant(page[-1].arrival), page[-1].id))
+        return views, following
 
     async def holder(self, pool: str, token: str) -> LeaseView | None:
         """Return the live lease in a pool that has this token; None if there is none."""

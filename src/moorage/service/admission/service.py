@@ -8,7 +8,7 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Ask, Proof
-from moorage.core.admission.model import Need, Pool, PoolSpec, Result, State
+from moorage.core.admission.model import Need, Pool, PoolSpec, Result
 from moorage.core.admission.requests import PATIENCE
 from moorage.core.clock import DAY, HOUR, SECOND, Instant
 from moorage.core.ids import LeaseId
@@ -21,10 +21,10 @@ from moorage.service.admission.counters import Tally
 from moorage.service.admission.lease_cases import Known, Stead
 from moorage.service.admission.queries import Lookout, pools_all
 from moorage.service.admission.sweeper import Sweeper
-from moorage.service.admission.views import LeaseView, PoolView, ReportView, lease_view
+from moorage.service.admission.views import LeaseView, PoolView, lease_view
 from moorage.service.admission.waiters import Waiting, either
 from moorage.service.batch.ledger_share import Holding, text_of
-from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan, UseCase
 from moorage.service.feed.index import Index
@@ -67,27 +67,28 @@ class Admission:
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self._lookout = Lookout(engine, service_clock)
-        self._claimants = Claimants(transactor, self._lookout, index.bell)
+        self.queries = Lookout(engine, service_clock)
+        """Reads of pools and leases; none of them is a poll."""
+        self._claimants = Claimants(transactor, self.queries, index.bell)
         self.waiting = Waiting()
         self.tally = Tally()
-        self.sweeper = Sweeper(transactor, self._lookout, shared=engine.shared)
+        self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
         followers = (
             transactor.misfits.follow,
-            self._lookout.note,
+            self.queries.note,
             self._claimants.note,
             self.waiting.note,
             self.tally.note,
             self.sweeper.note,
         )
-        self._others = Others(watch, self._lookout.now, followers, self._anew)
+        self._others = Others(watch, self.queries.now, followers, self._anew)
         for follower in (*followers, self.tally.count):
             transactor.follow(follower)
 
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
         pools: dict[str, Pool | None] = {**await pools_all(self._engine)}
-        self.tally.note(Changes(pools=pools), await self._lookout.now())
+        self.tally.note(Changes(pools=pools), await self.queries.now())
         await self.look_unheard()
         if self._engine.shared:
             self._others.start()
@@ -99,7 +100,7 @@ class Admission:
         pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
         self._claimants.reload()
         pools |= await pools_all(self._engine)
-        leases = await self._lookout.leases_of(self.waiting.expected)
+        leases = await self.queries.leases_of(self.waiting.expected)
         return Changes(pools=pools, leases={lease.id: lease for lease in leases})
 
     def close(self) -> None:
@@ -115,7 +116,7 @@ class Admission:
 
     async def forget(self) -> int:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
-        now = (await self._lookout.now()).moment.at
+        now = (await self.queries.now()).moment.at
         ended = Instant(now - LEASES_KEPT_HOURS * HOUR)
         told = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
@@ -128,7 +129,7 @@ class Admission:
 
     async def look_unheard(self) -> None:
         """Update the metric of leases not renewed in time, which changes without any commit."""
-        self.tally.unheard = await self._lookout.unheard()
+        self.tally.unheard = await self.queries.unheard()
 
     async def pool_put(
         self,
@@ -142,29 +143,17 @@ class Admission:
         """Create or update a pool; `paced`: its pacing is derived from its hold and its units."""
         case = pool_cases.PoolPut(name=name, by=by, spec=spec, generation=generation, paced=paced)
         await self._transactor.submit(case)
-        return await self.pool(name)
+        return await self.queries.pool(name)
 
     async def pool_pause(self, name: str, paused: bool, by: Actor) -> PoolView:
         """Stop granting from a pool, or resume it."""
         case = pool_cases.PoolPause(name=name, by=by, paused=paused)
         await self._transactor.submit(case)
-        return await self.pool(name)
+        return await self.queries.pool(name)
 
     async def pool_delete(self, name: str, by: Actor) -> None:
         """Delete a pool without leases and tickets."""
         await self._transactor.submit(pool_cases.PoolDelete(name=name, by=by))
-
-    async def pool(self, name: str) -> PoolView:
-        """Return one pool. Raises POOL_NOT_FOUND."""
-        return await self._lookout.pool(name)
-
-    async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
-        """Return pools by name, and the next page's cursor."""
-        return await self._lookout.pools(cursor, limit)
-
-    async def report(self, pool: str) -> ReportView:
-        """Return the statistics that help to choose a pool's limit."""
-        return await self._lookout.report(pool)
 
     async def ask(
         self,
@@ -202,32 +191,13 @@ class Admission:
         """
         future = self.waiting.expect_end(lease)
         try:
-            view = await self._lookout.lease(lease)
+            view = await self.queries.lease(lease)
             if view.lease.state == "ended" or seconds <= 0:
                 return view
             await either(future, seconds, gone)
         finally:
             self.waiting.forget_end(lease, future)
-        return await self._lookout.lease(lease)
-
-    async def lease(self, lease: LeaseId) -> LeaseView:
-        """Return a lease; this is not a poll. Raises LEASE_NOT_FOUND."""
-        return await self._lookout.lease(lease)
-
-    async def leases(
-        self,
-        cursor: str | None,
-        limit: int,
-        pool: str | None = None,
-        state: State | None = None,
-        owner: str | None = None,
-    ) -> tuple[list[LeaseView], str | None]:
-        """Return leases and tickets in the order of their requests, and the next page's cursor."""
-        return await self._lookout.leases(cursor, limit, pool, state, owner)
-
-    async def verify(self, pool: str, token: str) -> LeaseView | None:
-        """Return the live lease with this fencing token in a pool; None: it is not current."""
-        return await self._lookout.holder(pool, token)
+        return await self.queries.lease(lease)
 
     async def renew(self, lease: LeaseId, proof: Proof) -> LeaseView:
         """Renew a lease: it lasts for another TTL."""
@@ -252,7 +222,7 @@ class Admission:
         self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: Stead | None = None
     ) -> LeaseView:
         """Release a lease and request the same again in one step."""
-        old = (await self._lookout.lease(lease)).lease
+        old = (await self.queries.lease(lease)).lease
         fresh = lease_id_new()
         case = lease_cases.LeaseRetry(fresh, lease, old.owner, proof, fresh, key, by, by=instead)
         return await self._done(case)
@@ -278,7 +248,7 @@ class Admission:
     async def _shown_lease(self, known: Known) -> LeaseView:
         if known.lease.state != "waiting":
             return lease_view(known.lease, known.when)
-        return lease_view(known.lease, known.when, await self._lookout.standing(known.lease))
+        return lease_view(known.lease, known.when, await self.queries.standing(known.lease))
 
     async def _seen(
         self,
@@ -294,8 +264,8 @@ class Admission:
         future = self.waiting.expect(lease.id, until)
         try:
             # Another process may have granted it, and the change may already have been followed.
-            if self._engine.shared and not await self._lookout.waits(lease.id):
-                return await self._lookout.lease(lease.id)
+            if self._engine.shared and not await self.queries.waits(lease.id):
+                return await self.queries.lease(lease.id)
             there = await either(future, seconds, gone)
             if future.done() and not future.cancelled():
                 return lease_view(future.result(), self._service_clock.since(known.when))
@@ -303,7 +273,7 @@ class Admission:
             latest = self.waiting.forget(lease.id, future)
         if not there and latest is not None:
             await self._transactor.submit(lease_cases.LeaseLeave(lease.id, latest))
-        return await self._lookout.lease(lease.id)
+        return await self.queries.lease(lease.id)
 
 
 def _ask_of(wanted: AskWanted, roles: frozenset[str]) -> Ask:

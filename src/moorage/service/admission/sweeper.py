@@ -7,6 +7,7 @@ only make it earlier.
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 
 from moorage.core.admission.facts import Changes
@@ -16,6 +17,7 @@ from moorage.core.service_time import BEAT, When
 from moorage.service.admission.lease_cases import Sweep
 from moorage.service.admission.queries import Lookout, NextDue
 from moorage.service.admission.sweeps import FaultyError, swept
+from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 
 SHARED_SECONDS = 0.5
@@ -39,17 +41,15 @@ class Sweeper:
         self._due: Instant | None = None
         """The earliest service time at which something may be due."""
         self._sooner = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._loop = Loop(log, "a sweep failed; it will be repeated", RETRY_SECONDS)
 
     def start(self) -> None:
         """Start the loop that sweeps."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start(self._step, self._idle)
 
     async def stop(self) -> None:
         """Stop the loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._loop.stop()
 
     def note(self, changes: Changes, when: When) -> None:
         """Sweep sooner, if a committed change is due sooner."""
@@ -86,24 +86,21 @@ class Sweeper:
         parts += [(pool, Sweep(pools=frozenset({pool}))) for pool in pools]
         return parts
 
-    async def _run(self) -> None:
-        while True:
-            self._sooner.clear()
-            try:
-                pause = self._pause_after(await self._swept())
-            except FaultyError as faulty:
-                log.error("%s", faulty)
-                pause = RETRY_SECONDS
-            except Exception:  # the database may be away; the requests say so, too
-                log.exception("a sweep failed; it will be repeated")
-                pause = RETRY_SECONDS
-            await asyncio.sleep(GRAIN_SECONDS)
-            if pause > GRAIN_SECONDS and not self._sooner.is_set():
-                try:
-                    async with asyncio.timeout(pause - GRAIN_SECONDS):
-                        await self._sooner.wait()
-                except TimeoutError:
-                    continue
+    async def _step(self) -> float:
+        self._sooner.clear()
+        try:
+            return self._pause_after(await self._swept())
+        except FaultyError as faulty:
+            log.error("%s", faulty)
+            return RETRY_SECONDS
+
+    async def _idle(self, seconds: float) -> None:
+        """Wait, but only for `GRAIN_SECONDS` if something is due sooner."""
+        await asyncio.sleep(GRAIN_SECONDS)
+        if seconds > GRAIN_SECONDS and not self._sooner.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds - GRAIN_SECONDS):
+                    await self._sooner.wait()
 
     def _pause_after(self, found: NextDue) -> float:
         """Return the seconds until the next sweep; 0 if something is due already."""

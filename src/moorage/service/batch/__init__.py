@@ -5,6 +5,6 @@ Start with `transactor.py`: it queues requests and commits. `use_case.py` define
 `rooms.py` is where a room plugs in: `ledger_room.py` loads and saves the ledger,
 `admission_room.py` admission, which also grants; `ledger_share.py` is what leases take from the
 ledger.
-`misfits.py` remembers tickets that do not fit into the ledger. `service_time.py` tells the time of
+`misfits.py` remembers tickets that do not fit into the ledger. `service_clock.py` tells the time of
 a batch. May import: `feed`, the root of `service`, `store`, `core`; no room.
 """

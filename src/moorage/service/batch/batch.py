@@ -18,7 +18,7 @@ from moorage.core.service_time import When
 from moorage.service.batch.ledger_share import Extra
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.rooms import Rooms
-from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys
 from moorage.service.ids import audit_id_new

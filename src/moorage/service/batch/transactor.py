@@ -153,7 +153,7 @@ class Transactor:
             del item  # a refusal refers to this frame: a cycle that only the collector would free
 
     async def _work(self) -> None:
-        while True:
+        while True:  # no `Loop`: it is never cancelled, and ends once all accepted work is done
             if not self._queue:
                 if self._closed:
                     return

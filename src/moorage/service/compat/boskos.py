@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterable
+from functools import partial
 from uuid import uuid4
 
 from moorage.core.admission.compat.boskos import Acquired, Wish
@@ -22,6 +23,7 @@ from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
 from moorage.service.admission.queries import pools_all
+from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.compat.boskos_cases import (
     Acquire,
@@ -43,6 +45,9 @@ LOOK_SECONDS = 1.0
 
 PERIOD_SECONDS = 60.0
 """The longest time between two rounds, in which expired slots are marked."""
+
+GATHER_SECONDS = 0.1
+"""Pause between two rounds, so that one covers slots that become free at the same time."""
 
 log = logging.getLogger("moorage.boskos")
 
@@ -81,7 +86,9 @@ class Boskos:
         """The entry of the configuration for each slot name."""
         self._seen: Seen | None = None
         self._stale = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._waited = 0.0
+        """Seconds since the configuration was last applied."""
+        self._loop = Loop(log, "cannot follow the configuration", GATHER_SECONDS)
 
     async def start(self) -> None:
         """Apply the configuration, then follow it. Raises ConfigFileError, Error."""
@@ -90,13 +97,11 @@ class Boskos:
         self._take(self._read(self._config))
         await self.sync()
         self._transactor.follow(self._note)
-        self._task = asyncio.get_running_loop().create_task(self._follow(self._config))
+        self._loop.start(partial(self._follow, self._config))
 
     async def stop(self) -> None:
         """Stop the loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._loop.stop()
 
     async def acquire(
         self, pool: str, state: str, dest: str, owner: str, request_id: str
@@ -177,28 +182,24 @@ class Boskos:
                 continue
             self._stale.set()
 
-    async def _follow(self, path: str) -> None:
-        waited = 0.0
-        while True:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._stale.wait()
-            except TimeoutError:
-                waited += LOOK_SECONDS
-            try:
-                changed = self._is_changed(path)
-                if changed:
-                    self._take(self._read(path))
-                    log.info("%s has changed, reading it again", path)
-                if changed or self._stale.is_set() or waited >= PERIOD_SECONDS:
-                    self._stale.clear()
-                    waited = 0.0
-                    await self.sync()
-            except (ConfigFileError, Error) as error:
-                log.error("cannot apply the configuration: %s", error)
-            except Exception:  # the next round tries again; the resources are served meanwhile
-                log.exception("cannot follow the configuration")
-            await asyncio.sleep(0.1)  # handles slots that become free at the same time together
+    async def _follow(self, path: str) -> float:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._stale.wait()
+        except TimeoutError:
+            self._waited += LOOK_SECONDS
+        try:
+            changed = self._is_changed(path)
+            if changed:
+                self._take(self._read(path))
+                log.info("%s has changed, reading it again", path)
+            if changed or self._stale.is_set() or self._waited >= PERIOD_SECONDS:
+                self._stale.clear()
+                self._waited = 0.0
+                await self.sync()
+        except (ConfigFileError, Error) as error:
+            log.error("cannot apply the configuration: %s", error)
+        return GATHER_SECONDS
 
     def _is_changed(self, path: str) -> bool:
         """Return whether the file has changed since the last call; a missing one has not."""

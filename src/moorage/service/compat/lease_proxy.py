@@ -148,7 +148,7 @@ class LeaseProxy:
         if count <= PROXY_UNITS_MAX:
             return
         try:
-            await self._admission.pool(pool)
+            await self._admission.queries.pool(pool)
         except Error as error:
             if error.code is Code.POOL_NOT_FOUND:
                 raise Error(Code.POOL_UNKNOWN, error.message) from None
@@ -174,7 +174,7 @@ class LeaseProxy:
 
     async def _let_go_at_last(self, lease: LeaseId) -> None:
         try:
-            while True:
+            while True:  # no `Loop`: it ends once the lease is released
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
                     await self._admission.release(lease, Proof(OWNER))

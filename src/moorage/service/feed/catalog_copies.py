@@ -1,7 +1,7 @@
 """Builds new copies of the catalog while the index stays in use: a snapshot, then the change rows.
 
 It does not block the event loop: a snapshot is read in a thread, large batches are applied in
-chunks.
+parts.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -71,7 +71,7 @@ class Copy:
 
 
 async def apply(catalog: Catalog, changes: Changes, driver: Driver) -> None:
-    """Apply a batch to a catalog: at once if that takes a few milliseconds, otherwise in chunks."""
+    """Apply a batch to a catalog: at once if that takes a few milliseconds, otherwise in parts."""
     if is_large(changes):
         await driver.driven(applying(catalog, changes))
     else:

@@ -17,6 +17,7 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import Belongings
 from moorage.service import errors
+from moorage.service.background import Loop
 from moorage.service.fair_turns import Pieces, Turns
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.bell import Bell
@@ -55,7 +56,9 @@ class Index:
         self.bell = Bell()
         """Rings when `revision` or `epoch` has risen."""
         self._looks = Look(self._sync)
-        self._listening: asyncio.Task[None] | None = None
+        self._loop = Loop(log, "cannot follow the other processes", WOKEN_SECONDS_MAX)
+        self._reachable = True
+        """Whether the database answered in the last round of the loop."""
         self._following = asyncio.Lock()
         self._whole = asyncio.Event()
         """Cleared while a large batch is being applied in parts."""
@@ -157,13 +160,11 @@ class Index:
     def start(self) -> None:
         """Start to follow peers in the background, so that requests wait less."""
         if self._engine.shared:
-            self._listening = asyncio.get_running_loop().create_task(self._listen())
+            self._loop.start(self._listen)
 
     async def stop(self) -> None:
         """Stop following."""
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
+        await self._loop.stop()
         await self._looks.stop()
 
     def _empty(self) -> Copy:
@@ -281,18 +282,15 @@ class Index:
             await catalog_copies.apply(copy.catalog, changes, self._turns)
         self._whole.set()
 
-    async def _listen(self) -> None:
-        reachable = True
-        while True:
-            try:
-                await self._engine.woken(WOKEN_SECONDS_MAX)
-                await self._looks.taken()
-                reachable = True
-            except StoreError as error:
-                if reachable:
-                    log.warning("the database does not answer: %s", error)
-                reachable = False
-                await asyncio.sleep(WOKEN_SECONDS_MAX)
-            except Exception:  # each request looks again itself
-                log.exception("cannot follow the other processes")
-                await asyncio.sleep(WOKEN_SECONDS_MAX)
+    async def _listen(self) -> float:
+        """Look once for changes of peers; each request looks again itself."""
+        try:
+            await self._engine.woken(WOKEN_SECONDS_MAX)
+            await self._looks.taken()
+        except StoreError as error:
+            if self._reachable:
+                log.warning("the database does not answer: %s", error)
+            self._reachable = False
+            return WOKEN_SECONDS_MAX
+        self._reachable = True
+        return 0.0

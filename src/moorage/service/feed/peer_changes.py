@@ -1,13 +1,14 @@
 """Follows what peers commit to pools and leases, by the change rows of the database."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from moorage.core.admission.facts import Changes
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
-from moorage.service.feed.watch import ChangesGoneError, Seen, Watch
+from moorage.service.background import Loop
+from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen, Watch
 from moorage.store.admission.rows import lease_from_body, pool_from_body
 
 KINDS = ("pool", "lease")
@@ -45,36 +46,33 @@ class Others:
         self._now = now
         self._followers = followers
         self._reload = reload
-        self._task: asyncio.Task[None] | None = None
+        self._cursor: Cursor | None = None
+        """What was reported already; None: followers need everything."""
+        self._loop = Loop(log, "cannot follow the other processes; trying again", RETRY_SECONDS)
 
     def start(self) -> None:
         """Start: report what there is, then what changes."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start(self._step)
 
     async def stop(self) -> None:
         """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._loop.stop()
 
-    async def _run(self) -> None:
-        cursor = None
-        while not self._watch.closed:
-            try:
-                if cursor is None:
-                    newest = await self._watch.now()  # first: changes in between are reported twice
-                    self._tell(await self._reload(), await self._now())
-                    cursor = newest
-                window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
-                if window.changes:
-                    self._tell(changes_of(window.changes), await self._now())
-                cursor = window.next
-            except ChangesGoneError:  # this process was away for too long, or there was a restore
-                cursor = None
-            except Exception:  # followers may have missed something: report everything again
-                log.exception("cannot follow the other processes; trying again")
-                cursor = None
-                await asyncio.sleep(RETRY_SECONDS)
+    async def _step(self) -> float | None:
+        if self._watch.closed:
+            return None
+        # Followers may miss something if this fails or the changes are gone (after a restore, or if
+        # this process was away for too long): then everything is reported again.
+        cursor, self._cursor = self._cursor, None
+        with suppress(ChangesGoneError):
+            if cursor is None:
+                cursor = await self._watch.now()  # first: changes in between are reported twice
+                self._tell(await self._reload(), await self._now())
+            window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
+            if window.changes:
+                self._tell(changes_of(window.changes), await self._now())
+            self._cursor = window.next
+        return 0.0
 
     def _tell(self, changes: Changes, when: When) -> None:
         for follower in self._followers:

@@ -13,10 +13,9 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import CURSOR_DIGITS_MAX
 from moorage.service import errors
 from moorage.service.feed.bell import Bell
-from moorage.store import pages as window_store
 from moorage.store.api import Engine
 from moorage.store.changelog import KINDS, WHOLE
-from moorage.store.pages import ChangeRow
+from moorage.store.changelog_pages import ChangeRow, changes_window
 
 ROWS_MAX = 500
 """Change rows that are read at a time."""
@@ -98,7 +97,7 @@ class Watch:
     async def now(self) -> Cursor:
         """Return the cursor after every change that was acknowledged before this call."""
         with errors.told():
-            window = await self._engine.read(window_store.changes_window(WHOLE, WHOLE, 1))
+            window = await self._engine.read(changes_window(WHOLE, WHOLE, 1))
         return Cursor(window.epoch, window.revision)
 
     async def window(
@@ -109,9 +108,7 @@ class Watch:
         Raises `Error`: CHANGES_GONE (a `ChangesGoneError`) if the next of them was deleted.
         """
         with errors.told():
-            found = await self._engine.read(
-                window_store.changes_window(after.revision, after.n, rows_max + 1)
-            )
+            found = await self._engine.read(changes_window(after.revision, after.n, rows_max + 1))
         newest = Cursor(found.epoch, found.revision)
         oldest = Cursor(found.epoch, found.compacted)
         if after.epoch != found.epoch or after < oldest or after.revision > newest.revision:

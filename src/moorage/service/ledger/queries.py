@@ -6,8 +6,7 @@ Queries for providers, traits and candidates are answered by the index instead.
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.service import errors
-from moorage.service.pages import check_limit
-from moorage.store import pages as window_store
+from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 from moorage.store.ledger.reads import ProviderAllocation, Usages
@@ -41,11 +40,11 @@ class Reads:
 
         Raises `Error`: INVALID for a wrong limit.
         """
-        check_limit(limit)
+        rows_max = rows_to_read(limit)
         after = ProviderId(cursor or "")
         with errors.told():
-            found = await self._engine.read(window_store.providers_window(after, limit + 1))
-        return found[:limit], found[limit - 1] if len(found) > limit else None
+            found = await self._engine.read(ledger_reads.providers_window(after, rows_max))
+        return page_of(found, limit, lambda uuid: uuid)
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Sum the allocations of a project, or of one user in it, by consumer type and class."""

@@ -1,9 +1,7 @@
-"""Admission's change rows: their kinds, writing and reading."""
+"""Admission's change rows: their kinds and how they are written."""
 
 from collections.abc import Iterator
 from typing import Any
-
-from msgspec import json
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot
@@ -11,8 +9,6 @@ from moorage.store.encoding import encode
 
 KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
 """The kinds in the order in which a batch writes them, and the types of their values."""
-
-_DECODERS = {kind: json.Decoder(value) for kind, value in KINDS.items()}
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
@@ -29,11 +25,6 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
         yield "lease", key, _body(lease)
     for outcome in changes.outcomes:
         yield "outcome", outcome.lease, encode(outcome)
-
-
-def value_from_change(kind: str, body: str) -> Any:
-    """Decode the body of a change row of one of `KINDS`."""
-    return _DECODERS[kind].decode(body)
 
 
 def slot_key(key: str) -> tuple[str, str]:

@@ -15,13 +15,13 @@ from moorage.core.admission.model import Lease, due_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.service_time import OUTAGE, Timeline
 from moorage.store import service_clock
-from moorage.store.admission.changes import value_from_change
 from moorage.store.admission.rows import (
     RANK_LEAST,
     lease_from_body,
     lease_row,
     names_of,
     need_rows,
+    outcome_from_body,
     outcome_row,
     pool_from_body,
     pool_row,
@@ -55,7 +55,7 @@ LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row)
 OUTCOME = Kind(
     "outcome of lease {lease} in pool {pool}",
     "outcome_insert",
-    lambda body: value_from_change("outcome", body),
+    outcome_from_body,
     outcome_row,
 )
 

@@ -16,7 +16,6 @@ from moorage.core.limits import DUE_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
-    RANK_LEAST,
     claims_of,
     groups_from_text,
     lease_from_row,
@@ -44,11 +43,10 @@ class PoolsSeen(NamedTuple):
 
 
 class LeaseSeen(NamedTuple):
-    """A lease or ticket, and those of its pools that still exist."""
+    """A lease or ticket, as of one moment."""
 
     timeline: Timeline
     lease: Lease
-    pools: list[Pool]
 
 
 class LeasesSeen(NamedTuple):
@@ -56,25 +54,6 @@ class LeasesSeen(NamedTuple):
 
     timeline: Timeline
     leases: list[Lease]
-
-
-class Ticket(NamedTuple):
-    """A ticket in a pool's line: the values that determine its place."""
-
-    lease: LeaseId
-    priority: int
-    arrival: int
-    units: int
-    owner: str
-    pull: bool
-
-
-class Past(NamedTuple):
-    """When a lease was requested and granted, and when it ended."""
-
-    asked_at: Instant
-    granted_at: Instant
-    ended_at: Instant
 
 
 class TicketSeen(NamedTuple):
@@ -138,16 +117,10 @@ def pool_load(name: str) -> Plan[PoolsSeen]:
 
 
 def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:
-    """Load one lease or ticket with the pools it needs."""
-    clock, leases, pools = yield [
-        service_clock.LOAD,
-        Query("lease_load", (lease,)),
-        Query("pools_load_by_lease", (lease,)),
-    ]
-    if not leases:
-        return None
-    found = [pool_from_body(body) for (body,) in pools]
-    return LeaseSeen(service_clock.timeline_from_rows(clock), lease_from_row(leases[0]), found)
+    """Load one lease or ticket."""
+    clock, leases = yield [service_clock.LOAD, Query("lease_load", (lease,))]
+    timeline = service_clock.timeline_from_rows(clock)
+    return LeaseSeen(timeline, lease_from_row(leases[0])) if leases else None
 
 
 def leases_window(
@@ -189,22 +162,6 @@ def tickets_window(after: tuple[int, str], rows_max: int) -> Plan[list[TicketSee
     ]
 
 
-def line_window(pool: str, after: tuple[int, int] | None, rows_max: int) -> Plan[list[Ticket]]:
-    """Load a pool's line after the ticket of (priority, arrival), in order; None: from its head."""
-    place = (RANK_LEAST, 0) if after is None else (-after[0], after[1])
-    (rows,) = yield [Query("line_window", (pool, *place, rows_max))]
-    return [
-        Ticket(lease, -rank, arrival, units, owner, bool(pull))
-        for lease, rank, arrival, units, owner, pull in rows
-    ]
-
-
-def holders_load(pool: str) -> Plan[list[tuple[str, int]]]:
-    """Load (owner, units occupied in a pool): most units first, then the earliest grant."""
-    (rows,) = yield [Query("pool_holders_load", (pool,))]
-    return [(owner, units) for owner, units in rows]
-
-
 def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
     """Count, by pool, the leases that were not renewed in time and still occupy their units.
 
@@ -216,12 +173,6 @@ def unheard_count(moment: Moment) -> Plan[dict[str, int]]:
         if is_unheard(lease, moment):
             counts.update(units_by_pool(lease.needs).keys())
     return dict(counts)
-
-
-def pasts_load(pool: str, rows_max: int = 200) -> Plan[list[Past]]:
-    """Load the times of a pool's ended leases, the latest end first."""
-    (rows,) = yield [Query("pasts_load", (pool, rows_max))]
-    return [Past(*row) for row in rows]
 
 
 def report_load(pool: str, since: Instant) -> Plan[Report]:

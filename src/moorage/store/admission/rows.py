@@ -21,6 +21,7 @@ _counts = json.Decoder(dict[str, int])
 _groups = json.Decoder(list[SlotGroup])
 _lease = json.Decoder(Lease)
 _names = json.Decoder(frozenset[str])
+_outcome = json.Decoder(Outcome)
 _pool = json.Decoder(Pool)
 
 
@@ -139,6 +140,11 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.ended_at,
             lease.cause,
         )
+
+
+def outcome_from_body(body: str) -> Outcome:
+    """Read an outcome."""
+    return _outcome.decode(body)
 
 
 def outcome_row(outcome: Outcome) -> Row:

@@ -1,4 +1,4 @@
-"""Queries answered from rows rather than from the catalog: consumers and their usage."""
+"""Queries answered from rows rather than from the catalog: consumers, usage, lists of providers."""
 
 from dataclasses import dataclass
 
@@ -59,3 +59,9 @@ def usages_load(project_id: str, user_id: str | None) -> Plan[Usages]:
         ]
     amounts, counts = yield statements
     return Usages([(kind, name, amount) for kind, name, amount in amounts], dict(counts))
+
+
+def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]:
+    """Load the providers whose UUID comes after `after`, in order, at most `rows_max` of them."""
+    (rows,) = yield [Query("providers_window", (after, rows_max))]
+    return [row[0] for row in rows]

@@ -160,11 +160,6 @@ class SqliteEngine:
         """
         await asyncio.to_thread(copy, self._path, path, self._endable)
 
-    async def settled(self) -> None:
-        """Wait for a checkpoint that is in progress."""
-        if self._checkpoint is not None:
-            await asyncio.wait([asyncio.wrap_future(self._checkpoint)])
-
     async def close(self) -> None:
         """Copy the log into the file, close everything and release the lock."""
         async with self._turn:

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission import leases
-from moorage.core.admission.bars import PULL_SILENCE, silence_ends
+from moorage.core.admission.bars import silence_ends
 from moorage.core.admission.forecast.eta import Holder, Outlook, Place
 from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
@@ -68,7 +68,7 @@ def _in(line: list[Lease], name: str) -> list[Lease]:
 def _waiter(lease: Lease, name: str) -> Waiter:
     """Return a ticket as the store reads it."""
     whole = len(units_by_pool(lease.needs)) > 1 or lease.allocations is not None
-    silent = silence_ends(lease, PULL_SILENCE) if lease.pull else None
+    silent = silence_ends(lease) if lease.pull else None
     units = units_by_pool(lease.needs)[name]
     return Waiter(lease.id, units, lease.owner, lease.forced, silent, lease if whole else None)
 

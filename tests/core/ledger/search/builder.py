@@ -15,8 +15,9 @@ from moorage.core.ledger.requests import (
     Group,
     TraitFilter,
 )
-from moorage.core.ledger.search import Catalog, candidates
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.chunk import CHUNK_ROWS
+from tests.core.ledger.search.whole import candidates
 
 SHARING = SHARING_TRAIT
 

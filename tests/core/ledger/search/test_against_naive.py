@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from moorage.core.ledger.search import candidates, providers
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import naive_candidates, naive_providers, naive_summaries
+from tests.core.ledger.search.whole import candidates, providers
 
 BATCHES = 40
 FLEETS_PER_BATCH = 100

@@ -14,18 +14,18 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, Group, Order, Start, TraitFilter
-from moorage.core.ledger.search import Catalog, candidates, preferred, pruning, searched
+from moorage.core.ledger.search import Catalog, pruning, searched
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.ancestors import with_ancestors
 from moorage.core.ledger.search.catalog.columns import Mask
 from moorage.core.ledger.search.combine.matching import Matching
-from moorage.core.ledger.search.steps import to_end
 from moorage.core.ledger.search.validation import check_sense
 from moorage.core.limits import CLAIM_STEPS_MAX, QUERY_TERMS_MAX
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import SHARING, Builder, group
 from tests.core.ledger.search.naive import naive_by_anchor
+from tests.core.ledger.search.whole import candidates, preferred, to_end
 from tests.support.pieces import bounded
 
 

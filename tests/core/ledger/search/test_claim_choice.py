@@ -18,12 +18,13 @@ from moorage.core.ledger.requests import (
 from moorage.core.ledger.search import Catalog, budget, claim_choice, preferring
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.explain import explaining
-from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CLAIM_STEPS_MAX
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group
 from tests.core.ledger.search.changing import Others, rooted, stayed
 from tests.core.ledger.search.naive import naive_candidates
+from tests.core.ledger.search.whole import to_end
 from tests.support.pieces import TooMuch, bounded
 
 FLEETS = 60

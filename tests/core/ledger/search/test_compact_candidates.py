@@ -10,11 +10,12 @@ import pytest
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Pick
-from moorage.core.ledger.search import candidates, compact_candidates
+from moorage.core.ledger.search import compact_candidates
 from moorage.core.ledger.search.compact_candidates import Picks, Spelling
 from moorage.core.ledger.search.groups import Term, terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group
+from tests.core.ledger.search.whole import candidates
 
 PROVIDERS = tuple(ProviderId(name) for name in "abc")
 QUERIES = 250

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
-from moorage.core.ledger.search import budget, candidates
-from moorage.core.ledger.search.explain import Explanation, conditions, explain, explaining
+from moorage.core.ledger.search import budget
+from moorage.core.ledger.search.explain import Explanation, conditions, explaining
 from moorage.core.ledger.search.groups import rows_that_serve, terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
 from tests.core.ledger.search.changing import Others
 from tests.core.ledger.search.naive import naive_candidates
+from tests.core.ledger.search.whole import candidates, explain
 
 SEEDS = 20
 QUESTIONS = 100

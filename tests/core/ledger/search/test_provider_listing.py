@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.requests import ProviderQuery
-from moorage.core.ledger.search import providers as listed
 from moorage.core.ledger.search import providers_in_order
-from moorage.core.ledger.search.steps import to_end
 from tests.core.ledger.search import world
 from tests.core.ledger.search.changing import Others
 from tests.core.ledger.search.naive import Records, naive_providers
+from tests.core.ledger.search.whole import providers as listed
+from tests.core.ledger.search.whole import to_end
 
 FLEETS = 150
 HOSTS = 8

@@ -13,20 +13,14 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider, Tags
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Order, Start
-from moorage.core.ledger.search import (
-    Catalog,
-    budget,
-    candidates,
-    preferring,
-    round_robin,
-    searched,
-)
-from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search import Catalog, budget, preferring, round_robin, searched
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import SHARING, Builder, group
 from tests.core.ledger.search.changing import Others, rooted, stayed
 from tests.core.ledger.search.naive import Plain, Records, naive_by_anchor, naive_candidates
+from tests.core.ledger.search.whole import candidates, to_end
 
 FLEETS = 60
 

@@ -10,7 +10,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import SHARING_TRAIT, Inventory
 from moorage.core.ledger.requests import Candidate, CandidateQuery, Group, Order, Preference
-from moorage.core.ledger.search import Catalog, candidates, claim_choice, preferred
+from moorage.core.ledger.search import Catalog, claim_choice
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.catalog.summaries import Gauge
@@ -18,6 +18,7 @@ from moorage.core.ledger.search.tree_preference import Rows
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
 from tests.core.ledger.search.naive import Records, naive_candidates
+from tests.core.ledger.search.whole import candidates, preferred
 
 PREFERENCES: tuple[Preference, ...] = ("random", "pack", "spread")
 
@@ -232,7 +233,7 @@ def test_one_question_does_not_pay_for_all_that_has_changed(
 ) -> None:
     """After a release everywhere a question makes few bounds exact, and the next ones go on."""
     catalog = racks(2_000, lambda number: 90 - number % 7)
-    keys = [(uuid, name) for uuid in catalog.uuids() for name in ("VCPU", "DISK_GB")]
+    keys = [(uuid, name) for uuid in catalog.places for name in ("VCPU", "DISK_GB")]
     for first in range(0, len(keys), 10):
         catalog.apply(
             Changes(inventories={key: Inventory(100, used=10) for key in keys[first : first + 10]})

@@ -12,10 +12,11 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, CustomName, Provider, ProviderRecord
 from moorage.core.ledger.requests import CandidateAnswer
-from moorage.core.ledger.search import Catalog, candidates, providers
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import applying
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import Records
+from tests.core.ledger.search.whole import candidates, providers
 
 numbers = st.integers(min_value=0, max_value=9)
 seeds = st.integers(min_value=0, max_value=2**32)
@@ -165,7 +166,7 @@ class Upkeep(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         """Let the catalog follow all that was noted since the last commit."""
-        before = {uuid: self.catalog.record(uuid) for uuid in self.catalog.uuids()}
+        before = {uuid: self.catalog.record(uuid) for uuid in self.catalog.places}
         self.catalog.apply(self.changes)
         for _ in applying(self.parted, self.changes, size=2):
             pass
@@ -191,7 +192,7 @@ class Upkeep(RuleBasedStateMachine):
         rebuilt = self.rebuilt()
         assert self.catalog.differences(rebuilt) == []
         assert self.parted.differences(rebuilt) == []
-        assert set(self.catalog.uuids()) == set(self.records) and len(self.catalog) == len(
+        assert set(self.catalog.places) == set(self.records) and len(self.catalog) == len(
             self.records
         )
         random = Random(self.now)
@@ -213,7 +214,7 @@ class Upkeep(RuleBasedStateMachine):
     @invariant()
     def uncommitted_is_unseen(self) -> None:
         """The catalog knows the providers of the last commit, whatever was noted since."""
-        assert set(self.catalog.uuids()) == self.committed
+        assert set(self.catalog.places) == self.committed
 
 
 Upkeep.TestCase.settings = settings(

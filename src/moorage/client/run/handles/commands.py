@@ -124,18 +124,18 @@ def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: 
         raise NotGrantedError("withdrawn", f"another process has released {handle.path}")
 
 
-def attempted(leases: Leases, entry: Entry, seconds_max: float = ANSWER_SECONDS) -> Lease:
+def attempted(leases: Leases, entry: Entry) -> Lease:
     """Send the newest attempt of an entry again, and return its lease; it is safe to repeat.
 
     Raises the errors of `Leases`.
     """
     if entry.retrying:
         try:
-            return leases.retry(str(entry.id), entry.token, entry.key, seconds_max)
+            return leases.retry(str(entry.id), entry.token, entry.key, ANSWER_SECONDS)
         except RefusedError as refusal:
             if refusal.code not in GONE:
                 raise
-    return leases.ask(entry.wish, entry.key, seconds_max)
+    return leases.ask(entry.wish, entry.key, ANSWER_SECONDS)
 
 
 def _retry(words: Words, notices: Notices) -> int:

@@ -16,7 +16,6 @@ from moorage.client.run.variables import LEASE_PREFIX
 from moorage.client.transport import RefusedError
 
 REFUSE, SHARE, WAIT = "refuse", "share", "wait"
-CHOICES = (REFUSE, SHARE, WAIT)
 """What to do if an outer run has such a lease: fail, use its lease, or wait for another one."""
 
 DEPTH_MAX = 8

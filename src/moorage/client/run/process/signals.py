@@ -37,9 +37,6 @@ class Interrupted(Enum):
     GROUP = "its process group"
 
 
-Handler = Callable[[int, "FrameType | None"], Any]
-
-
 class Signals:
     """Collects signals while its context is entered, in the main thread.
 

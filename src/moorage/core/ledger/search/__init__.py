@@ -15,17 +15,14 @@ Start with `candidates.py`: one query from beginning to end.
 May import: the rest of `core/ledger` except its decisions, msgspec, numpy.
 """
 
-from moorage.core.ledger.search.candidates import candidates, searched
+from moorage.core.ledger.search.candidates import searched
 from moorage.core.ledger.search.catalog.catalog import Catalog
-from moorage.core.ledger.search.claim_choice import preferred, preferring
-from moorage.core.ledger.search.provider_listing import providers, providers_in_order
+from moorage.core.ledger.search.claim_choice import preferring
+from moorage.core.ledger.search.provider_listing import providers_in_order
 
 __all__ = [
     "Catalog",
-    "candidates",
-    "preferred",
     "preferring",
-    "providers",
     "providers_in_order",
     "searched",
 ]

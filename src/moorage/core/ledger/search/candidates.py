@@ -8,22 +8,10 @@ from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.compact_candidates import Picks
 from moorage.core.ledger.search.round_robin import Rounds
-from moorage.core.ledger.search.steps import Steps, to_end
-from moorage.core.limits import CANDIDATES_MAX
+from moorage.core.ledger.search.steps import Steps
 
 PIECE_CANDIDATES = 1_000
 """Candidates or providers that are sorted in one piece."""
-
-
-def candidates(
-    catalog: Catalog,
-    query: CandidateQuery,
-    start: Start = Start(),  # noqa: B008 - it is frozen
-    most: int = CANDIDATES_MAX,
-    budget: Budget | None = None,
-) -> CandidateAnswer:
-    """Find where all groups of a query can be served together; as `searched`, in one piece."""
-    return to_end(searched(catalog, query, start, most, budget))
 
 
 def searched(

@@ -16,7 +16,7 @@ from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.catalog.summaries import Counts
-from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.tree_preference import Rows, Scorer, best_first
 from moorage.core.limits import CANDIDATE_STEPS_MAX
 
@@ -50,17 +50,6 @@ _Scored = tuple[float, int, int]
 
 _Waiting = tuple[_Scored, Iterator[_Scored]]
 """An anchor that waits for its turn, and the later ones of its chunk."""
-
-
-def preferred(
-    catalog: Catalog,
-    query: CandidateQuery,
-    order: Order,
-    wanted: int,
-    steps_max: int = CANDIDATE_STEPS_MAX,
-) -> CandidateAnswer:
-    """Find up to `wanted` candidates, the preferred trees first; as `preferring`, in one piece."""
-    return to_end(preferring(catalog, query, order, wanted, steps_max))
 
 
 def preferring(

@@ -27,7 +27,7 @@ from moorage.core.ledger.search.groups import (
     tree_rows,
     with_resources,
 )
-from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CLAIM_STEPS_MAX
 
 
@@ -80,15 +80,11 @@ class Condition(NamedTuple):
     amount: int = 0
 
 
-def explain(catalog: Catalog, query: CandidateQuery) -> Explanation:
-    """Return how many providers each condition leaves; every class and trait in it exists."""
-    return to_end(explaining(catalog, query))
-
-
 def explaining(catalog: Catalog, query: CandidateQuery) -> Steps[Explanation]:
-    """As `explain`, with pauses during every search and after every chunk.
+    """Return how many providers each condition leaves; every class and trait in it exists.
 
-    The catalog may change in between: each figure is as of a different moment.
+    It pauses during every search and after every chunk. The catalog may change in between: each
+    figure is as of a different moment.
     """
     answer = yield from preferring(catalog, query, Order("pack"), 1, CLAIM_STEPS_MAX)
     yield

@@ -13,25 +13,18 @@ from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import CHUNK_ROWS, Chunk
 from moorage.core.ledger.search.catalog.columns import Mask
 from moorage.core.ledger.search.groups import in_aggregates, with_resources, with_traits
-from moorage.core.ledger.search.steps import Steps, to_end
+from moorage.core.ledger.search.steps import Steps
 
 ORDERED = 256
 """Providers that are sorted in one piece."""
 
 
-def providers(catalog: Catalog, query: ProviderQuery) -> list[ProviderRecord]:
+def providers_in_order(catalog: Catalog, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
     """Return all providers that meet the query, in the order of their creation.
 
-    No provider meets a condition with an unknown name.
-    """
-    return to_end(providers_in_order(catalog, query))
-
-
-def providers_in_order(catalog: Catalog, query: ProviderQuery) -> Steps[list[ProviderRecord]]:
-    """As `providers`, with a pause after every chunk and after every sorted piece.
-
-    The catalog may change between two pieces: each provider is listed as it was at some time during
-    the search, and only once, even if it moves to another tree and chunk.
+    No provider meets a condition with an unknown name. There is a pause after every chunk and after
+    every sorted piece. The catalog may change between two pieces: each provider is listed as it was
+    at some time during the search, and only once, even if it moves to another tree and chunk.
     """
     named = _named(catalog, query)
     applied = catalog.applied

@@ -7,13 +7,3 @@ T = TypeVar("T")
 
 Steps = Generator[None, None, T]
 """Long work that returns its answer. The work between two yields is bounded for any input."""
-
-
-def to_end(work: Steps[T]) -> T:
-    """Run the work to its end without pauses; return its answer."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer

@@ -48,7 +48,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         if asked.pool is None:
             raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
         roles.check_scope(request.scope, [asked.pool])
-    views, following = await request.service.admission.leases(
+    views, following = await request.service.admission.queries.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
     )
     return wire.LeasePage(leases=[_told(request, view) for view in views], next=following)
@@ -61,7 +61,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     """
     lease, wait = _lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
-    view = await admission.lease(lease)
+    view = await admission.queries.lease(lease)
     roles.check_scope(request.scope, _pools(view), every=False)
     mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
@@ -102,7 +102,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
     wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
-    if (await admission.lease(lease)).lease.forced:
+    if (await admission.queries.lease(lease)).lease.forced:
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     proof = _proof(request, wanted.token)
     view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
@@ -132,7 +132,7 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     """Return whether a fencing token is current."""
     asked = request.parameters
-    view = await request.service.admission.verify(asked.pool, asked.token)
+    view = await request.service.admission.queries.holder(asked.pool, asked.token)
     if view is None:
         return wire.Verified(current=False, lease=None, expires_at=None)
     return wire.Verified(
@@ -267,7 +267,9 @@ async def _lease(request: Request[Any, Any]) -> LeaseId:
     """
     lease = _lease_id(request)
     if request.scope is not None:
-        roles.check_scope(request.scope, _pools(await request.service.admission.lease(lease)))
+        roles.check_scope(
+            request.scope, _pools(await request.service.admission.queries.lease(lease))
+        )
     return lease
 
 

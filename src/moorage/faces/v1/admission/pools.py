@@ -10,13 +10,13 @@ from moorage.wire.pages import PageAsked
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
     """Return a page of pools, ordered by name."""
     asked = request.parameters
-    pools, following = await request.service.admission.pools(asked.cursor, asked.limit)
+    pools, following = await request.service.admission.queries.pools(asked.cursor, asked.limit)
     return wire.PoolPage(pools=[shown(pool) for pool in pools], next=following)
 
 
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
-    return shown(await request.service.admission.pool(request.variables["name"]))
+    return shown(await request.service.admission.queries.pool(request.variables["name"]))
 
 
 async def put(request: Request[wire.PoolWanted, None]) -> wire.Pool:
@@ -49,7 +49,7 @@ async def resume(request: Request[None, None]) -> wire.Pool:
 
 async def report(request: Request[None, None]) -> wire.PoolReport:
     """Return the statistics that help to choose a pool's limit."""
-    return report_shown(await request.service.admission.report(request.variables["name"]))
+    return report_shown(await request.service.admission.queries.report(request.variables["name"]))
 
 
 ROUTES = (

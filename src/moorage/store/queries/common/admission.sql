@@ -47,11 +47,6 @@ SELECT arrival, id, pools, body FROM lease
 WHERE ended_at IS NULL AND (arrival, id) > ($1, $2) AND state = 'waiting'
 ORDER BY arrival, id LIMIT $3;
 
--- name: line_window --
-SELECT lease, rank, arrival, units, owner, pull FROM lease_need
-WHERE pool = $1 AND state = 'waiting' AND (rank, arrival) > ($2, $3)
-ORDER BY rank, arrival LIMIT $4;
-
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need
 WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL

@@ -94,3 +94,6 @@ DELETE FROM resource_class;
 
 -- name: traits_wipe --
 DELETE FROM trait;
+
+-- name: providers_window --
+SELECT uuid FROM provider WHERE uuid > $1 ORDER BY uuid LIMIT $2;

@@ -221,13 +221,8 @@ SELECT pool.body, (
 )
 FROM pool WHERE pool.name = ?;
 
--- name: pools_load_by_lease --
-SELECT pool.body
-FROM lease JOIN json_each(lease.pools) AS needed JOIN pool ON pool.name = needed.value
-WHERE lease.id = ? ORDER BY pool.name;
-
--- As `line_window`, with the data that decide which tickets are passed over: the deadline and the
--- patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
+-- A pool's line in order, with the data that decide which tickets are passed over: the deadline and
+-- the patience of pull tickets; the body of tickets that need other pools or a claim in the ledger.
 -- name: line_pass --
 SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,

@@ -73,6 +73,15 @@ SELECT '';
 -- name: receipts_delete --
 SELECT 0, COALESCE(?1, ?2, ?3);
 
+-- A page of change rows. At least one row: the clock, joined with the change rows after (revision, n), in one snapshot.
+-- name: changes_window --
+SELECT clock.epoch, clock.revision, clock.compacted, c.revision, c.n, c.kind, c.key, c.body
+FROM clock LEFT JOIN (
+    SELECT revision, n, kind, key, body FROM change
+    WHERE (revision, n) > (?1, ?2) ORDER BY revision, n LIMIT ?3
+) AS c ON TRUE
+ORDER BY c.revision, c.n;
+
 -- The writing connection has locked the whole file, so there is nothing to lock.
 -- name: service_clock_lock --
 SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock;

@@ -8,12 +8,12 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import CustomName, Inventory, Provider, Tags
 from moorage.core.ledger.requests import CandidateQuery, Group, Start
-from moorage.core.ledger.search import Catalog, candidates
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.large_changes import applying
-from moorage.core.ledger.search.steps import to_end
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group
+from tests.core.ledger.search.whole import candidates, to_end
 
 
 def flat(providers: int, chunk_rows: int) -> Catalog:
@@ -96,8 +96,8 @@ def test_rows_are_used_again() -> None:
     chunks = len(catalog.chunks)
     for _ in range(10):
         used = Inventory(8, used=1)
-        catalog.apply(Changes(inventories={(uuid, "VCPU"): used for uuid in catalog.uuids()}))
-        gone = Changes(providers=dict.fromkeys(catalog.uuids()))
+        catalog.apply(Changes(inventories={(uuid, "VCPU"): used for uuid in catalog.places}))
+        gone = Changes(providers=dict.fromkeys(catalog.places))
         catalog.apply(gone)
         assert len(catalog) == 0
         assert not any(chunk.columns for chunk in catalog.chunks)

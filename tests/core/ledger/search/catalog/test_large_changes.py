@@ -13,15 +13,15 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, ProviderQuery, TraitFilter
-from moorage.core.ledger.search import Catalog, providers, providers_in_order
+from moorage.core.ledger.search import Catalog, providers_in_order
 from moorage.core.ledger.search.catalog.catalog import LOOKED_UP
 from moorage.core.ledger.search.catalog.chunk import Place
 from moorage.core.ledger.search.catalog.large_changes import PART_PROVIDERS, Belongings, applying
-from moorage.core.ledger.search.explain import explain, explaining
-from moorage.core.ledger.search.steps import to_end
+from moorage.core.ledger.search.explain import explaining
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import group
 from tests.core.ledger.search.naive import Records
+from tests.core.ledger.search.whole import explain, providers, to_end
 from tests.support.pieces import TooMuch, bounded
 
 SEEDS = 30

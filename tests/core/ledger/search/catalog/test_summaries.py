@@ -10,16 +10,16 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import CandidateQuery, Group, Order
-from moorage.core.ledger.search import Catalog, candidates, preferred
+from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog import catalog, columns
 from moorage.core.ledger.search.catalog.loading import Loader
 from moorage.core.ledger.search.catalog.summaries import BUCKETS, FLOORS, bucket, buckets
 from moorage.core.ledger.search.catalog.summaries_check import unsound
-from moorage.core.ledger.search.steps import to_end
 from moorage.core.limits import MAX_INT
 from tests.core.ledger.search import world
 from tests.core.ledger.search.naive import Records, naive_candidates
+from tests.core.ledger.search.whole import candidates, preferred, to_end
 
 
 def changed(random: Random, records: Records) -> Changes:
@@ -251,7 +251,7 @@ def test_a_loaded_fleet_is_the_same(seed: int) -> None:
         loader.take([(records[u].provider, records[u].inventories, records[u].tags) for u in piece])
     loader.finish({}, {})
     assert loaded.differences(world.fleet_of(records)) == []
-    assert set(loaded.uuids()) == set(records)
+    assert set(loaded.places) == set(records)
 
 
 def test_a_root_that_never_comes_is_refused() -> None:

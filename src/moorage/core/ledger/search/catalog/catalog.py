@@ -4,7 +4,7 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.core.ids import ProviderId
@@ -87,10 +87,6 @@ class Catalog:
 
     def __len__(self) -> int:
         return len(self.places)
-
-    def uuids(self) -> Iterable[ProviderId]:
-        """All providers, in no particular order."""
-        return self.places.keys()
 
     def record(self, provider: ProviderId) -> ProviderRecord | None:
         """Return all data of a provider; None: there is no such provider."""

@@ -2,7 +2,7 @@
 
 from moorage.core.clock import SECOND
 from moorage.core.service_time import BEAT, Timeline
-from moorage.service.batch.service_time import ServiceClock
+from moorage.service.batch.service_clock import ServiceClock
 from tests.service.running import HandClock
 
 LONG = 20 * SECOND

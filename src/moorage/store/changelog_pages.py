@@ -1,8 +1,7 @@
-"""Windows: a bounded number of rows after a given one, for reading many rows page by page."""
+"""Reads the change log page by page, for clients that follow it."""
 
 from typing import NamedTuple
 
-from moorage.core.ids import ProviderId
 from moorage.store.api import Plan, Query
 from moorage.store.changelog import KINDS, unknown
 
@@ -40,9 +39,3 @@ def changes_window(revision: int, n: int, rows_max: int) -> Plan[ChangesWindow]:
         if change.kind not in KINDS:
             raise unknown(change.kind)
     return ChangesWindow(epoch, newest, compacted, changes)
-
-
-def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]:
-    """Load the providers whose UUID comes after `after`, in order, at most `rows_max` of them."""
-    (rows,) = yield [Query("providers_window", (after, rows_max))]
-    return [row[0] for row in rows]

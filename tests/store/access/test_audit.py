@@ -1,0 +1,29 @@
+"""Audit rows, read page by page."""
+
+import asyncio
+
+from moorage.core.clock import Instant
+from moorage.store.access import audit
+from moorage.store.access.audit import AuditRow
+from moorage.store.api import Engine
+from tests.store.access.test_tokens import write
+
+END = Instant(1 << 62)
+
+
+def test_audit_rows_in_windows(engine: Engine) -> None:
+    """Audit rows come back as they were, newest first."""
+    rows = [
+        AuditRow(
+            Instant(n // 2), f"a{n}", "who", None, "admin", "token.create", "t", None, '{"a":1}'
+        )
+        for n in range(5)
+    ]
+
+    async def scenario() -> None:
+        for row in rows:
+            await write(engine, audit.audit_insert(row))
+        assert await engine.read(audit.audit_window(END, "", 9)) == rows[::-1]
+        assert await engine.read(audit.audit_window(rows[3].at, rows[3].id, 2)) == rows[2:0:-1]
+
+    asyncio.run(scenario())
