@@ -1,4 +1,4 @@
-"""Runs the command line as users do."""
+"""Runs the command line as a user does."""
 
 import json
 import os
@@ -14,7 +14,7 @@ SECONDS = 30.0
 def moorage(
     *arguments: str, directory: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `moorage` with these arguments to its end; colours and other settings are off."""
+    """Run `moorage` with these arguments until it exits; no `MOORAGE_*` variable is inherited."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
     return subprocess.run(
         [*COMMAND, *arguments],
@@ -28,14 +28,14 @@ def moorage(
     )
 
 
-def private(path: Path, text: str) -> None:
-    """Write a file that nobody else can read, as those with secrets are."""
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, as files with secrets must be."""
     path.write_text(text)
     path.chmod(0o600)
 
 
 def answer(*arguments: str, directory: Path | None = None, **environment: str) -> Any:
-    """Run a command with `--json` that succeeds; return what it printed."""
+    """Run a command with `--json`, check that it succeeds, and return the parsed output."""
     done = moorage(*arguments, "--json", directory=directory, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""What the tests of commands for pools share."""
+"""Fixtures of the tests of pool commands."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.e2e.support.server import serve
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    """Return the command line beside a running server."""
+    """Return the command line in the folder of a running server."""
     folder = tmp_path_factory.mktemp("pools")
     database = folder / "moorage.sqlite"
     (folder / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')

@@ -1,4 +1,4 @@
-"""The command line beside a server with pools, and at a terminal."""
+"""The command line in the folder of a server, and a command at a terminal."""
 
 import os
 import pty
@@ -19,7 +19,7 @@ from moorage.wire.admission import LeaseWanted, NeedWanted
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal
 
 SIZE = ("COLUMNS", "LINES")
-"""Variables that overrule the size of a terminal."""
+"""Environment variables that override the size of a terminal."""
 
 STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -33,17 +33,17 @@ class Cli:
         self.admission = Admission(Transport(url, token))
 
     def answer(self, *arguments: str) -> Any:
-        """Run a command with `--json` that succeeds."""
+        """Run a command with `--json` that succeeds; return the parsed output."""
         return answer(*arguments, directory=self.folder)
 
     def lines(self, *arguments: str) -> list[str]:
-        """Run a command for people that succeeds."""
+        """Run a command without `--json` that succeeds; return the lines of its output."""
         done = moorage(*arguments, directory=self.folder)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
     def refusal(self, code: int, *arguments: str) -> str:
-        """Run a command that fails."""
+        """Run a command that fails; return its one line of standard error."""
         return refusal(code, *arguments, directory=self.folder)
 
     def ask(self, *pools: str, **wanted: Any) -> str:
@@ -56,7 +56,7 @@ class Cli:
 def at_terminal(
     folder: Path, *arguments: str, columns: int = 200
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run a command at a terminal; hand out the process and what the terminal is read by."""
+    """Run a command at a terminal; yield its process and the terminal's other end."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in SIZE}
@@ -77,8 +77,8 @@ def at_terminal(
         os.close(theirs)
 
 
-def until(terminal: int, words: bytes) -> bytes:
-    """Read a terminal until these words stand there."""
+def read_until(terminal: int, words: bytes) -> bytes:
+    """Read from a terminal until these words appear; return everything read."""
     seen = b""
     while words not in seen:
         ready, _, _ = select.select([terminal], [], [], SECONDS)
@@ -87,8 +87,8 @@ def until(terminal: int, words: bytes) -> bytes:
     return seen
 
 
-def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
-    """Wait for a command's end, reading what it still writes; return its exit code."""
+def exit_code_of(process: subprocess.Popen[bytes], terminal: int) -> int:
+    """Wait until a command exits, reading its output meanwhile; return its exit code."""
     deadline = monotonic() + SECONDS
     while process.poll() is None:
         assert monotonic() < deadline
@@ -97,8 +97,8 @@ def ended(process: subprocess.Popen[bytes], terminal: int) -> int:
     return process.returncode
 
 
-def shown(folder: Path, *arguments: str, columns: int) -> list[str]:
-    """Run a command at a terminal to its end; return the lines that stand there."""
+def lines_at_terminal(folder: Path, *arguments: str, columns: int) -> list[str]:
+    """Run a command at a terminal until it exits; return the lines of its output."""
     seen = b""
     with at_terminal(folder, *arguments, columns=columns) as (process, terminal):
         deadline = monotonic() + SECONDS

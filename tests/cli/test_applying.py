@@ -1,4 +1,4 @@
-"""`moorage apply`: what a file says is told, checked, and then so."""
+"""`moorage apply` shows the changes of a file, checks all of them, then applies them."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 
 from moorage.wire.admission import PoolWanted
 from tests.cli.command import moorage
-from tests.cli.pooled import Cli, at_terminal, ended, until
+from tests.cli.pooled import Cli, at_terminal, exit_code_of, read_until
 
 FILE = """
 [pools."applied/one"]
@@ -19,22 +19,22 @@ limit = 2
 
 
 def test_apply(cli: Cli) -> None:
-    """The difference is told first; to repeat it changes nothing."""
+    """The changes are shown before they are applied, and applying a file twice changes nothing."""
     file = cli.folder / "pools.toml"
     file.write_text(FILE)
     apply = ["apply", "-f", str(file)]
     first = ["+ applied/one", "    limit: 10", "    hold: 1m", "    pacing: 6s"]
     second = ["+ applied/two", "    limit: 2"]
-    told = [*first, *second, "2 to create, 0 to change, 0 unchanged"]
+    output = [*first, *second, "2 to create, 0 to change, 0 unchanged"]
     unasked = moorage(*apply, directory=cli.folder)
-    assert (unasked.returncode, unasked.stdout.splitlines()) == (2, told)
+    assert (unasked.returncode, unasked.stdout.splitlines()) == (2, output)
     assert "--yes" in unasked.stderr
-    assert cli.lines(*apply, "--dry-run") == told
+    assert cli.lines(*apply, "--dry-run") == output
     assert "applied/one" in cli.refusal(1, "pool", "show", "applied/one")
-    assert cli.lines(*apply, "--yes") == [*told, "created applied/one", "created applied/two"]
+    assert cli.lines(*apply, "--yes") == [*output, "created applied/one", "created applied/two"]
     kept = ["= applied/one", "= applied/two", "0 to create, 0 to change, 2 unchanged"]
     assert cli.lines(*apply, "--yes") == kept
-    assert cli.lines(*apply) == kept, "nobody need be asked"
+    assert cli.lines(*apply) == kept, "no confirmation is needed if nothing changes"
     file.write_text(FILE.replace("limit = 10", "limit = 20"))
     change = cli.answer(*apply, "--dry-run")
     assert change["applied"] is False
@@ -58,27 +58,27 @@ WRONG = {
 
 
 @pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
-def test_all_of_a_file_is_checked_first(cli: Cli, mode: str) -> None:
-    """If one pool cannot be so, it is named, and nothing is promised, printed or changed."""
+def test_a_file_is_checked_before_anything_is_applied(cli: Cli, mode: str) -> None:
+    """If one pool of a file is invalid, the error names it, and nothing is printed or changed."""
     cli.admission.pool_put("there", PoolWanted(limit=1))
     before = cli.answer("pool", "list")
     file = cli.folder / "wrong.toml"
-    for text, said in WRONG.items():
+    for text, message in WRONG.items():
         file.write_text(text)
-        told = cli.refusal(2, "apply", "-f", str(file), mode)
-        assert told.startswith(f"{file}: ")
-        assert said in told
+        output = cli.refusal(2, "apply", "-f", str(file), mode)
+        assert output.startswith(f"{file}: ")
+        assert message in output
     assert cli.answer("pool", "list") == before
 
 
 def test_apply_asks_on_a_terminal(cli: Cli) -> None:
-    """Without --yes nothing is changed unless it is said so."""
+    """At a terminal, `apply` without `--yes` changes nothing unless the user confirms."""
     file = cli.folder / "asked.toml"
     file.write_text("[pools.asked]\nlimit = 1\n")
     for word, code in ((b"n\n", 1), (b"y\n", 0)):
         with at_terminal(cli.folder, "apply", "-f", str(file)) as (process, terminal):
-            until(terminal, b"[y/N]")
+            read_until(terminal, b"[y/N]")
             os.write(terminal, word)
-            assert ended(process, terminal) == code
+            assert exit_code_of(process, terminal) == code
         there = [pool.name for pool in cli.admission.pools() if pool.name == "asked"]
         assert there == ([] if code else ["asked"])

@@ -1,4 +1,4 @@
-"""The command line: at a running server and without one, its answers and exit codes."""
+"""Commands with and without a running server: their output and exit codes."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moorage.serve.files import Files
-from tests.cli.command import answer, moorage, private, refusal
+from tests.cli.command import answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 from tests.serve.wire import request, talk
 
@@ -20,7 +20,7 @@ TLS = Path(__file__).parents[1] / "serve"
 
 @pytest.fixture(params=["server", "no server"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A folder with a settings file and its database, which a server holds, or nobody."""
+    """Return a folder with a settings file and a database, with or without a running server."""
     database = tmp_path / "moorage.sqlite"
     (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
     if request.param == "no server":
@@ -32,7 +32,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_tokens(folder: Path) -> None:
-    """Tokens are made, listed and revoked in the same words, with a server and without."""
+    """Tokens are created, listed and revoked with the same output, with and without a server."""
     before = len(answer("token", "list", directory=folder))
     wish = ["--name", "bob", "--role", "user", "--project", "p1"]
     made = answer("token", "create", *wish, directory=folder)
@@ -51,7 +51,7 @@ def test_tokens(folder: Path) -> None:
 
 
 def test_output_for_people(folder: Path) -> None:
-    """Without --json the secret stands alone and lists are tab-separated lines."""
+    """Without `--json` the secret is the only output, and lists are tab-separated lines."""
     made = moorage("token", "create", "--name", "bob", "--role", "admin", directory=folder)
     assert made.stdout.startswith("moorage_")
     assert made.stdout.count("\n") == 1
@@ -63,20 +63,20 @@ def test_output_for_people(folder: Path) -> None:
 
 
 def test_epoch_raise(folder: Path) -> None:
-    """Each time a new epoch begins, with a server and without, and it is written down."""
+    """Each call begins a new epoch and writes an audit row, with and without a server."""
     first = answer("db", "epoch", "raise", directory=folder)
     second = answer("db", "epoch", "raise", directory=folder)
     assert 1 < first["epoch"] < second["epoch"]
     assert first["revision"] == second["revision"]
-    told = moorage("db", "epoch", "raise", directory=folder).stdout
-    assert re.fullmatch(r"epoch \d+ begins after revision \d+\n", told)
+    output = moorage("db", "epoch", "raise", directory=folder).stdout
+    assert re.fullmatch(r"epoch \d+ begins after revision \d+\n", output)
     entries = answer("audit", directory=folder)
     assert [one["action"] for one in entries[:3]] == ["database.epoch_raise"] * 3
     assert entries[1]["after"] == second
 
 
 def test_check_and_backup(folder: Path) -> None:
-    """A sound database has no differences; a backup is written to a file that is new."""
+    """A sound database has no differences; a backup does not overwrite a file."""
     assert answer("db", "check", directory=folder) == {"differences": []}
     copy = folder / "copy.sqlite"
     assert answer("db", "backup", "copy.sqlite", directory=folder) == {"path": str(copy)}
@@ -96,8 +96,8 @@ def test_check_and_backup(folder: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_no_database_is_made_where_there_is_none(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """In a wrong folder nothing succeeds, and no empty ledger is left there."""
+def test_a_missing_database_is_not_created(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """Where there is no database a command fails and does not create one."""
     assert refusal(2, *command, directory=tmp_path) == (
         f"there is no database at {tmp_path}/moorage.sqlite;"
         " use --database, or change to its folder"
@@ -105,8 +105,8 @@ def test_no_database_is_made_where_there_is_none(tmp_path: Path, command: tuple[
     assert list(tmp_path.iterdir()) == []
 
 
-def test_differences_are_told_with_exit_code_1(tmp_path: Path) -> None:
-    """A sum that is not that of its rows is found, by a server and without one."""
+def test_differences_are_reported_with_exit_code_1(tmp_path: Path) -> None:
+    """A stored sum that differs from its rows is found, with and without a server."""
     database = tmp_path / "moorage.sqlite"
     uuid = "11111111-2222-4333-8444-555555555555"
     with serve(database, "--auth", "noauth2") as server:
@@ -121,8 +121,8 @@ def test_differences_are_told_with_exit_code_1(tmp_path: Path) -> None:
         ):
             raw = json.dumps(body).encode()
             length = b"Content-Length: %d\r\n" % len(raw)
-            (told,) = talk(server.url, request(method, path, json_type, length, body=raw))
-            assert told.status == 200
+            (output,) = talk(server.url, request(method, path, json_type, length, body=raw))
+            assert output.status == 200
     falsify(database)
     where = ["--database", f"sqlite:///{database}"]
     for started in (False, True):
@@ -136,7 +136,7 @@ def test_differences_are_told_with_exit_code_1(tmp_path: Path) -> None:
 
 
 def falsify(database: Path) -> None:
-    """Change a stored sum behind the ledger's back."""
+    """Change a stored sum directly in the database."""
     import apsw
 
     connection = apsw.Connection(str(database))
@@ -145,7 +145,7 @@ def falsify(database: Path) -> None:
 
 
 def test_migrate_and_restore(tmp_path: Path) -> None:
-    """A database can be made, copied and put back while no server holds it, and only then."""
+    """A database is migrated and restored only while no server uses it."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     assert answer("db", "migrate", *where)["schema"] == "current"
     copy = str(tmp_path / "copy.sqlite")
@@ -159,7 +159,7 @@ def test_migrate_and_restore(tmp_path: Path) -> None:
 
 
 def test_commands_after_a_crash(tmp_path: Path) -> None:
-    """A server that was killed leaves its announcement; commands then open the database."""
+    """Commands ignore the announcement file of a killed server and open the database themselves."""
     database = tmp_path / "moorage.sqlite"
     where = ["--database", f"sqlite:///{database}"]
     with serve(database) as server:
@@ -170,8 +170,8 @@ def test_commands_after_a_crash(tmp_path: Path) -> None:
     assert admin["role"] == "admin"
 
 
-def test_a_named_server(tmp_path: Path) -> None:
-    """--url and --token, or their variables, name a server; exit codes tell what went wrong."""
+def test_options_and_variables_name_a_server(tmp_path: Path) -> None:
+    """Options or variables name a server; the exit code shows why a command failed."""
     database = tmp_path / "moorage.sqlite"
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -189,14 +189,14 @@ def test_a_named_server(tmp_path: Path) -> None:
     assert list(empty.iterdir()) == []
 
 
-def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
-    """The token beside a database goes to the server of that database, wherever it is named."""
-    private(tmp_path / "moorage.sqlite.token", "moorage_secret\n")
+def test_a_token_is_sent_only_to_its_own_server(tmp_path: Path) -> None:
+    """The token next to a database is sent only to the server of that database."""
+    write_private(tmp_path / "moorage.sqlite.token", "moorage_secret\n")
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         with ThreadPoolExecutor() as thread:
-            heard = thread.submit(answered_once, stranger)
+            heard = thread.submit(respond_once, stranger)
             assert "--token" in refusal(1, "token", "list", "--url", url, *where)
         assert b"GET /v1/tokens" in heard.result()
         assert b"secret" not in heard.result()
@@ -206,8 +206,11 @@ def test_a_token_is_sent_to_its_own_server_only(tmp_path: Path) -> None:
         assert len(answer("token", "list", *own)) == 1
 
 
-def test_the_token_of_a_server_s_database_is_sent_nowhere(tmp_path: Path) -> None:
-    """The servers of a PostgreSQL are not announced: any address could be a stranger's."""
+def test_the_token_of_a_postgresql_database_is_never_sent(tmp_path: Path) -> None:
+    """The token of a PostgreSQL database is never sent to a server that `--url` names.
+
+    Servers on PostgreSQL do not announce themselves, so the address may belong to a stranger.
+    """
     database = "postgresql://db.example/moorage"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -216,7 +219,7 @@ def test_the_token_of_a_server_s_database_is_sent_nowhere(tmp_path: Path) -> Non
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         asked = ["token", "list", "--database", database, "--url", url]
         with ThreadPoolExecutor() as thread:
-            heard = thread.submit(answered_once, stranger)
+            heard = thread.submit(respond_once, stranger)
             assert "--token" in refusal(1, *asked, XDG_STATE_HOME=str(tmp_path))
         assert b"secret" not in heard.result()
 
@@ -224,8 +227,8 @@ def test_the_token_of_a_server_s_database_is_sent_nowhere(tmp_path: Path) -> Non
 REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
 
-def answered_once(listening: socket.socket, answered: bytes = REFUSED) -> bytes:
-    """Take one request and answer it; return what was sent."""
+def respond_once(listening: socket.socket, answered: bytes = REFUSED) -> bytes:
+    """Accept one connection, send this response and return the request."""
     connection, _ = listening.accept()
     with connection:
         heard = connection.recv(65_536)
@@ -233,19 +236,19 @@ def answered_once(listening: socket.socket, answered: bytes = REFUSED) -> bytes:
         return heard
 
 
-def test_a_server_of_something_else(tmp_path: Path) -> None:
-    """One that answers, but not as Moorage does, is told in one line."""
+def test_a_server_that_is_not_moorage(tmp_path: Path) -> None:
+    """A response that is not Moorage's is reported in one line."""
     with socket.create_server(("127.0.0.1", 0)) as stranger, ThreadPoolExecutor() as thread:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         strange = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-        heard = thread.submit(answered_once, stranger, strange)
-        told = refusal(1, "pool", "show", "p", "--url", url, directory=tmp_path)
-        assert "the response is not a Pool" in told
+        heard = thread.submit(respond_once, stranger, strange)
+        output = refusal(1, "pool", "show", "p", "--url", url, directory=tmp_path)
+        assert "the response is not a Pool" in output
         assert b"GET /v1/pools/p" in heard.result()
 
 
 def test_a_server_with_https(tmp_path: Path) -> None:
-    """The command line trusts the certificate of the server that announced itself, no other."""
+    """The command line trusts only the certificate of the server that announced itself."""
     database = tmp_path / "moorage.sqlite"
     where = ["--database", f"sqlite:///{database}"]
     tls = ["--tls-cert", str(TLS / "tls-cert.pem"), "--tls-key", str(TLS / "tls-key.pem")]
@@ -256,16 +259,16 @@ def test_a_server_with_https(tmp_path: Path) -> None:
 
 
 def test_commands_with_noauth2(tmp_path: Path) -> None:
-    """At a server with the test scheme the command line is its administrator."""
+    """At a server with `noauth2` the command line acts as administrator."""
     database = tmp_path / "moorage.sqlite"
-    with serve(database):  # leaves an administrator's token beside the database
+    with serve(database):  # leaves an administrator's token next to the database
         pass
     with serve(database, "--auth", "noauth2"):
         assert len(answer("token", "list", "--database", f"sqlite:///{database}")) == 1
 
 
 def test_audit(folder: Path) -> None:
-    """The newest acts come first, with a server and without; a restore is one of them."""
+    """The newest audit rows come first, with and without a server."""
     made = answer("token", "create", "--name", "bob", "--role", "reader", directory=folder)
     answer("db", "backup", "copy.sqlite", directory=folder)
     backup, token = answer("audit", "--limit", "2", directory=folder)
@@ -277,8 +280,8 @@ def test_audit(folder: Path) -> None:
     assert lines[1].endswith(f"\tdatabase.backup\t{folder}/copy.sqlite")
 
 
-def test_a_copy_that_failed_is_written_down(folder: Path) -> None:
-    """Whoever reads the audit rows is not told of a copy that is not there."""
+def test_a_failed_backup_is_audited(folder: Path) -> None:
+    """A failed backup has its own audit row, so that no reader looks for the missing copy."""
     (folder / "copy.sqlite").write_text("precious")
     assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
     failed, begun = answer("audit", "--limit", "2", directory=folder)
@@ -287,8 +290,8 @@ def test_a_copy_that_failed_is_written_down(folder: Path) -> None:
     assert "exists" in failed["after"]["reason"]
 
 
-def test_a_restore_is_written_down(tmp_path: Path) -> None:
-    """The restored database itself tells of it, and where the old one is kept."""
+def test_a_restore_is_audited(tmp_path: Path) -> None:
+    """The restored database has an audit row that names the copy of the old one."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     answer("db", "migrate", *where)
     answer("db", "backup", str(tmp_path / "copy"), *where)
@@ -299,17 +302,17 @@ def test_a_restore_is_written_down(tmp_path: Path) -> None:
 
 
 def test_watch(tmp_path: Path) -> None:
-    """Changes are printed one per line, for people and for programs; refusals end it."""
+    """Changes are printed one per line, as text or JSON; a refusal ends the command."""
     database = tmp_path / "moorage.sqlite"
     where = ["--database", f"sqlite:///{database}"]
     assert "no server" in refusal(5, "watch", *where)
     with serve(database, "--auth", "noauth2") as server:
         body = b'{"name": "CUSTOM_A"}'
-        told = talk(server.url, request(b"PUT", b"/traits/CUSTOM_A"))
+        output = talk(server.url, request(b"PUT", b"/traits/CUSTOM_A"))
         length = b"Content-Length: %d\r\n" % len(body)
         kind = b"Content-Type: application/json\r\n"
-        told += talk(server.url, request(b"POST", b"/resource_classes", length, kind, body=body))
-        assert [answer.status for answer in told] == [201, 201]
+        output += talk(server.url, request(b"POST", b"/resource_classes", length, kind, body=body))
+        assert [answer.status for answer in output] == [201, 201]
         printed = moorage("watch", "--after", "1.0", "--count", "2", *where).stdout.splitlines()
         assert [line.split("\t")[:3] for line in printed] == [
             ["1.1", "trait", "CUSTOM_A"],
@@ -323,7 +326,7 @@ def test_watch(tmp_path: Path) -> None:
 
 
 def test_explain(tmp_path: Path) -> None:
-    """Conditions are told with what they leave; nothing found is exit code 1."""
+    """Each condition is printed with what remains after it; exit code 1 means no candidates."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     with serve(tmp_path / "moorage.sqlite", "--auth", "noauth2"):
         done = moorage("explain", "VCPU=4", "--required", "HW_CPU_X86_AVX2", *where)
@@ -342,7 +345,7 @@ def test_explain(tmp_path: Path) -> None:
 
 
 def test_small_commands(tmp_path: Path) -> None:
-    """Version, completion and help answer at once; wrong usage ends with 2."""
+    """`version`, `completion` and `--help` need no server; wrong usage ends with exit code 2."""
     assert set(answer("version")) == {"moorage", "python"}
     assert moorage("version").stdout.startswith("moorage ")
     for shell in ("bash", "zsh", "fish"):

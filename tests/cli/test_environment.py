@@ -1,4 +1,4 @@
-"""Variables of the environment: one that is misspelt is refused, or at least told of."""
+"""A misspelt `MOORAGE_*` variable is refused by `serve` and reported by the other commands."""
 
 import re
 from pathlib import Path
@@ -13,9 +13,9 @@ from tests.cli.command import moorage, refusal
 from tests.client.single import finished
 
 ROOT = Path(__file__).resolve().parents[2]
-SPOKEN_OF = ("src", "tests", "bench", "scripts")
+SEARCHED = ("src", "tests", "bench", "scripts")
 INVENTED = {"MOORAGE_NAME", "MOORAGE_LEASE"}
-"""Beginnings of names, and what stands for any of them."""
+"""Prefixes of names that stand for any variable in the sources."""
 
 LINKS = (
     "MOORAGE_SERVICE_HOST",
@@ -28,11 +28,11 @@ LINKS = (
     "MOORAGE_API_SERVICE_HOST",
     "MOORAGE_API_PORT_443_UDP_PORT",
 )
-"""What Kubernetes sets beside Services named moorage and moorage-api."""
+"""What Kubernetes sets for Services named moorage and moorage-api."""
 
 
-def test_serve_refuses_what_is_misspelt(tmp_path: Path) -> None:
-    """In one line, with the nearest name; nothing is made."""
+def test_serve_refuses_a_misspelt_variable(tmp_path: Path) -> None:
+    """`serve` refuses it in one line with the nearest name, and creates no file."""
     line = refusal(2, "serve", "--listen", "127.0.0.1:0", directory=tmp_path, MOORAGE_LISTN="x")
     assert "MOORAGE_LISTN" in line
     assert "did you mean MOORAGE_LISTEN?" in line
@@ -41,8 +41,11 @@ def test_serve_refuses_what_is_misspelt(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_other_commands_tell_of_it(tmp_path: Path) -> None:
-    """And go on: they may not need it. The single file tells of what looks like its own."""
+def test_other_commands_warn_of_a_misspelt_variable(tmp_path: Path) -> None:
+    """Other commands only warn, since they may not need it.
+
+    The single file warns only of names close to its own.
+    """
     done = moorage("config", "show", "--json", directory=tmp_path, MOORAGE_LISTN="x")
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1
@@ -58,14 +61,14 @@ def test_other_commands_tell_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["URI", "TOKENS", "TOKN", "REQUIRED", "UR", "URLS"])
-def test_what_comes_near(name: str) -> None:
-    """Of the variables without which a command runs unlimited, slips are noticed."""
+def test_names_close_to_important_variables(name: str) -> None:
+    """Slips are noticed in the variables without which a command runs unlimited."""
     assert len(misspelt({f"MOORAGE_{name}": "1"})) == 1
     assert len(nearly({f"MOORAGE_{name}": "1"})) == 1
 
 
-def test_what_is_known_is_not_told_of() -> None:
-    """Settings, what commands with a lease are given, and what Kubernetes sets by itself."""
+def test_known_variables_are_not_reported() -> None:
+    """Known names are settings, variables of a lease's command, and what Kubernetes sets."""
     known = {*KNOWN, *LINKS, "PATH", "MOORAGE", "_MOORAGE_COMPLETE"}
     assert misspelt(dict.fromkeys(known, "1")) == []
     assert nearly(dict.fromkeys(known, "1")) == []
@@ -74,12 +77,12 @@ def test_what_is_known_is_not_told_of() -> None:
     assert {URL_VARIABLE, TOKEN_VARIABLE, REQUIRE_VARIABLE} == set(READ)
 
 
-def test_every_variable_that_the_project_speaks_of_is_known() -> None:
-    """Whatever stands in its own sources: else its own tests and tools were refused."""
+def test_every_variable_in_the_sources_is_known() -> None:
+    """Otherwise the commands would refuse variables of the project's own tests and tools."""
     name = re.compile(r"\b(MOORAGE_[A-Z0-9_]*[A-Z0-9])(?![A-Za-z0-9_])")
     spoken_of = {
         found
-        for folder in SPOKEN_OF
+        for folder in SEARCHED
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".py", ".sh", "") and path.is_file() and path != Path(__file__)
         for found in name.findall(path.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""The help of every command shows how to use it: by examples that parse."""
+"""The help of every command shows examples, and each of them parses."""
 
 import re
 import shlex
@@ -13,11 +13,11 @@ from moorage.client.run.main import _parser
 from moorage.client.run.options import COMMANDS, EXAMPLES
 
 SHELL = re.compile(r"^\s+(?:eval \"\$\()?(?P<line>moorage .*?)(?:\)\"| [<>]+ \S+)?$")
-"""A line of an example: the command, without what the shell does with it."""
+"""A line of an example: the command without the shell's syntax around it."""
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command below a group that is no group itself."""
+    """Yield the words of every command below a group that is not itself a group."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -29,7 +29,7 @@ def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 
 def examples(text: str) -> list[list[str]]:
-    """Return the command lines below `Example:` or `Examples:` in a help, as words."""
+    """Return the command lines below `Example:` or `Examples:` in a help text, split into words."""
     _, title, lines = text.partition("\n  Example")
     shown = lines.splitlines()[1:]
     assert title and shown
@@ -40,7 +40,7 @@ def examples(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("words", [*leaves(cli)], ids=" ".join)
 def test_every_command_has_examples_that_parse(words: tuple[str, ...]) -> None:
-    """They begin with the command's own words, and its options and arguments are right."""
+    """An example starts with the command's words and has valid options and arguments."""
     shown = CliRunner().invoke(cli, [*words, "--help"], prog_name="moorage")
     assert shown.exit_code == 0, shown.output
     for line in examples(shown.output):
@@ -57,7 +57,7 @@ def test_every_command_has_examples_that_parse(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_single_file_shows_the_same_examples(name: str) -> None:
-    """Unwrapped, and its own parser takes them, too."""
+    """Its help has the same unwrapped examples, and its own parser accepts them."""
     words = name.split()
     parser = _parser()
     for line in EXAMPLES[name]:
@@ -69,7 +69,7 @@ def test_the_single_file_shows_the_same_examples(name: str) -> None:
 
 
 def test_help_of_the_single_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """An example is one line of it, however narrow the terminal."""
+    """Each example is on one line, however narrow the terminal is."""
     with pytest.raises(SystemExit):
         _parser().parse_args(["run", "--help"])
     assert f"\n  {EXAMPLES['run'][0]}\n" in capsys.readouterr().out

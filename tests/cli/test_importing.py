@@ -1,4 +1,4 @@
-"""A command imports its own module: importing those of all commands takes longer than most run."""
+"""A command imports only its own module, because importing all takes longer than most commands."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ ALL = {*HOMES, "run"}
 
 
 def imported(*names: str) -> set[str]:
-    """Return the modules of commands that are there once these commands were asked for."""
+    """Return the command modules that are imported after these commands were looked up."""
     command = [sys.executable, "-c", IMPORTED, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return ALL & {
@@ -31,8 +31,8 @@ def imported(*names: str) -> set[str]:
     }
 
 
-def test_only_what_is_asked_for_is_imported() -> None:
-    """None for a command line without a command, one for a server; all, if there is no such one."""
+def test_a_command_imports_only_its_module() -> None:
+    """No command imports none, one command imports its own, an unknown command imports all."""
     assert imported() == set()
     assert imported("serve") == {"serve"}
     assert imported("run") == {"run"}
@@ -40,8 +40,8 @@ def test_only_what_is_asked_for_is_imported() -> None:
 
 
 @pytest.mark.parametrize("name", [*HOMES, *(name for name in COMMANDS if " " not in name)])
-def test_a_command_has_the_name_that_it_is_asked_for_by(name: str) -> None:
-    """And is among those that `--help` lists."""
+def test_a_command_has_the_name_in_the_table(name: str) -> None:
+    """The command's name is the one that it is looked up by, and `--help` lists it."""
     context = click.Context(cli)
     command = cli.get_command(context, name)
     assert command is not None
@@ -49,8 +49,8 @@ def test_a_command_has_the_name_that_it_is_asked_for_by(name: str) -> None:
     assert name in cli.list_commands(context)
 
 
-def test_a_name_that_is_none_is_refused_with_a_suggestion() -> None:
-    """Of all commands, whether they have been imported or not."""
+def test_an_unknown_command_is_refused_with_a_suggestion() -> None:
+    """The suggestion considers all commands, imported or not."""
     with pytest.raises(click.UsageError) as refused:
         cli.resolve_command(click.Context(cli), ["simulat"])
     assert "Did you mean 'simulate'" in refused.value.format_message()

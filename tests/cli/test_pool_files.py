@@ -1,4 +1,4 @@
-"""Files of pools, durations and pacings: what they say, and what is said about wrong ones."""
+"""Files of pools, durations and pacings: what they mean, and the errors of wrong ones."""
 
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -43,13 +43,13 @@ quota = "none"
 """
 
 
-def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
-    """Return a pool as it would be."""
-    told: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
-    told["units"] = wanted.limit or 0
+def pool_with(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
+    """Return a pool with these settings, as a server returns it."""
+    settings: dict[str, Any] = asdict(wanted) | {"pacing": pacing, "generation": 3, "name": name}
+    settings["units"] = wanted.limit or 0
     counts = {"occupied": 0, "resting": 0, "waiting": 0, "free": 1, "over": False, "unheard": 0}
     rest = {"paused": False, "slots": {}, "next_grant_at": None, "first": None}
-    return Pool(**told, **counts, **rest, created_at=NOW, updated_at=NOW)
+    return Pool(**settings, **counts, **rest, created_at=NOW, updated_at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def there(name: str, wanted: PoolWanted, pacing: Pacing | None) -> Pool:
         ({}, 0, 0, "full"),
     ],
 )
-def test_a_pool_with_slots_says_why_none_is_free(
+def test_the_state_of_a_pool_with_slots(
     slots: dict[str, int], occupied: int, free: int, state: str
 ) -> None:
-    """It is full when all are held; else the states are told in which the others are."""
-    pool = there("p", PoolWanted(), None)
+    """It is full if all slots are occupied; otherwise the states of the other slots are shown."""
+    pool = pool_with("p", PoolWanted(), None)
     units = sum(slots.values())
     pool = replace(pool, slots=slots, units=units, occupied=occupied, free=free)
     assert state_of(pool) == state
@@ -75,8 +75,8 @@ def test_a_pool_with_slots_says_why_none_is_free(
     assert row[1] == f"{occupied}/{units}"
 
 
-def test_all_that_a_file_can_say(tmp_path: Path) -> None:
-    """Durations, pacings and what is none are understood; what is left out has its default."""
+def test_all_settings_in_a_file(tmp_path: Path) -> None:
+    """Every setting is understood, also `none`; a setting that is left out has its default."""
     file = tmp_path / "pools.toml"
     file.write_text(ALL)
     wanted = read(str(file))
@@ -114,8 +114,8 @@ pools:
 """
 
 
-def test_the_same_in_yaml(tmp_path: Path) -> None:
-    """A file says so by its name; anchors work, and what stands twice is refused."""
+def test_files_in_yaml(tmp_path: Path) -> None:
+    """YAML files, known by their extension, may use anchors; duplicate keys are refused."""
     file = tmp_path / "pools.yaml"
     file.write_text(YAML)
     install = PoolWanted(limit=50, hold=1200, pacing=Pacing(interval=24, burst=5))
@@ -157,8 +157,8 @@ def test_the_same_in_yaml(tmp_path: Path) -> None:
         ("[pools.a]\ngeneration = 1", "generation"),
     ],
 )
-def test_wrong_files_say_what(tmp_path: Path, text: str, word: str) -> None:
-    """A wrong file is named with what is wrong in it."""
+def test_wrong_files_are_named(tmp_path: Path, text: str, word: str) -> None:
+    """The error names the file and what is wrong in it."""
     file = tmp_path / "pools.toml"
     file.write_text(text)
     with pytest.raises(Failure) as failure:
@@ -169,14 +169,14 @@ def test_wrong_files_say_what(tmp_path: Path, text: str, word: str) -> None:
 
 
 def test_differences() -> None:
-    """New, changed and unchanged pools are told apart, pools that are not named left alone."""
+    """New, changed and unchanged pools are distinguished; pools not in the file are left alone."""
     same = PoolWanted(limit=50, hold=1200.0)
     wanted = {"same": same, "new": PoolWanted(limit=2), "other": PoolWanted(limit=3, hold=60.0)}
     paced = Pacing(interval=24.0, burst=5)
     pools = [
-        there("same", same, paced),
-        there("other", PoolWanted(limit=2, hold=60.0), Pacing(interval=30.0)),
-        there("unnamed", same, paced),
+        pool_with("same", same, paced),
+        pool_with("other", PoolWanted(limit=2, hold=60.0), Pacing(interval=30.0)),
+        pool_with("unnamed", same, paced),
     ]
     found = differences(wanted, pools)
     assert [(one.name, one.action) for one in found] == [
@@ -217,7 +217,7 @@ def test_differences() -> None:
     ],
 )
 def test_durations(seconds: float | None, text: str) -> None:
-    """A duration is shown exactly, and as it can be written."""
+    """A duration is printed exactly, and the text can be parsed again."""
     assert duration_text(seconds) == text
     if seconds is not None:
         assert abs(seconds_of(text) - seconds) <= 1e-6
@@ -225,14 +225,14 @@ def test_durations(seconds: float | None, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["none", "24s", "24sx5", "24sx5+3s", "0.5s+10ms"])
 def test_pacings(text: str) -> None:
-    """What is shown can be written."""
+    """A printed pacing can be parsed again."""
     pacing = pacing_parse(text)
     assert pacing is None or isinstance(pacing, Pacing)
     assert pacing_text(pacing) == text.replace("10ms", "0.01s")
 
 
 @pytest.mark.parametrize("text", ["", "x5", "24s x5 x6", "24sx", "24s+", "5y"])
-def test_no_pacings(text: str) -> None:
-    """What is none is refused."""
+def test_invalid_pacings(text: str) -> None:
+    """A text that is no pacing is refused."""
     with pytest.raises(ValueError, match=r"duration|pacing"):
         pacing_parse(text)

@@ -1,4 +1,4 @@
-"""Pools and leases at the command line: a server is asked, and what it says is printed."""
+"""Commands for pools and leases send a request to a server and print its response."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.e2e.support.carried import eventually
 
 
 def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
-    """What the server has chosen is printed; a second one of the name is a conflict."""
+    """The pacing that the server chose is printed; a second pool of that name is a conflict."""
     create = ["pool", "create", "install/azure-4", "--limit", "50", "--hold", "20m"]
     assert cli.lines(*create) == [
         "created install/azure-4: limit 50, hold 20m, paced: interval 24s, burst 5"
@@ -26,10 +26,10 @@ def test_a_pool_is_made_with_its_pacing(cli: Cli) -> None:
     assert ["plain", "3", "0", "0", "3", "-", "none", "open"] in listed
 
 
-def test_what_was_changed_is_said(cli: Cli) -> None:
-    """Whatever it was, in the words of its option."""
+def test_changed_settings_are_printed(cli: Cli) -> None:
+    """The output names each changed setting as its option does."""
     cli.lines("pool", "create", "changed", "--limit", "3")
-    for words, said in (
+    for words, message in (
         (("--quota", "2"), "limit 3, not paced, quota 2"),
         (
             ("--quota", "none", "--cooldown", "90s"),
@@ -38,11 +38,11 @@ def test_what_was_changed_is_said(cli: Cli) -> None:
         (("--queue-max", "7", "--label", "a=b"), "limit 3, not paced, queue max 7, labels a=b"),
         (("--limit", "4"), "limit 4, not paced"),
     ):
-        assert cli.lines("pool", "change", "changed", *words) == [f"changed changed: {said}"]
+        assert cli.lines("pool", "change", "changed", *words) == [f"changed changed: {message}"]
 
 
-def test_a_failure_is_json_where_json_was_asked_for(cli: Cli) -> None:
-    """One object on one line of standard error, with the server's code; wrong usage, too."""
+def test_errors_are_json_with_the_option_json(cli: Cli) -> None:
+    """With `--json` an error is one JSON object on standard error with the server's code."""
     cli.lines("pool", "create", "taken", "--limit", "1")
     cli.ask("taken")
     for exit_code, code, words in (
@@ -66,7 +66,7 @@ def test_a_failure_is_json_where_json_was_asked_for(cli: Cli) -> None:
 
 
 def test_every_option_of_a_pool(cli: Cli) -> None:
-    """All that can be said of a pool can be said here, and changed apart from the rest."""
+    """Every setting of a pool has an option, and can be changed without the others."""
     options = {
         "--limit": "8",
         "--hold": "90s",
@@ -106,7 +106,7 @@ def test_every_option_of_a_pool(cli: Cli) -> None:
 
 
 def test_a_chosen_pacing_follows_the_limit(cli: Cli) -> None:
-    """A pacing that came from limit and hold still does after a change; one that was said stays."""
+    """A pacing that was derived from limit and hold follows them; an explicit pacing stays."""
     cli.answer("pool", "create", "auto", "--limit", "10", "--hold", "60")
     changed = cli.answer("pool", "change", "auto", "--limit", "20")
     assert changed["pacing"] == {"interval": 3, "burst": 2, "jitter": 0}
@@ -116,7 +116,10 @@ def test_a_chosen_pacing_follows_the_limit(cli: Cli) -> None:
 
 
 def test_a_pacing_comes_with_the_first_hold(cli: Cli) -> None:
-    """As if the pool had been made with it; where `none` was said of a hold, it stays so."""
+    """The first hold adds a pacing, as if the pool had been created with it.
+
+    An explicit `none` stays until a pacing is set.
+    """
     cli.answer("pool", "create", "unheld/auto", "--limit", "50")
     change = ["pool", "change", "unheld/auto"]
     paced = "changed unheld/auto: limit 50, hold 20m, paced: interval 24s, burst 5"
@@ -132,7 +135,7 @@ def test_a_pacing_comes_with_the_first_hold(cli: Cli) -> None:
 
 
 def test_a_pool_is_paused_resumed_and_deleted(cli: Cli) -> None:
-    """Each says what it has done; what is not there fails."""
+    """Each command prints what it has done, and fails for a pool that does not exist."""
     cli.answer("pool", "create", "brief", "--limit", "1")
     assert cli.lines("pool", "pause", "brief") == ["paused brief"]
     assert cli.answer("pool", "show", "brief")["paused"] is True
@@ -146,7 +149,7 @@ def test_a_pool_is_paused_resumed_and_deleted(cli: Cli) -> None:
 
 
 def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
-    """Who holds and who waits, and why; a lease that is taken away has ended."""
+    """The list shows holders and tickets with the reason for waiting; a revoked lease has ended."""
     cli.answer("pool", "create", "held", "--limit", "1")
     holder, ticket = cli.ask("held"), cli.ask("held", labels={"job": "17"})
     header, *rows = (line.split("\t") for line in cli.lines("lease", "list", "--pool", "held"))
@@ -170,17 +173,17 @@ def test_leases_are_listed_shown_and_revoked(cli: Cli) -> None:
     assert "no lease" in cli.refusal(1, "lease", "show", str(uuid4()))
 
 
-def test_leases_of_no_pool(cli: Cli) -> None:
-    """A wrong name is refused as `pool show` refuses it; one without leases has none."""
+def test_leases_of_an_unknown_or_empty_pool(cli: Cli) -> None:
+    """An unknown pool is refused as by `pool show`; a pool without leases has an empty list."""
     for more in ([], ["--state", "ended"]):
-        told = cli.refusal(1, "lease", "list", "--pool", "nosuch", *more)
-        assert told == cli.refusal(1, "pool", "show", "nosuch")
+        output = cli.refusal(1, "lease", "list", "--pool", "nosuch", *more)
+        assert output == cli.refusal(1, "pool", "show", "nosuch")
     cli.answer("pool", "create", "unheld", "--limit", "1")
     assert cli.answer("lease", "list", "--pool", "unheld") == []
 
 
 def test_outcomes_are_reported(cli: Cli) -> None:
-    """What became of starts stands in the pool's report."""
+    """Reported outcomes are counted in the pool's report."""
     cli.answer("pool", "create", "told", "--limit", "2")
     first, second = cli.ask("told"), cli.ask("told")
     assert cli.lines("lease", "outcome", first, "ok") == [f"{first}: ok"]
@@ -196,7 +199,7 @@ def test_outcomes_are_reported(cli: Cli) -> None:
 
 
 def test_a_pool_needs_a_limit(cli: Cli) -> None:
-    """It is said what to do; the word `none` is not offered, since it could only be refused."""
+    """The error names the missing option; `none` is not a valid limit."""
     assert "--limit 50" in cli.refusal(2, "pool", "create", "limitless", "--hold", "20m")
     done = moorage("pool", "create", "limitless", "--limit", "none", directory=cli.folder)
     assert (done.returncode, done.stdout) == (2, "")
@@ -205,7 +208,7 @@ def test_a_pool_needs_a_limit(cli: Cli) -> None:
 
 
 def test_top_once(cli: Cli) -> None:
-    """Without a terminal it prints once: who is first, and why it waits."""
+    """Without a terminal `top` prints once: the first ticket of each line, and why it waits."""
     cli.answer("pool", "create", "first", "--limit", "1")
     cli.ask("first")
     low = cli.ask("first")
@@ -217,29 +220,29 @@ def test_top_once(cli: Cli) -> None:
         assert row[1:4] == ["1/1", "2", "full"]
         assert row[4].startswith("admin ")
         assert row[6] == "first in line; limit: 1 of 1 unit of first is held by admin (1)"
-    told = {one["name"]: one["first"] for one in cli.answer("top")}
-    assert told["first"]["id"] == high
+    output = {one["name"]: one["first"] for one in cli.answer("top")}
+    assert output["first"]["id"] == high
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "first"))
     assert (shown["first"], shown["why"]) == (row[4], row[6])
     for lease in (high, low):
         cli.admission.release(lease)
 
 
-def test_top_tells_of_the_silent(cli: Cli) -> None:
-    """Units of a pool that is kept stay in use when nobody is heard of: that is to be seen."""
+def test_top_shows_leases_that_are_not_renewed(cli: Cli) -> None:
+    """If the pool keeps units of leases that are not renewed, `top` shows how many there are."""
     cli.answer("pool", "create", "silent", "--limit", "1", "--expire", "keep", "--ttl", "1s")
     lease = cli.ask("silent")
 
     def state() -> str | None:
         (row,) = (line for line in cli.lines("top") if line.startswith("silent\t"))
-        return told if "unheard" in (told := row.split("\t")[3]) else None
+        return output if "unheard" in (output := row.split("\t")[3]) else None
 
     assert eventually(state) == "full, 1 unheard"
     cli.admission.revoke(lease)
 
 
 def test_without_a_server(tmp_path: Path) -> None:
-    """There is nobody to ask: 5."""
+    """Commands that need a server end with exit code 5."""
     where = ["--database", f"sqlite:///{tmp_path}/moorage.sqlite"]
     file = tmp_path / "pools.toml"
     file.write_text("[pools.a]\nlimit = 1\n")
@@ -253,33 +256,33 @@ def test_without_a_server(tmp_path: Path) -> None:
         assert "server" in refusal(5, *command, *where)
 
 
-def test_tokens_that_may_not(cli: Cli) -> None:
-    """A reader may look; to change anything fails."""
+def test_a_reader_changes_nothing(cli: Cli) -> None:
+    """A reader may list, but not change anything."""
     made = cli.answer("token", "create", "--name", "r", "--role", "reader")
     as_reader = ["--token", made["token"]]
-    assert isinstance(json.loads(moorage_text(cli, "pool", "list", "--json", *as_reader)), list)
+    assert isinstance(json.loads(output_of(cli, "pool", "list", "--json", *as_reader)), list)
     assert "operator" in cli.refusal(1, "pool", "create", "x", "--limit", "1", *as_reader)
 
 
-def moorage_text(cli: Cli, *arguments: str) -> str:
+def output_of(cli: Cli, *arguments: str) -> str:
     """Run a command that succeeds; return what it prints."""
     done = moorage(*arguments, directory=cli.folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_what_users_may_ask_is_bounded_by_options_and_files(cli: Cli) -> None:
-    """What an option says is kept, told and taken back; a file says the same."""
+def test_bounds_for_users(cli: Cli) -> None:
+    """Bounds for users are set, shown and removed with options, and set the same way in a file."""
     bounds = ["--hold-max", "2h", "--priority-max", "5", "--queue-max-per-owner", "3"]
     askers = ["--asker", "ci/*", "--asker", "role:service"]
     (line,) = cli.lines("pool", "create", "b", "--limit", "1", "--hold", "1h", *bounds, *askers)
-    for said in (
+    for message in (
         "hold max 2h",
         "priority max 5",
         "queue max per owner 3",
         "askers ci/*,role:service",
     ):
-        assert said in line
+        assert message in line
     shown = dict(line.split("\t") for line in cli.lines("pool", "show", "b"))
     assert (shown["hold_max"], shown["askers"]) == ("2h", "ci/*,role:service")
     (line,) = cli.lines("pool", "change", "b", "--asker", "none", "--hold-max", "none")

@@ -1,4 +1,4 @@
-"""`moorage run` and the handle commands by the command line: the same code, the same options."""
+"""`moorage run` and the handle commands of the command line share the single file's options."""
 
 import os
 import subprocess
@@ -9,11 +9,11 @@ import pytest
 
 from moorage.cli.main import cli
 from moorage.client.run.options import COMMANDS
-from tests.cli.command import COMMAND, SECONDS, answer, moorage, private, refusal
+from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
 
-def found(name: str) -> click.Command:
+def command_named(name: str) -> click.Command:
     """Return a command of the command line by its full name."""
     command: click.Command = cli
     for word in name.split():
@@ -25,10 +25,10 @@ def found(name: str) -> click.Command:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_single_file_is_here(name: str) -> None:
-    """With the same options: both are made from one table."""
+def test_every_command_of_the_single_file_exists(name: str) -> None:
+    """It has the same options, because both are made from one table."""
     options, meaning = COMMANDS[name]
-    command = found(name)
+    command = command_named(name)
     assert command.help == meaning
     named = {opt for p in command.params if isinstance(p, click.Option) for opt in p.opts}
     assert named == {name for one in options if not one.positional for name in one.names}
@@ -38,12 +38,12 @@ def test_every_command_of_the_single_file_is_here(name: str) -> None:
     )
 
 
-def test_the_server_of_our_own_database_is_found(tmp_path: Path) -> None:
-    """In the folder of a server neither address nor token need be named."""
+def test_the_server_of_the_local_database_is_found(tmp_path: Path) -> None:
+    """In the folder of a server, neither its address nor a token must be given."""
     with serve(tmp_path / "moorage.sqlite"):
         answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
-        told = 'echo "$MOORAGE_LEASE_POOL"; exit 3'
-        done = moorage("run", "-p", "demo", "--", "sh", "-c", told, directory=tmp_path)
+        output = 'echo "$MOORAGE_LEASE_POOL"; exit 3'
+        done = moorage("run", "-p", "demo", "--", "sh", "-c", output, directory=tmp_path)
         assert (done.returncode, done.stdout) == (3, "demo\n"), done.stderr
         got = moorage("lease", "acquire", "--pool", "demo", "--handle", "h", directory=tmp_path)
         assert (got.returncode, got.stdout) == (0, f"{tmp_path}/h\n"), got.stderr
@@ -56,7 +56,7 @@ def test_the_server_of_our_own_database_is_found(tmp_path: Path) -> None:
 
 
 def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
-    """The command runs, with its exit code; one line says that nothing was asked for."""
+    """The command runs and keeps its exit code; one line says that it is a dry run."""
     done = moorage("run", "--pool", "p", "sh", "-c", "echo $0; exit 4", directory=tmp_path)
     assert (done.returncode, done.stdout) == (4, "sh\n")
     assert done.stderr.count("\n") == 1
@@ -64,7 +64,7 @@ def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
 
 
 def test_a_server_can_be_required(tmp_path: Path) -> None:
-    """Then a folder without a database is no dry run; one with a database is, as ever, asked."""
+    """With `--require` a folder without a database is an error; a local server is still used."""
     run = ("run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran")
     for words, variables in ((("--require",), {}), ((), {"MOORAGE_REQUIRE": "1"})):
         line = refusal(125, run[0], *words, *run[1:], directory=tmp_path, **variables)
@@ -75,8 +75,8 @@ def test_a_server_can_be_required(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ran\n")
 
 
-def test_while_no_process_serves_nothing_starts(tmp_path: Path) -> None:
-    """A database whose server was stopped, or that is on a PostgreSQL, is no dry run."""
+def test_without_a_running_server_the_command_does_not_start(tmp_path: Path) -> None:
+    """A stopped server or a PostgreSQL database without an address is an error, not a dry run."""
     run = ["run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran"]
     keep = ["lease", "acquire", "--pool", "demo", "--unreachable-after", "0", "--handle", "h"]
     with serve(tmp_path / "moorage.sqlite"):
@@ -88,15 +88,15 @@ def test_while_no_process_serves_nothing_starts(tmp_path: Path) -> None:
     assert (best.returncode, best.stdout) == (0, "ran\n")
     assert "best effort" in best.stderr
     (tmp_path / "moorage.sqlite").unlink()
-    assert missing in refusal(123, *run, directory=tmp_path)  # its token is there
+    assert missing in refusal(123, *run, directory=tmp_path)  # its token file remains
     shared = "postgresql://nobody:secret@127.0.0.1:1/none"
-    said = refusal(123, *run, directory=tmp_path, MOORAGE_DATABASE=shared)
-    assert "MOORAGE_URL" in said
-    assert "secret" not in said
+    message = refusal(123, *run, directory=tmp_path, MOORAGE_DATABASE=shared)
+    assert "MOORAGE_URL" in message
+    assert "secret" not in message
 
 
-def test_the_first_server_that_comes_up_is_asked(tmp_path: Path) -> None:
-    """Whoever waits beside a database goes on when it is served again, wherever that is."""
+def test_a_waiting_command_finds_a_new_server(tmp_path: Path) -> None:
+    """A command that waits next to a database continues as soon as any server serves it."""
     with serve(tmp_path / "moorage.sqlite"):
         answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")}
@@ -118,8 +118,11 @@ def test_the_first_server_that_comes_up_is_asked(tmp_path: Path) -> None:
     assert (process.returncode, out) == (0, "ran\n"), err
 
 
-def test_best_effort_runs_whatever_the_settings_say(tmp_path: Path) -> None:
-    """Settings that cannot be read end no command that is to run always; they are no outage."""
+def test_best_effort_always_ignores_wrong_settings(tmp_path: Path) -> None:
+    """`--best-effort-always` runs the command even if the settings cannot be read.
+
+    `--best-effort` does not, because that is no outage.
+    """
     command = ("run", "--best-effort-always", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3")
     (tmp_path / "moorage.toml").write_text("nonsense = 1\n")
     for environment in ({}, {"MOORAGE_CONFIG": "/nonexistent"}, {"MOORAGE_AUTH": "zzz"}):
@@ -130,7 +133,7 @@ def test_best_effort_runs_whatever_the_settings_say(tmp_path: Path) -> None:
 
 
 def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
-    """Whoever closes it hears nothing; the command runs."""
+    """With standard error closed nothing is reported, but the command still runs."""
     words = [*COMMAND, "run", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3"]
     done = subprocess.run(
         ["sh", "-c", '"$@" 2>&-', "sh", *words],
@@ -143,8 +146,8 @@ def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "ran\n")
 
 
-def test_the_command_is_no_option_of_ours(tmp_path: Path) -> None:
-    """What stands after -- is not ours: the help says that it is needed, its --json is its own."""
+def test_arguments_of_the_command_are_not_parsed(tmp_path: Path) -> None:
+    """Arguments after `--` belong to the command, so its `--json` does not affect our errors."""
     usage = moorage("run", "--help").stdout.splitlines()[0]
     assert usage == "Usage: moorage run [OPTIONS] -- COMMAND [ARGUMENT]..."
     done = moorage("run", "--nonsense", "--", "true", "--json", directory=tmp_path)
@@ -152,8 +155,8 @@ def test_the_command_is_no_option_of_ours(tmp_path: Path) -> None:
     assert "{" not in done.stderr
 
 
-def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:
-    """125 for `run`, 2 for the others; of wrong settings, too."""
+def test_exit_codes_of_wrong_usage(tmp_path: Path) -> None:
+    """Wrong usage or settings end with exit code 125 for `run` and 2 for the other commands."""
     assert "no command" in refusal(125, "run", "--pool", "p", directory=tmp_path)
     assert moorage("run", "--nonsense", directory=tmp_path).returncode == 125
     assert moorage("lease", "renew", "--nonsense", directory=tmp_path).returncode == 2
@@ -164,26 +167,26 @@ def test_wrong_usage_is_one_of_our_own_failures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("token", ["moorage_secret\nmoorage_secret", "moorage_secret\u2019s"])
 def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
-    """Nor is it by the commands that look: one line names where it was read."""
+    """The error names where the token was read, but does not show it."""
 
-    def said(*words: str, **variables: str) -> str:
+    def message(*words: str, **variables: str) -> str:
         return refusal(2, *words, "--url", "http://127.0.0.1:1", directory=tmp_path, **variables)
 
     for words in (["pool", "list"], ["lease", "list"], ["watch"], ["token", "list"]):
         for line, source in (
-            (said(*words, MOORAGE_TOKEN=token), "MOORAGE_TOKEN"),
-            (said(*words, "--token", token), "--token"),
+            (message(*words, MOORAGE_TOKEN=token), "MOORAGE_TOKEN"),
+            (message(*words, "--token", token), "--token"),
         ):
             assert line.startswith(f"{source} is not a token: ")
             assert "moorage_secret" not in line
-    private(tmp_path / "moorage.sqlite.token", "moorage_secret moorage_secret\n")
+    write_private(tmp_path / "moorage.sqlite.token", "moorage_secret moorage_secret\n")
     line = refusal(2, "pool", "list", directory=tmp_path)
     assert "moorage.sqlite.token is not a token: " in line
     assert "moorage_secret" not in line
 
 
-def test_where_and_as_whom_is_told_plainly(tmp_path: Path) -> None:
-    """A missing token and a wrong address are called so; white space around both is nothing."""
+def test_missing_tokens_and_wrong_addresses(tmp_path: Path) -> None:
+    """A missing token and a wrong address are named; white space around both is ignored."""
     run = ["run", "--pool", "demo", "--", "true"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -192,19 +195,19 @@ def test_where_and_as_whom_is_told_plainly(tmp_path: Path) -> None:
         secret = (tmp_path / "moorage.sqlite.token").read_text()
         url = f"{server.url} "
         wanted = "the server requires a token; set one with MOORAGE_TOKEN or --token-file"
-        said = refusal(121, *run, directory=elsewhere, MOORAGE_URL=url)
-        assert said == f"no lease of demo: {wanted}"
+        message = refusal(121, *run, directory=elsewhere, MOORAGE_URL=url)
+        assert message == f"no lease of demo: {wanted}"
         for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
-            said = refusal(1, *words, directory=elsewhere, MOORAGE_URL=url)
-            assert said == "the server requires a token; set one with --token or MOORAGE_TOKEN"
+            message = refusal(1, *words, directory=elsewhere, MOORAGE_URL=url)
+            assert message == "the server requires a token; set one with --token or MOORAGE_TOKEN"
         token = f" {secret}\n"
         for words in (run, ["pool", "list"]):
             done = moorage(*words, directory=elsewhere, MOORAGE_URL=url, MOORAGE_TOKEN=token)
             assert done.returncode == 0, done.stderr
         wrong = f"{server.url}/v1"
         for code, words in ((121, run), (1, ["pool", "list"])):
-            said = refusal(
+            message = refusal(
                 code, *words, directory=elsewhere, MOORAGE_URL=wrong, MOORAGE_TOKEN=token
             )
-            assert f"{wrong} is not a Moorage server" in said
-            assert "http://HOST:PORT" in said
+            assert f"{wrong} is not a Moorage server" in message
+            assert "http://HOST:PORT" in message

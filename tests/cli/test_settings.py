@@ -1,4 +1,4 @@
-"""Where settings come from, and what is said about wrong ones."""
+"""Where settings come from, and the errors of wrong ones."""
 
 from inspect import signature
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.cli.command import answer, moorage, refusal
 
 
 def test_sources_in_rising_order(tmp_path: Path) -> None:
-    """Default, file, environment, option: the later one counts, and says so."""
+    """Default, file, environment, option: the later source wins and is shown as the origin."""
     file = tmp_path / "moorage.toml"
     file.write_text("queue_max = 2\nbody_bytes_max = 2\nheader_count_max = 2\n")
     environ = {"MOORAGE_BODY_BYTES_MAX": "3", "MOORAGE_HEADER_COUNT_MAX": "3"}
@@ -39,7 +39,7 @@ def test_sources_in_rising_order(tmp_path: Path) -> None:
 
 
 def test_values_of_every_kind(tmp_path: Path) -> None:
-    """Lists, truths and numbers are understood in every source."""
+    """Lists, booleans and numbers are understood in every source."""
     file = tmp_path / "moorage.toml"
     file.write_text('allowed_hosts = ["a", "b"]\naccess_log = false\nidle_seconds_max = 5\n')
     from_file = load({}, {}, str(file)).settings
@@ -64,15 +64,15 @@ def test_values_of_every_kind(tmp_path: Path) -> None:
         ("keystone_cache_seconds_max = 61", ["keystone_cache_seconds_max", "<= 60"]),
     ],
 )
-def test_wrong_files_say_where_and_what(tmp_path: Path, text: str, words: list[str]) -> None:
-    """A wrong setting in the file is named with its value and what it may be."""
+def test_wrong_settings_files_are_explained(tmp_path: Path, text: str, words: list[str]) -> None:
+    """The error names the setting, its value and what is valid."""
     (tmp_path / "moorage.toml").write_text(text)
     line = refusal(2, "config", "show", directory=tmp_path)
     assert [word for word in words if word not in line] == []
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    """A settings file that was asked for must be there."""
+    """A settings file that is named must exist."""
     line = refusal(2, "config", "show", "--config", "none.toml", directory=tmp_path)
     assert "none.toml" in line
     assert "none.toml" in refusal(
@@ -81,7 +81,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_show(tmp_path: Path) -> None:
-    """Every setting is shown with its origin; secrets are not."""
+    """Every setting is shown with its origin, but secrets are hidden."""
     environ = {"MOORAGE_KEYSTONE_PASSWORD": "s3cret", "MOORAGE_QUEUE_MAX": "7"}
     shown: Any = answer("config", "show", "--origin", directory=tmp_path, **environ)
     assert set(shown) == set(FIELDS)
@@ -107,7 +107,7 @@ def test_show(tmp_path: Path) -> None:
 def test_the_password_of_a_database_is_not_shown(
     tmp_path: Path, database: str, expected: str | None
 ) -> None:
-    """An address is shown whole, but for the password in it."""
+    """The address is shown, but the password in it is hidden."""
     shown: Any = answer("config", "show", directory=tmp_path, MOORAGE_DATABASE=database)
     expected = expected or "postgresql://host/x?user=me&password=(hidden)&a=1"
     assert shown["database"] == expected
@@ -125,21 +125,21 @@ def test_the_password_of_a_database_is_not_shown(
     ],
 )
 def test_addresses(text: str, address: Address, loopback: bool) -> None:
-    """HOST:PORT is split, and it is known who can reach it."""
+    """HOST:PORT is split, and loopback addresses are recognized."""
     assert address_parse(text) == address
     assert address.loopback is loopback
     assert address.url("http") == f"http://{text}"
 
 
 @pytest.mark.parametrize("text", ["", "80", ":80", "a:", "a:b", "a:65536", "::1:80", "a:-1", "a:²"])
-def test_no_addresses(text: str) -> None:
-    """What is not HOST:PORT is refused with an example."""
+def test_invalid_addresses(text: str) -> None:
+    """The error for anything else than HOST:PORT shows the format."""
     with pytest.raises(ConfigError, match="HOST:PORT"):
         address_parse(text)
 
 
 def test_a_settings_file_that_others_can_write_is_not_used(tmp_path: Path) -> None:
-    """Found by chance it is refused; named on purpose it is used."""
+    """Such a file is refused if it was found in the folder, and used if it was named."""
     file = tmp_path / "moorage.toml"
     file.write_text("queue_max = 7\n")
     file.chmod(0o666)
@@ -160,8 +160,8 @@ def test_a_settings_file_that_others_can_write_is_not_used(tmp_path: Path) -> No
     assert answer("config", "show", directory=tmp_path)
 
 
-def test_a_password_is_no_option(tmp_path: Path) -> None:
-    """Every user of a machine can see the options of a process."""
+def test_a_password_in_an_option_is_refused(tmp_path: Path) -> None:
+    """A password in an option is refused, because every user of the machine can read it."""
     database = "postgresql://me:S3cret@127.0.0.1:1/x"
     for command in (["serve"], ["config", "show"], ["token", "list"]):
         line = refusal(2, *command, "--database", database, directory=tmp_path)
@@ -181,7 +181,7 @@ def test_a_password_is_no_option(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_password_files(tmp_path: Path, file: str | None, database: str, words: str) -> None:
-    """What is wrong is told in one line, before anything is opened."""
+    """The error is one line and comes before a database is opened."""
     path = tmp_path / "password"
     if file is not None:
         path.write_text(file)
@@ -191,8 +191,8 @@ def test_wrong_password_files(tmp_path: Path, file: str | None, database: str, w
     assert "S3" not in line and "other" not in line
 
 
-def test_a_password_file_goes_to_the_database_and_nowhere_else(tmp_path: Path) -> None:
-    """It is part of the address that the engine is given; nothing shows it."""
+def test_a_password_file_is_only_part_of_the_address(tmp_path: Path) -> None:
+    """The password is part of the address that the engine gets, and nothing prints it."""
     path = tmp_path / "password"
     path.write_text("S3/c ret\n")
     loaded = load({}, {"MOORAGE_DATABASE_PASSWORD_FILE": str(path)} | PLAIN_DATABASE, None)
@@ -208,8 +208,8 @@ def test_a_password_file_goes_to_the_database_and_nowhere_else(tmp_path: Path) -
 PLAIN_DATABASE = {"MOORAGE_DATABASE": "postgresql://me@127.0.0.1:1/x"}
 
 
-def test_keystone_is_asked_without_a_password_in_its_address(tmp_path: Path) -> None:
-    """Its address is logged, so it must not have one."""
+def test_keystone_s_address_has_no_password(tmp_path: Path) -> None:
+    """Keystone's address is logged, so it must not contain a password."""
     variables = {
         "MOORAGE_AUTH": "keystone",
         "MOORAGE_KEYSTONE_URL": "https://me:S3cret@keystone.example/v3",
@@ -221,7 +221,7 @@ def test_keystone_is_asked_without_a_password_in_its_address(tmp_path: Path) -> 
 
 
 def test_defaults_without_settings_are_those_of_settings() -> None:
-    """A command that opens a database, and a face without settings, have the same bounds."""
+    """Opening a database without settings has the same bounds as the default settings."""
     defaults = Settings()
     for start in (Service.open, Service.start):
         known = signature(start).parameters

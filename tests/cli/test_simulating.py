@@ -1,4 +1,4 @@
-"""`moorage simulate`, run as users do; what the documentation shows is what it prints."""
+"""`moorage simulate`: its output is the one that the documentation shows."""
 
 import re
 import shlex
@@ -16,43 +16,43 @@ from tests.e2e.support.server import serve
 HOWTO = Path(__file__).resolve().parents[2] / "docs/howto/choosing-limits.md"
 
 
-def shown() -> list[tuple[str, str]]:
-    """The commands of the how-to with what they print."""
+def how_to_commands() -> list[tuple[str, str]]:
+    """Return the commands of the how-to, each with the output shown there."""
     blocks = re.findall(r"```console\n(.*?)```", HOWTO.read_text(), re.S)
     return re.findall(r"^\$ moorage (simulate .*)\n((?:[^$].*\n)+)", "".join(blocks), re.M)
 
 
-@pytest.mark.parametrize(("command", "printed"), shown())
-def test_what_the_how_to_shows(command: str, printed: str) -> None:
-    """Every command of the how-to prints what stands there."""
+@pytest.mark.parametrize(("command", "printed"), how_to_commands())
+def test_commands_of_the_how_to(command: str, printed: str) -> None:
+    """Every command of the how-to prints the output shown there."""
     assert moorage(*shlex.split(command)).stdout == printed
 
 
 def test_the_how_to_shows_something() -> None:
-    """The test above has something to compare."""
-    assert len(shown()) == 2
+    """The how-to contains commands, so the test above compares something."""
+    assert len(how_to_commands()) == 2
 
 
 def test_json_and_chart(tmp_path: Path) -> None:
-    """The same as JSON; the chart is well-formed and names every row."""
+    """`--json` prints the rows as JSON; the chart is well-formed and names every row."""
     chart = tmp_path / "chart.svg"
     arguments = ("--jobs", "40", "--hold", "10m", "--limit", "10,20", "--pacing", "none,1m")
-    told = answer("simulate", *arguments, "--svg", str(chart))
-    assert [(row["limit"], row["pacing"]) for row in told] == [
+    output = answer("simulate", *arguments, "--svg", str(chart))
+    assert [(row["limit"], row["pacing"]) for row in output] == [
         (10, "none"),
         (10, "1m"),
         (20, "none"),
         (20, "1m"),
     ]
-    assert told[0]["last_start_seconds"] == 30 * 60
-    assert told[0]["waited_seconds"] == [10 * 60, 30 * 60, 30 * 60]
+    assert output[0]["last_start_seconds"] == 30 * 60
+    assert output[0]["waited_seconds"] == [10 * 60, 30 * 60, 30 * 60]
     drawn = "".join(ElementTree.parse(chart).getroot().itertext())
-    for row in told:
+    for row in output:
         assert f"limit {row['limit']}, pacing {row['pacing']}" in drawn
 
 
 def test_a_trace_and_a_file_of_pools(tmp_path: Path) -> None:
-    """Jobs by line, a pool by its file; a job that is too large is counted, not refused."""
+    """Jobs come from a trace, the pool from a file; a job that is too large is only counted."""
     (tmp_path / "jobs.csv").write_text(
         "arrive_seconds,hold_or_duration_seconds,units,owner,priority\n0,10\n0,10,2,a\n1,10,1,b,5\n"
     )
@@ -63,7 +63,7 @@ def test_a_trace_and_a_file_of_pools(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--hold", "1m"), "pass exactly one of --jobs, --trace and --replay"),
         (("--jobs", "5", "--trace", "x"), "pass exactly one of --jobs, --trace and --replay"),
@@ -74,15 +74,15 @@ def test_a_trace_and_a_file_of_pools(tmp_path: Path) -> None:
         (("--jobs", "5", "--pool", "pools.toml", "--name", "d"), "has no pool 'd'"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     """One line says what is wrong, and the exit code is 2."""
     (tmp_path / "bad.csv").write_text("0,10\nsoon,10\n")
     (tmp_path / "pools.toml").write_text("[pools.a]\nlimit = 1\n[pools.b]\nlimit = 2\n")
-    assert said in refusal(2, "simulate", *arguments, directory=tmp_path)
+    assert message in refusal(2, "simulate", *arguments, directory=tmp_path)
 
 
 def test_a_replay_of_a_pool(tmp_path: Path) -> None:
-    """What a server's pool has had comes again, first as it was and then at another limit."""
+    """The leases of a server's pool are replayed, first as they were, then with other limits."""
     database = tmp_path / "moorage.sqlite"
     (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')
     with serve(database, "--no-access-log") as server:
@@ -96,19 +96,19 @@ def test_a_replay_of_a_pool(tmp_path: Path) -> None:
             admission.release(lease)
         waited = admission.ask(LeaseWanted(needs=need, key="given up")).id
         admission.release(waited)
-        told = answer("simulate", "--replay", "p", "--limit", "1,3", directory=tmp_path)
-    assert [(row["limit"], row["pacing"]) for row in told] == [
+        output = answer("simulate", "--replay", "p", "--limit", "1,3", directory=tmp_path)
+    assert [(row["limit"], row["pacing"]) for row in output] == [
         (None, "as it was"),
         (1, "none"),
         (3, "none"),
     ]
-    assert [row["jobs"] for row in told] == [3, 3, 3]
-    assert [row["running"] for row in told[:2]] == [1, 1]
-    assert told[2]["running"] > 1
-    assert told[2]["waited_seconds"] == [0.0, 0.0, 0.0]
+    assert [row["jobs"] for row in output] == [3, 3, 3]
+    assert [row["running"] for row in output[:2]] == [1, 1]
+    assert output[2]["running"] > 1
+    assert output[2]["waited_seconds"] == [0.0, 0.0, 0.0]
 
 
-def test_a_replay_tells_what_the_report_tells(tmp_path: Path) -> None:
+def test_a_replay_agrees_with_the_report(tmp_path: Path) -> None:
     """The row "as it was" has the figures of `pool report`: jobs, waits, starts per minute."""
     database = tmp_path / "moorage.sqlite"
     (tmp_path / "moorage.toml").write_text(f'database = "sqlite:///{database}"\n')

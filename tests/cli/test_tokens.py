@@ -1,16 +1,16 @@
-"""`moorage token` and the files beside a database: what is made, shown, believed."""
+"""`moorage token`, and which files next to a database are trusted."""
 
 import socket
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import answer, moorage, private, refusal
+from tests.cli.command import answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
 
-def test_a_token_that_ends_and_is_replaced(tmp_path: Path) -> None:
-    """With an end, a scope and a successor, in the database and at a server."""
+def test_a_token_that_expires_and_is_rotated(tmp_path: Path) -> None:
+    """A token may have an end, a scope and a successor, with and without a server."""
     database = tmp_path / "moorage.sqlite"
     janitor = ["--name", "sweeper", "--role", "janitor", "--for", "pool=ci/a", "--for", "pool=b/*"]
     with serve(database):
@@ -40,7 +40,7 @@ def test_a_token_that_ends_and_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--role", "janitor"], "needs a scope"),
         (["--role", "janitor", "--for", "project=p"], "needs a scope"),
@@ -54,23 +54,23 @@ def test_a_token_that_ends_and_is_replaced(tmp_path: Path) -> None:
         (["--role", "admin", "--expires-in", "soon"], "soon"),
     ],
 )
-def test_wrong_tokens_are_refused(tmp_path: Path, words: list[str], said: str) -> None:
-    """A role that does not fit its project or scope is told what to change."""
+def test_wrong_tokens_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    """The error says how role, project and scope must be changed, and no token is created."""
     answer("db", "migrate", directory=tmp_path)
     done = moorage("token", "create", "--name", "x", *words, directory=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert answer("token", "list", directory=tmp_path) == []
 
 
 def test_an_announcement_that_others_can_write_is_not_used(tmp_path: Path) -> None:
-    """Nothing is sent to the server in it, neither the token that is told nor the one beside it."""
+    """Neither the user's token nor the one in the token file is sent to the server it names."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
         planted = tmp_path / "moorage.sqlite.server"
         planted.write_text(f'{{"url": "{url}", "pid": 1, "auth": "token"}}')
         planted.chmod(0o666)
-        private(tmp_path / "moorage.sqlite.token", "moorage_beside\n")
+        write_private(tmp_path / "moorage.sqlite.token", "moorage_beside\n")
         for variables in ({}, {"MOORAGE_TOKEN": "moorage_told"}):
             for command, code in (
                 (["token", "list"], 2),
@@ -88,7 +88,7 @@ def test_an_announcement_that_others_can_write_is_not_used(tmp_path: Path) -> No
 
 
 def test_a_token_file_that_others_can_read_is_not_used(tmp_path: Path) -> None:
-    """It may be known to anybody; the line says how to mend it."""
+    """Others may know such a token; the error says how to correct the file's mode."""
     with serve(tmp_path / "moorage.sqlite"):
         token = tmp_path / "moorage.sqlite.token"
         assert len(answer("token", "list", directory=tmp_path)) == 1
@@ -100,8 +100,8 @@ def test_a_token_file_that_others_can_read_is_not_used(tmp_path: Path) -> None:
         assert len(answer("token", "list", directory=tmp_path)) == 1
 
 
-def test_a_backup_is_written_with_the_rights_of_who_asks(tmp_path: Path) -> None:
-    """Beside a server, the command copies the file itself; elsewhere the server does, by name."""
+def test_a_backup_is_written_with_the_rights_of_the_caller(tmp_path: Path) -> None:
+    """The command copies a local server's database itself; a remote server writes the copy."""
     database, kept = tmp_path / "moorage.sqlite", tmp_path / "kept"
     kept.mkdir()
     with serve(database, "--backup-directory", str(kept)) as server:
@@ -115,8 +115,8 @@ def test_a_backup_is_written_with_the_rights_of_who_asks(tmp_path: Path) -> None
         elsewhere.mkdir()
         token = (tmp_path / "moorage.sqlite.token").read_text().strip()
         there = ["--url", server.url, "--token", token]
-        told = answer("db", "backup", "monday", *there, directory=elsewhere)
-        assert told == {"path": str(kept / "monday")}
+        output = answer("db", "backup", "monday", *there, directory=elsewhere)
+        assert output == {"path": str(kept / "monday")}
         assert "not a valid name for a backup" in refusal(
             2, "db", "backup", "../x", *there, directory=elsewhere
         )

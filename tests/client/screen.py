@@ -14,9 +14,9 @@ from tests.client.single import BARE, SECONDS, command, session_of
 
 
 class Screen:
-    """A terminal with a session of its own, in which a program runs: by default bash, a script.
+    """A terminal with its own session, in which a program runs; the default is a bash script.
 
-    Each line of the script is a job of its own, as if it were typed.
+    Each line of the script is a separate job, as if it were typed.
     """
 
     def __init__(self, script: str = "", *program: str, **environment: str) -> None:
@@ -25,19 +25,19 @@ class Screen:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.execve(words[0], words, {**BARE, **environment})
-        # A test that fails leaves nothing of it behind.
+        # Kill the whole session if the test fails.
         self._end = weakref.finalize(self, _killed, self.pid)
 
     def until(self, text: str) -> str:
-        """Read until this appears; return all that came before it."""
+        """Read until this text appears; return everything before it."""
         while text not in self._seen:
             ready, _, _ = select.select([self._fd], [], [], SECONDS)
-            assert ready, f"{text!r} does not come: {self._seen!r}"
+            assert ready, f"{text!r} did not appear: {self._seen!r}"
             self._seen += os.read(self._fd, 4096).decode()
         before, _, self._seen = self._seen.partition(text)
         return before
 
-    def number(self, name: str) -> int:
+    def read_number(self, name: str) -> int:
         """Read until `NAME=NUMBER.` appears; return the number."""
         self.until(f"{name}=")
         return int(self.until("."))
@@ -46,17 +46,17 @@ class Screen:
         """Press keys."""
         os.write(self._fd, text.encode())
 
-    def rest(self) -> str:
-        """Read until the shell has ended; return what came."""
-        with suppress(OSError):  # the terminal has gone with the shell
+    def read_rest(self) -> str:
+        """Read until the shell has exited; return what was read."""
+        with suppress(OSError):  # the terminal closes with the shell
             while True:
                 ready, _, _ = select.select([self._fd], [], [], SECONDS)
-                assert ready, f"it does not end: {self._seen!r}"
+                assert ready, f"the shell does not exit: {self._seen!r}"
                 self._seen += os.read(self._fd, 4096).decode()
         return self._seen
 
-    def ended(self) -> int:
-        """Return the exit code of the shell."""
+    def exit_code(self) -> int:
+        """Wait for the shell; return its exit code."""
         self._end.detach()
         _, status = os.waitpid(self.pid, 0)
         os.close(self._fd)
@@ -69,13 +69,13 @@ def _killed(leader: int) -> None:
             os.kill(member, signal.SIGKILL)
 
 
-def quoted(*arguments: str) -> str:
-    """Return the command line of the single file for a shell."""
+def shell_command(*arguments: str) -> str:
+    """Return the command line of the single file, quoted for a shell."""
     return shlex.join(command(*arguments))
 
 
 def state(pid: int) -> str:
-    """Return what the kernel says that a process does; T: it is stopped, `-`: it has gone."""
+    """Return the state of a process as in /proc; T: stopped, `-`: the process does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -88,9 +88,9 @@ def parent(pid: int) -> int:
 
 
 def eventually(look: Callable[[], bool]) -> None:
-    """Look again and again until it is so."""
+    """Check repeatedly until a condition is true."""
     for _ in range(int(SECONDS / 0.02)):
         if look():
             return
         select.select([], [], [], 0.02)
-    raise AssertionError("what is waited for does not come")
+    raise AssertionError("the condition did not become true in time")

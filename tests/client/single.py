@@ -13,11 +13,11 @@ from types import TracebackType
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
 PYTHON = os.environ.get("MOORAGE_TEST_PYTHON", sys.executable)
-"""What runs the single file: any Python from 3.9 on."""
+"""The interpreter that runs the single file: any Python from 3.9 on."""
 BARE = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
-"""An environment that has nothing of Moorage in it."""
+"""An environment without variables of Moorage."""
 
-# Whoever runs the tests in the background may have them ignore these, and all that they start.
+# A background shell may start the tests with these signals ignored, which children inherit.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
@@ -27,7 +27,7 @@ _folders: list[TemporaryDirectory[str]] = []
 
 @cache
 def built() -> Path:
-    """Return the file; it goes when the tests end."""
+    """Return the path of the single file; it is deleted when the tests end."""
     folder: TemporaryDirectory[str] = TemporaryDirectory(prefix="moorage-zipapp-")
     _folders.append(folder)
     path = Path(folder.name) / "moorage.pyz"
@@ -36,14 +36,14 @@ def built() -> Path:
 
 
 def command(*arguments: str, python: str = PYTHON) -> list[str]:
-    """Return the command line that runs it, with nothing else to import from."""
+    """Return the command line that runs the single file isolated from installed packages."""
     return [python, "-I", str(built()), *arguments]
 
 
 def catching(name: str, *actions: str) -> tuple[str, ...]:
-    """Return a command that says `up`, and does these lines of Python when a signal has come.
+    """Return a command that prints `up`, then runs these lines of Python when it gets a signal.
 
-    Shells lose a signal that comes just before they wait; this waits for it without a gap.
+    Shells lose a signal that arrives just before they wait; `sigwait` does not.
     """
     lines = [
         "import os, signal, subprocess, sys",
@@ -59,7 +59,7 @@ def catching(name: str, *actions: str) -> tuple[str, ...]:
 def finished(
     *arguments: str, python: str = PYTHON, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end in a clean environment."""
+    """Run the single file in a clean environment until it exits."""
     return subprocess.run(
         command(*arguments, python=python),
         env={**BARE, **environment},
@@ -72,7 +72,7 @@ def finished(
 
 
 class Started(subprocess.Popen[str]):
-    """A process in a session of its own; a test that fails leaves nothing of it behind."""
+    """A process in its own session; a test that fails kills the whole session."""
 
     def __exit__(
         self,
@@ -87,7 +87,7 @@ class Started(subprocess.Popen[str]):
 
 
 def session_of(leader: int) -> list[int]:
-    """Return the processes of a session that live."""
+    """Return the running processes of a session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -98,7 +98,7 @@ def session_of(leader: int) -> list[int]:
 
 
 def started(*arguments: str, **environment: str) -> Started:
-    """Start it in a clean environment and a session of its own."""
+    """Start the single file in a clean environment and its own session."""
     return Started(
         command(*arguments),
         env={**BARE, **environment},

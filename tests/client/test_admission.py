@@ -1,4 +1,4 @@
-"""The typed client of admission against a real server: every call of it."""
+"""Every call of the typed admission client, against a real server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,14 +30,14 @@ def admission(served: tuple[str, str]) -> Admission:
     return Admission(Transport(*served))
 
 
-def wish(*pools: str, **wanted: object) -> LeaseWanted:
-    """Return a wish for a unit of each pool, with a key of its own."""
+def request_for(*pools: str, **wanted: object) -> LeaseWanted:
+    """Return a request for a unit of each pool, with a new key."""
     needs = [NeedWanted(pool=pool) for pool in pools]
     return LeaseWanted(**{"needs": needs, "key": str(uuid4()), **wanted})  # type: ignore[arg-type] # as the test says
 
 
 def test_pools(admission: Admission) -> None:
-    """Pools are made, listed, changed, paused and deleted, names with slashes and all."""
+    """Pools are created, listed, changed, paused and deleted; names may contain slashes."""
     wanted = PoolWanted(limit=10, hold=60.0, labels={"a": "b"}, generation=0)
     made = admission.pool_put("pools/one", wanted)
     assert (made.name, made.limit, made.labels) == ("pools/one", 10, {"a": "b"})
@@ -55,10 +55,10 @@ def test_pools(admission: Admission) -> None:
     assert (refused.value.status, refused.value.code) == (404, "pool_not_found")
 
 
-def test_a_lease_from_asking_to_its_end(admission: Admission) -> None:
-    """Granted, verified, renewed, held, retried, told of and given back."""
+def test_all_calls_of_a_lease(admission: Admission) -> None:
+    """A lease is granted, verified, renewed, held, retried, reported on and released."""
     admission.pool_put("whole", PoolWanted(limit=1))
-    asked = wish("whole", ttl=30.0, labels={"job": "1"})
+    asked = request_for("whole", ttl=30.0, labels={"job": "1"})
     lease = admission.ask(asked)
     assert (lease.state, lease.ttl, lease.labels) == ("granted", 30.0, {"job": "1"})
     assert lease.token is not None
@@ -80,31 +80,31 @@ def test_a_lease_from_asking_to_its_end(admission: Admission) -> None:
 
 
 def test_a_ticket_waits_for_its_grant(admission: Admission) -> None:
-    """The answer to a long wait comes when the unit is free."""
+    """A long poll is answered as soon as the unit is free."""
     admission.pool_put("waited", PoolWanted(limit=1))
-    holder = admission.ask(wish("waited"))
-    ticket = admission.ask(wish("waited"))
+    holder = admission.ask(request_for("waited"))
+    ticket = admission.ask(request_for("waited"))
     assert ticket.waiting is not None
     assert (ticket.state, ticket.waiting.position) == ("waiting", 1)
-    told: list[Lease] = []
+    answer: list[Lease] = []
     threads = [
-        Thread(target=lambda: told.append(admission.lease(ticket.id, wait=30.0))),
-        Thread(target=lambda: told.append(admission.ask(wish("waited"), wait=30.0))),
+        Thread(target=lambda: answer.append(admission.lease(ticket.id, wait=30.0))),
+        Thread(target=lambda: answer.append(admission.ask(request_for("waited"), wait=30.0))),
     ]
     for thread in threads:
         thread.start()
     admission.release(holder.id)
     threads[0].join(20)
-    assert [(one.id, one.state) for one in told] == [(ticket.id, "granted")]
+    assert [(one.id, one.state) for one in answer] == [(ticket.id, "granted")]
     assert admission.revoke(ticket.id, "it was enough").cause == "revoked"
     threads[1].join(20)
-    assert told[1].state == "granted"
+    assert answer[1].state == "granted"
 
 
 def test_leases_are_listed(admission: Admission) -> None:
-    """All of them, by pool and state, page by page."""
+    """All leases are listed by pool and state, page by page."""
     admission.pool_put("listed", PoolWanted(limit=2))
-    asked = [admission.ask(wish("listed")).id for _ in range(5)]
+    asked = [admission.ask(request_for("listed")).id for _ in range(5)]
     assert [lease.id for lease in admission.leases("listed")] == asked
     waiting = admission.leases_page("listed", "waiting", "admin", limit=2)
     assert [lease.id for lease in waiting.leases] == asked[2:4]
@@ -113,20 +113,20 @@ def test_leases_are_listed(admission: Admission) -> None:
 
 
 def test_refusals_have_codes(served: tuple[str, str], admission: Admission) -> None:
-    """A user's lease is nobody else's, a full line says when to come again."""
+    """A user cannot act on another user's lease, and a full line says when to retry."""
     admission.pool_put("refused", PoolWanted(limit=1, queue_max=1))
     ledger = Ledger(Transport(*served))
     users = []
     for name in ("eve", "bob"):
         made = ledger.token_create(TokenWanted(name=name, role="user", project_id=name))
         users.append(Admission(Transport(served[0], made.token)))
-    lease = users[0].ask(wish("refused"))
+    lease = users[0].ask(request_for("refused"))
     assert (lease.owner, lease.state) == ("eve/eve", "granted")
     assert users[1].lease(lease.id).token is None
-    users[1].ask(wish("refused"))
+    users[1].ask(request_for("refused"))
     for act, status, code in (
         (lambda: users[1].release(lease.id), 403, "holder_mismatch"),
-        (lambda: users[0].ask(wish("refused")), 429, "queue_full"),
+        (lambda: users[0].ask(request_for("refused")), 429, "queue_full"),
         (lambda: users[0].renew(lease.id, "1.1.99"), 409, "token_stale"),
         (lambda: users[0].pool_pause("refused"), 403, "forbidden"),
     ):
@@ -137,10 +137,10 @@ def test_refusals_have_codes(served: tuple[str, str], admission: Admission) -> N
 
 
 def test_changes_of_admission_are_typed(served: tuple[str, str], admission: Admission) -> None:
-    """Whoever follows is told of pools, leases and outcomes, and of no token."""
+    """The change feed has typed pools, leases and outcomes, without fencing tokens."""
     watch = Ledger(Transport(*served)).watch("1.0", ["pool", "lease", "outcome"])
     admission.pool_put("watched", PoolWanted(limit=1, hold=60.0))
-    lease = admission.ask(wish("watched"))
+    lease = admission.ask(request_for("watched"))
     admission.outcome(lease.id, "ok")
     mine = []
     for change in watch:

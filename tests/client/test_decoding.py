@@ -1,4 +1,4 @@
-"""Answers become dataclasses; newer servers may say more, but not something else."""
+"""Responses become dataclasses; unknown members are ignored, wrong types are refused."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,39 +25,39 @@ TOKEN: dict[str, Any] = {
 
 
 def test_answers_are_decoded_at_every_depth() -> None:
-    """Lists, times and what is null; members that are not known are left out."""
-    told = decode(Tokens, {"tokens": [{**TOKEN, "new": 1}], "next": None})
-    (token,) = told.tokens
+    """Nested lists, times and nulls are decoded; unknown members are dropped."""
+    answer = decode(Tokens, {"tokens": [{**TOKEN, "new": 1}], "next": None})
+    (token,) = answer.tokens
     assert token.created_at == datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
-    assert (token.revoked_at, told.next) == (None, None)
+    assert (token.revoked_at, answer.next) == (None, None)
 
 
 def test_ranges_are_decoded() -> None:
     """A pair stays a pair."""
-    told = {"position": 2, "eta_seconds": [1, 2.5], "overdue": False, "code": "c", "reason": "r"}
-    assert decode(Waiting, told).eta_seconds == (1, 2.5)
-    assert decode(Waiting, {**told, "eta_seconds": None}).eta_seconds is None
+    answer = {"position": 2, "eta_seconds": [1, 2.5], "overdue": False, "code": "c", "reason": "r"}
+    assert decode(Waiting, answer).eta_seconds == (1, 2.5)
+    assert decode(Waiting, {**answer, "eta_seconds": None}).eta_seconds is None
     with pytest.raises(UndecodableError):
-        decode(Waiting, {**told, "eta_seconds": [1]})
+        decode(Waiting, {**answer, "eta_seconds": [1]})
 
 
 @pytest.mark.parametrize(
     "value",
     [None, [], {}, {"tokens": [{}], "next": None}, {"tokens": [{**TOKEN, "created_at": "now"}]}],
 )
-def test_what_is_no_such_answer_is_told(value: Any) -> None:
-    """Whatever else answers is no Moorage server."""
+def test_an_answer_of_another_shape_is_refused(value: Any) -> None:
+    """A response with another shape does not come from a Moorage server."""
     with pytest.raises(UndecodableError):
         decode(Tokens, value)
 
 
 def test_values_of_changes_are_typed() -> None:
-    """A known kind has its type, an unknown one stays as it is, and what is gone is None."""
-    told: dict[str, Any] = {"revision": 1, "n": 0, "kind": "tags", "key": "k", "value": None}
-    assert change_decode(told).value is None
+    """A known kind has its type, an unknown one stays a dict, and a deleted object is None."""
+    answer: dict[str, Any] = {"revision": 1, "n": 0, "kind": "tags", "key": "k", "value": None}
+    assert change_decode(answer).value is None
     at = "2026-01-02T03:04:05.000006Z"
     tags: dict[str, Any] = {"traits": ["T"], "aggregates": [], "updated_at": at}
     typed = TagsValue(**{**tags, "updated_at": datetime.fromisoformat(at)})
-    assert change_decode({**told, "value": tags}).value == typed
-    later = {**told, "kind": "newer", "value": tags}
+    assert change_decode({**answer, "value": tags}).value == typed
+    later = {**answer, "kind": "newer", "value": tags}
     assert change_decode(later) == Change(revision=1, n=0, kind="newer", key="k", value=tags)

@@ -1,4 +1,4 @@
-"""The typed calls about the ledger, against a real server."""
+"""The typed calls of the ledger, against a real server."""
 
 import uuid
 from pathlib import Path
@@ -19,8 +19,8 @@ from moorage.wire.ledger import (
 from tests.e2e.support.server import serve
 
 
-def test_from_a_description_to_a_claim(tmp_path: Path) -> None:
-    """Providers are described, claimed until they are full, and then it is told why."""
+def test_providers_claims_and_explain(tmp_path: Path) -> None:
+    """Providers are created and claimed until they are full; then `explain` names the reason."""
     node, consumer = str(uuid.uuid4()), str(uuid.uuid4())
     described = ProvidersWanted(
         providers=[
@@ -60,11 +60,11 @@ def test_from_a_description_to_a_claim(tmp_path: Path) -> None:
                 ClaimWanted(groups=wish.groups, project_id="p", user_id="u", consumer=None)
             )
         assert full.value.code == "no_capacity"
-        told = ledger.explain(wish)
-        assert not told.found and told.parts[0].steps[-1].left == 0
-        assert told.nearest == "CUSTOM_BAREMETAL: the nearest provider has 0 of the required 1."
+        answer = ledger.explain(wish)
+        assert not answer.found and answer.parts[0].steps[-1].left == 0
+        assert answer.nearest == "CUSTOM_BAREMETAL: the nearest provider has 0 of the required 1."
 
 
 def test_the_default_of_max_unit_is_the_largest_amount() -> None:
-    """The words of the wire import nothing, so they spell the bound out."""
+    """The wire module imports nothing from the core, so it repeats the bound."""
     assert InventoryWanted(total=1).max_unit == MAX_INT

@@ -37,8 +37,8 @@ def ledger(served: tuple[str, str]) -> Ledger:
     return Ledger(Transport(*served))
 
 
-def described(count: int, **totals: int) -> ProvidersWanted:
-    """Describe new providers that offer these totals each."""
+def new_providers(count: int, **totals: int) -> ProvidersWanted:
+    """Return new providers, each with these totals."""
     inventories = {name: InventoryWanted(total=total) for name, total in totals.items()}
     uuids = [str(uuid4()) for _ in range(count)]
     return ProvidersWanted(
@@ -46,20 +46,20 @@ def described(count: int, **totals: int) -> ProvidersWanted:
     )
 
 
-def question(**resources: int) -> list[GroupAsked]:
-    """Ask for amounts of one tree."""
+def groups_of(**resources: int) -> list[GroupAsked]:
+    """Return a query for amounts from one tree."""
     return [GroupAsked(resources=resources)]
 
 
-def test_a_list_and_what_comes_after_it(ledger: Ledger) -> None:
-    """Whoever lists the fleet and then follows the changes knows everything."""
+def test_a_list_and_the_changes_after_it(ledger: Ledger) -> None:
+    """A list together with the changes after its cursor is complete."""
     begin = ledger.providers_page().as_of
-    wanted = described(COUNT, VCPU=4)
+    wanted = new_providers(COUNT, VCPU=4)
     assert ledger.providers_upsert(wanted).created == COUNT
     shown = [*ledger.providers()]
     assert [one.uuid for one in shown] == sorted(one.uuid for one in wanted.providers)
     assert {one.inventories["VCPU"].total for one in shown} == {4}
-    claim = ledger.claim(ClaimWanted(groups=question(VCPU=3), project_id="p", user_id="u"))
+    claim = ledger.claim(ClaimWanted(groups=groups_of(VCPU=3), project_id="p", user_id="u"))
     watch = ledger.watch(begin, ["consumer", "provider"])
     seen = []
     for change in watch:
@@ -73,7 +73,7 @@ def test_a_list_and_what_comes_after_it(ledger: Ledger) -> None:
 
 
 def test_administration(ledger: Ledger) -> None:
-    """Tokens and audit rows are lists of what the server says."""
+    """Tokens and audit rows are returned as lists."""
     made = ledger.token_create(TokenWanted(name="bob", role="reader"))
     assert [token.id for token in ledger.tokens()][-1] == made.id
     ledger.token_revoke(made.id)
@@ -82,12 +82,12 @@ def test_administration(ledger: Ledger) -> None:
 
 
 def test_a_user_claims_for_its_own_project_only(served: tuple[str, str], ledger: Ledger) -> None:
-    """A user's token is bound to a project; it may ask why, but not follow everybody."""
+    """A user's token is bound to a project; it may explain, but not list or follow all changes."""
     made = ledger.token_create(TokenWanted(name="eve", role="user", project_id="p1"))
     user = Ledger(Transport(served[0], made.token))
-    offered = described(1, MEMORY_MB=9)
+    offered = new_providers(1, MEMORY_MB=9)
     ledger.providers_upsert(offered)
-    wish = question(MEMORY_MB=1)
+    wish = groups_of(MEMORY_MB=1)
     claim = user.claim(ClaimWanted(groups=wish, project_id="p1", user_id="u"))
     assert [*claim.allocations] == [offered.providers[0].uuid]
     assert user.explain(Question(groups=wish)).found
@@ -101,8 +101,8 @@ def test_a_user_claims_for_its_own_project_only(served: tuple[str, str], ledger:
 
 
 def test_a_bulk_change_leaves_one_audit_row(ledger: Ledger) -> None:
-    """What has changed something is counted; what has not leaves nothing."""
-    wanted = described(3)
+    """Only changes are counted; a bulk request without changes has no audit row."""
+    wanted = new_providers(3)
     for _ in range(2):
         ledger.providers_upsert(wanted)
     newest, before, *_ = ledger.audit()

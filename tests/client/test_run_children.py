@@ -1,4 +1,4 @@
-"""The command that is carried: its output, its exit code, signals, descriptors, the terminal."""
+"""The command under a lease: its output, exit code, signals, descriptors and terminal."""
 
 import os
 import shlex
@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.screen import Screen, quoted, state
+from tests.client.screen import Screen, shell_command, state
 from tests.client.single import BARE, PYTHON, SECONDS, catching, command, finished, started
 
 RUN = ("run", "--pool", "p", "--")
-"""Without a server: what is told here is about the command alone."""
+"""No server is set, so these tests are only about the command."""
 
 
 def python(code: str) -> tuple[str, ...]:
-    """A command that runs some Python."""
+    """Return the arguments that run some Python code."""
     return (*RUN, PYTHON, "-c", code)
 
 
 def test_output_and_exit_code_are_the_commands() -> None:
-    """Standard output has nothing but the command's, and every exit code passes unchanged."""
+    """Standard output has only the command's output, and every exit code is passed on."""
     for code in (0, 1, 42, 120, 255):
         done = finished(*RUN, "sh", "-c", f"echo out; echo err >&2; exit {code}")
         assert (done.returncode, done.stdout) == (code, "out\n")
@@ -30,16 +30,16 @@ def test_output_and_exit_code_are_the_commands() -> None:
         assert len(done.stderr.splitlines()) == 2
 
 
-def test_death_by_a_signal_is_told_as_shells_do() -> None:
-    """128 and the number of the signal."""
+def test_exit_code_of_a_command_that_a_signal_kills() -> None:
+    """The exit code is 128 plus the number of the signal."""
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
         assert finished(*RUN, "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
 
 
-def test_what_cannot_be_run(tmp_path: Path) -> None:
-    """As in shells: 127 if there is no such command, 126 if it cannot be executed.
+def test_commands_that_cannot_be_run(tmp_path: Path) -> None:
+    """The exit code is 127 if there is no such command, 126 if it cannot be executed.
 
-    At once: no server is asked, though one is named, whatever else is wrong.
+    The error comes at once: no request is sent, even if a server is set.
     """
     plain, below = tmp_path / "plain", tmp_path / "below"
     plain.write_text("no program\n")
@@ -62,12 +62,12 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
             listener.accept()
     (below / "plain").write_text("#!/bin/sh\nexit 6\n")
     (below / "plain").chmod(0o755)
-    # What is not executable does not hide what comes later on the path.
+    # A file that is not executable does not hide a later one on the path.
     assert finished(*RUN, "plain", PATH=path).returncode == 6
 
 
 def test_a_server_can_be_required() -> None:
-    """Without one nothing runs unlimited: 125, of other commands 2; by option or by variable."""
+    """With `--require` or its variable nothing runs without a server: 125 for `run`, else 2."""
     for words, variables in (
         (("--require",), {}),
         ((), {"MOORAGE_REQUIRE": "1"}),
@@ -86,29 +86,29 @@ def test_a_server_can_be_required() -> None:
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
 def test_signals_reach_the_whole_group(name: str) -> None:
-    """What is sent to us is sent to the command and to all that it has started."""
+    """A signal sent to `moorage run` reaches the command and all processes that it started."""
     inner = catching(name, "print('inner', flush=True)")
     outer = catching(name, "child.wait()", "print('outer')", "sys.exit(9)")
-    # The outer one starts the inner one before it says that it is up.
+    # The outer process starts the inner one before it prints `up`.
     code = outer[2].replace("print('up'", f"child = subprocess.Popen({inner!r})\nprint('up'")
     with started(*RUN, *outer[:2], code) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
         process.send_signal(getattr(signal, f"SIG{name}"))
-        said, _ = process.communicate(timeout=SECONDS)
-    assert (said, process.returncode) == ("inner\nouter\n", 9)
+        output, _ = process.communicate(timeout=SECONDS)
+    assert (output, process.returncode) == ("inner\nouter\n", 9)
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """Under nohup neither we nor the command end by SIGHUP."""
+    """Under nohup, SIGHUP ends neither `moorage run` nor the command."""
     code = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)"
     script = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command(*python(code))]
-    said = subprocess.run(script, env=BARE, capture_output=True, text=True, check=True).stdout
-    assert said == "True\n"
+    output = subprocess.run(script, env=BARE, capture_output=True, text=True, check=True).stdout
+    assert output == "True\n"
 
 
 def test_default_signals_are_default_in_the_command() -> None:
-    """Nothing of our own handling is left in the command, nor of Python's."""
+    """The command inherits no signal handling of `moorage run` or of Python."""
     names = "SIGTERM SIGINT SIGHUP SIGQUIT SIGCHLD SIGCONT SIGPIPE SIGTTOU"
     done = finished(*RUN, "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status")
     masks = {line.split()[0]: int(line.split()[1], 16) for line in done.stdout.splitlines()}
@@ -118,8 +118,8 @@ def test_default_signals_are_default_in_the_command() -> None:
         assert not masks["SigBlk:"] & bit, name
 
 
-def test_descriptors_are_handed_on() -> None:
-    """What the caller has opened for the command, it finds open; ours it does not see."""
+def test_descriptors_are_inherited() -> None:
+    """The command inherits descriptors that the caller opened for it, but none of `moorage run`."""
     read, write = os.pipe()
     listing = f'ls /proc/self/fd | wc -l; echo "through" >&{write}'
     bare = subprocess.run(
@@ -144,8 +144,8 @@ def test_descriptors_are_handed_on() -> None:
     os.close(write)
 
 
-def test_nothing_of_another_lease_is_handed_on() -> None:
-    """Variables of an outer lease are not the command's; runs inside it learn of its name."""
+def test_variables_of_an_outer_lease_are_removed() -> None:
+    """Variables of an outer lease are removed; only its id is passed on, in a separate variable."""
     done = finished(*RUN, "env", MOORAGE_LEASE_ID="outer", MOORAGE_LEASE_TOKEN="t", OTHER="kept")
     assert "OTHER=kept" in done.stdout.splitlines()
     ours = [line for line in done.stdout.splitlines() if line.startswith("MOORAGE_LEASE")]
@@ -154,11 +154,11 @@ def test_nothing_of_another_lease_is_handed_on() -> None:
 
 
 def test_the_command_has_the_terminal() -> None:
-    """It reads what is typed, Ctrl-C is its own, and the shell has the terminal again after."""
+    """The command reads keys and gets Ctrl-C; afterwards the shell has the terminal again."""
     reads = "print('got', input(), flush=True)"
     catches = catching("INT", "print('interrupted')", "sys.exit(5)")
     inner = (*RUN, *catches[:2], f"{reads}\n{catches[2]}")
-    screen = Screen(f"{quoted(*inner)}; echo code $?; read last; exit 3")
+    screen = Screen(f"{shell_command(*inner)}; echo code $?; read last; exit 3")
     screen.until("dry run")
     screen.type("hello\n")
     screen.until("got hello")
@@ -166,24 +166,25 @@ def test_the_command_has_the_terminal() -> None:
     screen.type("\x03")
     assert "interrupted" in screen.until("code 5")
     screen.type("x\n")
-    assert screen.ended() == 3
+    assert screen.exit_code() == 3
 
 
-def test_an_interrupt_ends_the_loop_around_us() -> None:
-    """Ctrl-C ends the shell's loop, a script's as well, if the command dies of it."""
-    loop = f"for n in 1 2; do {quoted(*RUN, 'sh', '-c', 'echo run; read line')}; echo on $?; done"
+def test_an_interrupt_ends_the_loop_around_the_command() -> None:
+    """Ctrl-C ends the loop of an interactive shell or a script if the command dies of it."""
+    line = shell_command(*RUN, "sh", "-c", "echo run; read line")
+    loop = f"for n in 1 2; do {line}; echo on $?; done"
     for script in (loop, shlex.join(["bash", "-c", loop])):
         screen = Screen(f"{script}; echo all done")
         screen.until("run")
         screen.type("\x03")
-        rest = screen.rest()
-        screen.ended()
+        rest = screen.read_rest()
+        screen.exit_code()
         assert "on 130" not in rest, script
         assert "dry run" not in rest, script
 
 
-def test_an_ignored_interrupt_ends_nobody() -> None:
-    """Where INT is ignored, nobody asked us to end by it: the exit code tells."""
+def test_an_ignored_interrupt_is_only_an_exit_code() -> None:
+    """With SIGINT ignored, a command that dies of it is reported only by the exit code."""
     dies = python("import os, signal; signal.signal(2, signal.SIG_DFL); os.kill(os.getpid(), 2)")
     script = ["sh", "-c", 'trap "" INT; "$@"; echo $?', "sh", *command(*dies)]
     done = subprocess.run(script, env=BARE, capture_output=True, text=True, check=True)
@@ -191,24 +192,26 @@ def test_an_ignored_interrupt_ends_nobody() -> None:
 
 
 def test_the_command_can_be_stopped_at_the_terminal() -> None:
-    """Ctrl-Z stops the command and us, so that the shell goes on; `fg` lets it go on."""
+    """Ctrl-Z stops the command and `moorage run`, so the shell continues; `fg` resumes both."""
     inner = 'echo up; read line; echo "got $line"'
-    screen = Screen(f"{quoted(*RUN, 'bash', '-c', inner)}; echo stopped $?; fg; echo code $?")
+    screen = Screen(
+        f"{shell_command(*RUN, 'bash', '-c', inner)}; echo stopped $?; fg; echo code $?"
+    )
     screen.until("up")
     screen.type("\x1a")
     screen.until("stopped 148")
     screen.type("again\n")
     screen.until("got again")
     screen.until("code 0")
-    assert screen.ended() == 0
+    assert screen.exit_code() == 0
 
 
-def test_without_the_terminal_we_stop_together() -> None:
-    """SIGTSTP sent to us stops the command and then us; SIGCONT lets both go on."""
-    told = catching("CONT", "print('resumed', flush=True)", "sys.exit(6)")
-    shows = told[2].replace("print('up'", "print(os.getpid()")
-    words = command(*RUN, *told[:2], shows)
-    # Only what has a parent in its session can be stopped: somebody must be there to continue it.
+def test_sigtstp_stops_both_processes() -> None:
+    """SIGTSTP sent to `moorage run` stops the command, then itself; SIGCONT resumes both."""
+    catcher = catching("CONT", "print('resumed', flush=True)", "sys.exit(6)")
+    shows = catcher[2].replace("print('up'", "print(os.getpid()")
+    words = command(*RUN, *catcher[:2], shows)
+    # The kernel stops a process only if its parent is in its session and could resume it.
     with subprocess.Popen(
         words, env=BARE, stdout=subprocess.PIPE, text=True, process_group=0
     ) as process:

@@ -1,4 +1,4 @@
-"""The single file: what is in it, and that every Python from 3.9 on can run it, alone."""
+"""The single file: its contents, and that every Python from 3.9 on can run it, isolated."""
 
 import ast
 import os
@@ -16,7 +16,7 @@ OLDEST = (3, 9)
 
 
 def newer_than_oldest(folder: Path) -> str:
-    """Return what the sources below a folder use that the oldest Python has not, else nothing."""
+    """Return what the sources in a folder use that the oldest Python does not have, or ""."""
     target = ".".join(map(str, OLDEST))
     program = [sys.executable, "-c", "from vermin import main; main()"]
     checked = subprocess.run(
@@ -30,19 +30,19 @@ def newer_than_oldest(folder: Path) -> str:
 
 
 def pythons() -> list[str]:
-    """Every Python from the oldest on that this machine has under its usual name."""
+    """Return every Python from the oldest on that this machine has under its usual name."""
     found = [PYTHON]
     for minor in range(OLDEST[1], 20):
         path = shutil.which(f"python3.{minor}")
         asked = [str(path), "-c", "import sys; print(sys.executable)"]
-        # Some machines have a name for a version that is not there.
+        # Some machines have a launcher for a version that is not installed.
         if path and subprocess.run(asked, capture_output=True, check=False).returncode == 0:
             found.append(path)
     return found
 
 
-def test_it_has_what_it_needs_and_no_more() -> None:
-    """The package and the transport are in it, nothing of the server, and it is small."""
+def test_contents_of_the_file() -> None:
+    """It has the run client and the transport, nothing of the server, and is small."""
     with zipfile.ZipFile(built()) as archive:
         names = set(archive.namelist())
     package = ROOT / "src/moorage/client/run"
@@ -54,7 +54,7 @@ def test_it_has_what_it_needs_and_no_more() -> None:
     assert built().stat().st_size < 100_000
 
 
-def test_it_is_made_alike_each_time(tmp_path: Path) -> None:
+def test_the_build_is_reproducible(tmp_path: Path) -> None:
     """The same sources give the same bytes."""
     again = tmp_path / "again.pyz"
     subprocess.run([sys.executable, str(ROOT / "scripts/zipapp"), str(again)], check=True)
@@ -62,7 +62,7 @@ def test_it_is_made_alike_each_time(tmp_path: Path) -> None:
 
 
 def test_the_oldest_python_can_run_it(tmp_path: Path) -> None:
-    """All of it is in the language and the library of the oldest Python; what is not is noticed."""
+    """It uses only the language and library of the oldest Python; a planted violation is found."""
     with zipfile.ZipFile(built()) as archive:
         archive.extractall(tmp_path)
     for path in tmp_path.rglob("*.py"):
@@ -76,7 +76,7 @@ def test_the_oldest_python_can_run_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", pythons())
 def test_every_python_here_runs_it(python: str) -> None:
-    """It carries a command and prints its texts, isolated from everything that is installed."""
+    """It runs a command and prints its texts, isolated from all installed packages."""
     run = finished("run", "--pool", "p", "--", "sh", "-c", "echo out; exit 7", python=python)
     assert (run.returncode, run.stdout) == (7, "out\n"), run.stderr
     assert "dry run" in run.stderr
@@ -85,21 +85,21 @@ def test_every_python_here_runs_it(python: str) -> None:
     assert "--handle" in help_.stdout
 
 
-def test_it_is_a_program() -> None:
-    """It can be started by its name, and says which version it is."""
+def test_the_file_is_executable() -> None:
+    """It is executable and prints its version."""
     path = f"{Path(sys.executable).parent}:{os.defpath}"
-    told = subprocess.run(
+    done = subprocess.run(
         [str(built()), "--version"],
         env={**BARE, "PATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.startswith("moorage ")
+    assert done.stdout.startswith("moorage ")
 
 
-def test_wrong_words_are_told() -> None:
-    """Wrong usage of `run` is one of its own exit codes, of others the usual one."""
+def test_wrong_usage_is_reported() -> None:
+    """Wrong usage ends with exit code 125 for `run` and 2 for other commands."""
     for words in (["run", "--nonsense"], ["run", "--pool", "p"], ["run", "--", "true"]):
         refused = finished(*words)
         assert (refused.returncode, refused.stdout) == (125, ""), words
@@ -114,7 +114,7 @@ def test_wrong_words_are_told() -> None:
 
 @pytest.mark.parametrize("token", ["moorage_secret\nmoorage_secret", "moorage_secret\u2019s"])
 def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
-    """One line names where it was read; nobody finds what it is in a log."""
+    """One line names where the token was read; the token itself must not appear in logs."""
     file = tmp_path / "token"
     file.write_text(token, encoding="utf-8")
     where = {"MOORAGE_URL": "http://127.0.0.1:1"}
@@ -127,7 +127,7 @@ def test_a_wrong_token_is_not_shown(tmp_path: Path, token: str) -> None:
         run = finished("run", "--pool", "p", *words, "--", "true", **where, **variables)
         kept = finished("lease", "acquire", *handle, *words, **where, **variables)
         assert (run.returncode, kept.returncode) == (125, 2), source
-        for said in (run.stderr, kept.stderr):
-            assert said.startswith(f"moorage: {source} is not a token: ")
-            assert said.count("\n") == 1
-            assert "moorage_secret" not in said
+        for message in (run.stderr, kept.stderr):
+            assert message.startswith(f"moorage: {source} is not a token: ")
+            assert message.count("\n") == 1
+            assert "moorage_secret" not in message

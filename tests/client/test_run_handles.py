@@ -1,4 +1,4 @@
-"""Handle files and key files: private, whole or unchanged, and one process at a time."""
+"""Handle files and key files: private, atomic, and used by one process at a time."""
 
 import json
 import stat
@@ -12,13 +12,13 @@ from moorage.client.run.handles.file import Entry, EntryKey, Handle, HandleError
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
 from moorage.client.run.locks import lock_path, locked
 from tests.client.single import finished
-from tests.client.test_run_words import told as lease_told
+from tests.client.test_run_words import lease_json
 
 WISH = Wish((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
 
 
 def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
-    """Every field comes back as it was, in order; only its owner may read the file."""
+    """All fields and their order are kept; only the owner may read the file."""
     handle = Handle(str(tmp_path / "handle"))
     assert handle.entries() == []
     entries = [
@@ -38,32 +38,32 @@ def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
 
 
 def test_a_handle_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """What it does not say is as it was then: nothing that is held is forgotten."""
+    """Missing fields have their former defaults, so that no lease is forgotten."""
     handle = Handle(str(tmp_path / "handle"))
     handle.put(Entry("k1", WISH, "id1"))
-    told = json.loads(Path(handle.path).read_text())
-    del told["leases"][0]["retrying"]
-    del told["leases"][0]["wish"]["patience"]
-    del told["leases"][0]["wish"]["usual_ttl"]
-    Path(handle.path).write_text(json.dumps(told))
+    answer = json.loads(Path(handle.path).read_text())
+    del answer["leases"][0]["retrying"]
+    del answer["leases"][0]["wish"]["patience"]
+    del answer["leases"][0]["wish"]["usual_ttl"]
+    Path(handle.path).write_text(json.dumps(answer))
     assert handle.entries() == [Entry("k1", WISH, "id1")]
 
 
 def test_an_attempt_is_answered_or_not() -> None:
-    """What is told of the lease before is no answer to a retry."""
+    """Data about the previous lease does not count as the answer to a retry."""
     entry = Entry("k1", WISH)
     assert not entry.answered
-    held = entry.granted(lease_of(lease_told()))
+    held = entry.granted(lease_of(lease_json()))
     assert (held.answered, held.id, held.token) == (True, "l1", "1.2.3")
     retrying = held._replace(key="k2", retrying=True)
     assert not retrying.answered
-    assert not retrying.renewed(lease_of(lease_told())).answered
-    again = retrying.granted(lease_of(lease_told(id="l2")))
+    assert not retrying.renewed(lease_of(lease_json())).answered
+    again = retrying.granted(lease_of(lease_json(id="l2")))
     assert (again.answered, again.id, again.key) == (True, "l2", "k2")
 
 
-def test_a_lock_is_one_processes_at_a_time(tmp_path: Path) -> None:
-    """Who is not to wait is told so; who removes the lock while it has it lets nobody else in."""
+def test_a_lock_is_exclusive(tmp_path: Path) -> None:
+    """Without `wait` a taken lock raises; deleting the file of a taken lock does no harm."""
     path = str(tmp_path / "key")
     with locked(path):
         with pytest.raises(BlockingIOError), locked(path, wait=False):
@@ -73,8 +73,8 @@ def test_a_lock_is_one_processes_at_a_time(tmp_path: Path) -> None:
         assert Path(lock_path(path)).exists()
 
 
-def test_the_last_lease_takes_the_file_with_it(tmp_path: Path) -> None:
-    """A file without leases is none; nothing is left in the folder."""
+def test_a_handle_without_leases_is_deleted(tmp_path: Path) -> None:
+    """Without leases the file is deleted, and nothing else remains in the folder."""
     handle = Handle(str(tmp_path / "handle"))
     for key in ("k1", "k2"):
         with handle.locked():
@@ -88,8 +88,8 @@ def test_the_last_lease_takes_the_file_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "no json", '{"leases": [{}]}', "\xff"])
-def test_a_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
-    """It is neither believed nor overwritten."""
+def test_a_file_of_another_format_is_refused(tmp_path: Path, text: str) -> None:
+    """The file is neither used nor overwritten."""
     path = tmp_path / "handle"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(HandleError, match="not a file of leases"):
@@ -102,7 +102,7 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    """Many that put and drop at once lose nothing, also while the file comes and goes."""
+    """Concurrent changes lose nothing, also while the file is deleted and created."""
     handle = Handle(str(tmp_path / "handle"))
 
     def work(name: str) -> None:
@@ -124,7 +124,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
-    """What was there before is still there, whole, and no half-written file beside it."""
+    """The old content stays complete, and no temporary file remains."""
     path = tmp_path / "key"
     write_private(str(path), "before")
     with pytest.raises(UnicodeEncodeError):
@@ -133,8 +133,8 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_key_file_outlives_us(tmp_path: Path) -> None:
-    """The key is there before it is used, the same for the next process, and gone once spent."""
+def test_a_key_file_is_shared_between_processes(tmp_path: Path) -> None:
+    """The key is saved before it is used, shared with the next process, and deleted when spent."""
     path = tmp_path / "key"
     key = FileKey(str(path)).current()
     assert path.read_text() == f"{key}\n"
@@ -150,7 +150,7 @@ def test_a_key_file_outlives_us(tmp_path: Path) -> None:
 
 
 def test_keys_of_an_attempt() -> None:
-    """Our own can be taken anew, one that was given cannot."""
+    """A generated key can be replaced, a given one cannot."""
     own = OwnKey()
     first = own.current()
     assert own.current() == first
@@ -162,7 +162,7 @@ def test_keys_of_an_attempt() -> None:
 
 
 def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> None:
-    """The new key takes the place of the old one in the file."""
+    """The new key replaces the old one in the file before it is used."""
     handle = Handle(str(tmp_path / "handle"))
     handle.put(Entry("k1", WISH, "id1"))
     keys = EntryKey(handle, handle.entries()[0])
@@ -171,12 +171,12 @@ def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> Non
     assert (entry.key, entry.id, entry.wish) == (keys.current(), None, WISH)
     keys.spend()
     assert handle.entries() == []
-    assert not keys.renew(), "what somebody has released is not taken up again"
+    assert not keys.renew(), "a released lease must not be requested again"
     assert not Path(handle.path).exists()
 
 
 def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
-    """One per line, or with commas; of no handle nothing, and that is no failure."""
+    """One per line, or separated by commas; a missing handle prints nothing and is no error."""
     handle = Handle(str(tmp_path / "handle"))
     handle.put(Entry("k1", WISH, "id1", "t", ("s1", "s2")))
     handle.put(Entry("k2", WISH, "id2", "t", ("s3",)))
@@ -190,7 +190,7 @@ def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
 
 
 def test_dry_runs_succeed(tmp_path: Path) -> None:
-    """Without a server nothing is done, standard output has the handle at most, the code is 0."""
+    """Without a server nothing is done, only a handle's path is printed, and the exit code is 0."""
     path = str(tmp_path / "handle")
     got = finished("lease", "acquire", "--pool", "p", "--handle", path)
     assert (got.returncode, got.stdout) == (0, f"{path}\n")
@@ -202,7 +202,7 @@ def test_dry_runs_succeed(tmp_path: Path) -> None:
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:
-    """With --json standard output is JSON, in a dry run, too."""
+    """With `--json` standard output is JSON, also in a dry run."""
     path = str(tmp_path / "handle")
-    told = finished("lease", "acquire", "--pool", "p", "--handle", path, "--json").stdout
-    assert json.loads(told) == {"leases": []}
+    answer = finished("lease", "acquire", "--pool", "p", "--handle", path, "--json").stdout
+    assert json.loads(answer) == {"leases": []}

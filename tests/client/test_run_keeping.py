@@ -1,4 +1,4 @@
-"""Keeping a lease against a small real server: its end is told at once, silence is no end."""
+"""The keeper against a small HTTP server: it reports an end at once, and silence is no end."""
 
 import io
 import json
@@ -24,20 +24,21 @@ from moorage.client.run.process.signals import Signals
 from moorage.client.run.progress import Notices
 from moorage.client.transport import Transport
 from tests.client.screen import eventually
-from tests.client.test_run_words import told as lease_told
+from tests.client.test_run_words import lease_json
 
 TTL = 600.0
 SECONDS = 20.0
 Answer = tuple[int, Any]
 
 
-class Fake(ThreadingHTTPServer):
+class LeaseServer(ThreadingHTTPServer):
     """A server of one lease, as the native API describes it.
 
-    `knows`: how it answers whoever waits for the end: `waits`, `at once` (it does not know
-    `until`), or `refuses` it. `asked` are the parameters of every look, `renewals` counts those.
-    `more` is what else is told of the lease, `delays` are seconds before each of the next renewals.
-    `busy` is how many of the next are refused, to be repeated after an hour.
+    `knows` is its reaction to a request that waits for the end: `waits`, `at once` (`until` is
+    unknown to it), or `refuses`. `asked` has the parameters of every GET; `renewals` counts
+    renewals. `more` has additional members of the lease. `delays` are the seconds before each of
+    the next renewals. `busy` is how many of the next renewals are refused with 503 and a
+    Retry-After of an hour.
     """
 
     daemon_threads = True
@@ -54,10 +55,10 @@ class Fake(ThreadingHTTPServer):
         self.busy = 0
         self.changed = threading.Condition()
 
-    def told(self) -> Any:
-        """The lease as it stands."""
+    def lease_json(self) -> Any:
+        """Return the lease in its present state."""
         ended = {} if self.cause is None else {"state": "ended", "cause": self.cause}
-        return lease_told(**{"ttl": TTL, **self.more, **ended})
+        return lease_json(**{"ttl": TTL, **self.more, **ended})
 
     def end(self, cause: str) -> None:
         """End the lease."""
@@ -66,7 +67,7 @@ class Fake(ThreadingHTTPServer):
             self.changed.notify_all()
 
     def until(self, so: Callable[[], bool]) -> None:
-        """Wait until it is so."""
+        """Wait until a condition is true."""
         with self.changed:
             assert self.changed.wait_for(so, SECONDS)
 
@@ -79,7 +80,7 @@ class Fake(ThreadingHTTPServer):
                 return 400, {"code": "invalid", "detail": "until is unknown"}
             if query.get("until") == ["ended"] and self.knows == "waits":
                 self.changed.wait_for(lambda: self.cause is not None, float(query["wait"][0]))
-            return 200, self.told()
+            return 200, self.answer()
 
     def renew(self) -> Answer:
         """Answer a renewal."""
@@ -93,11 +94,11 @@ class Fake(ThreadingHTTPServer):
                 return 503, {"code": "busy", "detail": "it is busy"}
             if self.cause is not None:
                 return 409, {"code": "lease_ended", "detail": "it has ended"}
-            return 200, self.told()
+            return 200, self.answer()
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Fake
+    server: LeaseServer
 
     def do_GET(self) -> None:
         self._answer(self.server.look(parse_qs(urlsplit(self.path).query)))
@@ -121,13 +122,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
-def fake(knows: str) -> Iterator[Fake]:
-    """Serve for as long as a test wants."""
-    server = Fake(knows)
+def serving_lease(knows: str) -> Iterator[LeaseServer]:
+    """Run a server during a test."""
+    server = LeaseServer(knows)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -137,13 +138,13 @@ def fake(knows: str) -> Iterator[Fake]:
         server.server_close()
 
 
-class Kept:
-    """A keeper of the lease of a server, and an event for each of its words."""
+class WatchedKeeper:
+    """A keeper of the server's lease, with an event that it sets when it wakes its caller."""
 
-    def __init__(self, server: Fake, term: Term, patient: bool = True) -> None:
+    def __init__(self, server: LeaseServer, term: Term, patient: bool = True) -> None:
         self.woken = threading.Event()
         leases = Leases(Transport(f"http://127.0.0.1:{server.server_port}", None))
-        grant = Grant(lease_of(server.told()), term)
+        grant = Grant(lease_of(server.answer()), term)
         self.keeper = Keeper(leases, grant, term, self.woken.set, patient)
 
     def __enter__(self) -> Keeper:
@@ -155,10 +156,10 @@ class Kept:
 
 
 @pytest.mark.parametrize(("cause", "over"), [("revoked", False), ("hold_over", True)])
-def test_an_end_is_told_at_once(cause: str, over: bool) -> None:
-    """Long before the next renewal: a loss, unless it was the hold that has ended it."""
-    with fake("waits") as server:
-        kept = Kept(server, Term(TTL, elapsed(), elapsed() + TTL))
+def test_an_end_is_reported_at_once(cause: str, over: bool) -> None:
+    """An end is reported long before the next renewal, as a loss unless the hold was over."""
+    with serving_lease("waits") as server:
+        kept = WatchedKeeper(server, Term(TTL, elapsed(), elapsed() + TTL))
         with kept as keeper:
             server.until(lambda: bool(server.asked))
             assert server.asked[0]["until"] == ["ended"]
@@ -172,9 +173,9 @@ def test_an_end_is_told_at_once(cause: str, over: bool) -> None:
 
 
 def test_a_server_that_refuses_to_wait_is_asked_once() -> None:
-    """Then the renewals alone tell of the end."""
-    with fake("refuses") as server:
-        with Kept(server, Term(TTL, elapsed())) as keeper:
+    """After the refusal, only renewals show the end."""
+    with serving_lease("refuses") as server:
+        with WatchedKeeper(server, Term(TTL, elapsed())) as keeper:
             for thread in keeper.threads[1:]:
                 thread.join(SECONDS)
                 assert not thread.is_alive()
@@ -182,12 +183,12 @@ def test_a_server_that_refuses_to_wait_is_asked_once() -> None:
         assert len(server.asked) == 1
 
 
-def test_a_server_that_answers_at_once_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not know how to wait: it is asked a few times, with pauses, and no more."""
+def test_a_server_that_answers_at_once_gets_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that cannot wait gets only a few requests, with pauses between them."""
     monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
-    with fake("at once") as server:
+    with serving_lease("at once") as server:
         began = elapsed()
-        with Kept(server, Term(TTL, elapsed())) as keeper:
+        with WatchedKeeper(server, Term(TTL, elapsed())) as keeper:
             for thread in keeper.threads[1:]:
                 thread.join(SECONDS)
                 assert not thread.is_alive()
@@ -196,23 +197,25 @@ def test_a_server_that_answers_at_once_is_left_alone(monkeypatch: pytest.MonkeyP
         assert elapsed() - began >= (HASTY_MAX - 1) * 0.025
 
 
-def test_without_the_server_knowing_renewals_tell_of_the_end() -> None:
-    """A renewal that is refused is a loss, whatever else the server knows."""
-    with fake("refuses") as server:
+def test_a_refused_renewal_is_a_loss() -> None:
+    """A refused renewal is a loss, even if the server cannot wait for the end."""
+    with serving_lease("refuses") as server:
         server.end("revoked")
-        kept = Kept(server, Term(TTL, elapsed() - TTL / 2))
+        kept = WatchedKeeper(server, Term(TTL, elapsed() - TTL / 2))
         with kept as keeper:
             assert kept.woken.wait(SECONDS)
             assert keeper.lost == "it has ended (revoked)"
 
 
 @pytest.mark.parametrize("patient", [True, False])
-def test_silence_is_no_end_for_the_patient(patient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not renewed in time, it is lost at once, or in doubt until the server answers again."""
+def test_silence_is_no_end_for_a_patient_keeper(
+    patient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease not renewed in time is lost at once, or doubtful until the server answers again."""
     monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
-    with fake("refuses") as server:
+    with serving_lease("refuses") as server:
         server.silent = True
-        kept = Kept(server, Term(TTL, elapsed() - TTL + 1), patient)
+        kept = WatchedKeeper(server, Term(TTL, elapsed() - TTL + 1), patient)
         with kept as keeper:
             if not patient:
                 assert keeper.lost is not None
@@ -226,20 +229,20 @@ def test_silence_is_no_end_for_the_patient(patient: bool, monkeypatch: pytest.Mo
             assert (keeper.lost, keeper.doubtful, keeper.failing_seconds) == (None, False, 0.0)
 
 
-def test_whoever_wakes_up_waits_for_word() -> None:
-    """A lease that was not renewed in time is lost or not before the command goes on."""
+def test_after_a_suspension_the_server_is_asked() -> None:
+    """After a suspension the keeper asks the server before the command continues."""
     for cause, lost in ((None, None), ("ttl_over", "it has ended (ttl_over)")):
-        with fake("refuses") as server:
+        with serving_lease("refuses") as server:
             server.cause = cause
-            with Kept(server, Term(TTL, elapsed() - 2 * TTL)) as keeper:
+            with WatchedKeeper(server, Term(TTL, elapsed() - 2 * TTL)) as keeper:
                 keeper.settle(SECONDS)
                 assert (keeper.lost, keeper.doubtful) == (lost, False)
 
 
 def test_a_hold_that_was_moved_is_not_over() -> None:
-    """Before our own clock says that it is over the server is asked: it is renewed as before."""
-    with fake("refuses") as server:
-        kept = Kept(server, Term(TTL, elapsed(), elapsed() + 0.1))
+    """Before the hold ends by the client's clock, a renewal finds out whether it was extended."""
+    with serving_lease("refuses") as server:
+        kept = WatchedKeeper(server, Term(TTL, elapsed(), elapsed() + 0.1))
         server.more = {"hold": TTL, "hold_until": "2026-01-03T00:00:00Z"}
         with kept as keeper:
             server.until(lambda: server.renewals >= 1)
@@ -247,28 +250,28 @@ def test_a_hold_that_was_moved_is_not_over() -> None:
             assert not (keeper.over or keeper.lost)
 
 
-def granted(server: Fake) -> Grant:
-    """Ask for the lease of a server, and wait for it."""
+def acquire_grant(server: LeaseServer) -> Grant:
+    """Request the server's lease and wait for its grant."""
     leases = Leases(Transport(f"http://127.0.0.1:{server.server_port}", None))
     attempt = Acquiring(leases, Wish((("a", 1),)), OwnKey(), Patience(SECONDS, SECONDS))
     with Signals() as signals:
         return await_grant(attempt, Notices(io.StringIO()), signals, 1.0)
 
 
-def test_a_grant_that_is_stale_is_asked_for_again() -> None:
-    """Its answer is read when the TTL is over: only the server knows whether it is still ours."""
-    with fake("refuses") as server:
+def test_a_stale_grant_is_renewed_first() -> None:
+    """If the grant arrives after its TTL, only a renewal shows whether the lease is still valid."""
+    with serving_lease("refuses") as server:
         server.more, server.delays = {"ttl": 1.0}, [0.15, 1.0]
-        grant = granted(server)
+        grant = acquire_grant(server)
         assert grant.term is not None
         assert not grant.term.lost(elapsed())
         assert server.renewals >= 3
 
 
-def test_no_server_makes_us_wait_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is told to come back later does so while its place is kept."""
+def test_a_long_retry_after_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long Retry-After is cut, so that the client returns before its patience is over."""
     assert acquire.RETRY_SECONDS_MAX <= PATIENCE_SECONDS
     monkeypatch.setattr(acquire, "RETRY_SECONDS_MAX", 0.05)
-    with fake("refuses") as server:
+    with serving_lease("refuses") as server:
         server.busy = 2
-        assert granted(server).lease.id == "l1"
+        assert acquire_grant(server).lease.id == "l1"

@@ -1,4 +1,4 @@
-"""Text from outside reaches a terminal or a log without anything that acts on it."""
+"""Text from outside is printed without characters that control a terminal or a log."""
 
 import io
 import json
@@ -13,14 +13,14 @@ from moorage.client.run.handles.file import Entry, Handle
 from moorage.client.run.main import main
 from moorage.client.run.printing import printable, printable_json
 from moorage.client.run.progress import Notices, standing_of
-from tests.client.test_run_keeping import fake
+from tests.client.test_run_keeping import serving_lease
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
-"""Writes the clipboard of many terminals."""
+"""An escape sequence that writes the clipboard in many terminals."""
 
 
 def test_escapes_are_visible() -> None:
-    """What cannot be printed is shown as Python writes it; all else stays as it is."""
+    """Unprintable characters are shown as Python escapes; all others stay unchanged."""
     assert printable("plain, jöb 17") == "plain, jöb 17"
     assert printable(CLIPBOARD) == "\\x1b]52;c;cm0gLXJmIH4K\\x07"
     assert printable("a\nb\tc\r") == "a\\nb\\tc\\r"
@@ -28,7 +28,7 @@ def test_escapes_are_visible() -> None:
 
 
 def test_no_character_gets_through() -> None:
-    """Of all characters: none that controls, formats, separates lines, or is half of one."""
+    """No control, format, separator or surrogate character is printed."""
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     shown = printable(every)
     kinds = {unicodedata.category(one) for one in shown}
@@ -36,7 +36,7 @@ def test_no_character_gets_through() -> None:
 
 
 def test_json_keeps_its_meaning() -> None:
-    """A JSON text says the same before and after, and its own line breaks stay."""
+    """The escaped JSON text has the same value and the same line breaks."""
     value = {"owner": CLIPBOARD, "key": "\x9b\u202e\U000e0001", "note": ["é", "a\nb"]}
     raw = json.dumps(value, indent=2, ensure_ascii=False)
     shown = printable_json(raw)
@@ -47,29 +47,29 @@ def test_json_keeps_its_meaning() -> None:
 
 
 def test_notices_of_a_command() -> None:
-    """What a server says of others cannot write the clipboard of whoever waits, or of a CI page."""
-    told = io.StringIO()
-    notices = Notices(told)
+    """A reason from the server cannot send control sequences to a terminal or a CI page."""
+    output = io.StringIO()
+    notices = Notices(output)
     reason = f"limit: 1 of 1 units of demo are held by {CLIPBOARD} (1)"
     waiting = Waiting(1, None, reason)
     notices.standing(standing_of("demo", waiting, 1.0, None), 0.0)
     notices.say(f"the lease was revoked: {CLIPBOARD}")
-    lines = told.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert len(lines) == 2
     assert all("\\x1b]52" in line and line.isprintable() for line in lines)
 
 
-def test_what_became_of_a_lease(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The reason of whoever has revoked it is shown as text, in the line of its lease."""
+def test_the_reason_of_a_revocation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason of a revocation is shown as text, on the line of its lease."""
     handle = Handle(str(tmp_path / "handle"))
     with handle.locked():
         handle.put(Entry("k", Wish((("a", 1),)), id="l1"))
-    with fake("waits") as server:
+    with serving_lease("waits") as server:
         server.more = {"detail": f"{CLIPBOARD}\nl2\tgranted"}
         server.cause = "revoked"
         where = ["--handle", handle.path, "--url", f"http://127.0.0.1:{server.server_port}"]
         assert main(["lease", "status", *where], ("moorage",)) == 3
-    _, told = capsys.readouterr().out.splitlines()
-    cells = told.split("\t")
+    _, output = capsys.readouterr().out.splitlines()
+    cells = output.split("\t")
     assert cells[:3] == ["l1", "ended", "a"]
     assert cells[-1] == f"revoked: {printable(CLIPBOARD)}\\nl2\\tgranted"

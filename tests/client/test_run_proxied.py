@@ -1,4 +1,4 @@
-"""The bash functions' releases, at a proxy that fails in the middle: nothing is released twice."""
+"""Releases by the bash functions through a proxy that fails midway: no name is released twice."""
 
 import json
 import os
@@ -13,10 +13,9 @@ from moorage.client.run import lease_proxy
 
 
 class Proxy(HTTPServer):
-    """Releases names in order, and answers as a lease proxy does.
+    """Releases names in order, and responds as a lease proxy does.
 
-    `released` has all that it was asked to release; `failing` the statuses with which a name fails,
-    the next first.
+    `released` lists the released names; `failing` has the statuses of the next failures of a name.
     """
 
     def __init__(self) -> None:
@@ -38,26 +37,26 @@ class Proxy(HTTPServer):
 
 
 class Answering(BaseHTTPRequestHandler):
-    """One connection to a `Proxy`."""
+    """The handler of a connection to a `Proxy`."""
 
     server: Proxy
 
     def do_POST(self) -> None:
         """Answer `/lease/release`."""
-        told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, text = self.server.answer(told["names"])
+        response = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, text = self.server.answer(response["names"])
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """A proxy that the functions speak to without pauses, and a folder for `$SHARED_DIR`."""
+    """Yield a proxy for the functions, which retry without pauses, and set `$SHARED_DIR`."""
     with Proxy() as serving:
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -70,19 +69,19 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 
 def release(*words: str) -> int:
-    """Carry out `lease__release`; return its exit code."""
+    """Run `lease__release`; return its exit code."""
     return lease_proxy.main([str(os.getpid()), "release", *words])
 
 
-def test_what_is_released_is_not_sent_again(proxy: Proxy) -> None:
-    """A proxy that fails for a moment between two names has told which of them is released."""
+def test_a_released_name_is_not_sent_again(proxy: Proxy) -> None:
+    """A proxy that fails between two names reports the released ones, and those are not retried."""
     proxy.failing = {"b": [503, 503]}
     assert release("--names", "a,b,c") == 0
     assert proxy.released == ["a", "b", "c"]
 
 
-def test_a_name_that_fails_hinders_no_other(proxy: Proxy, tmp_path: Path) -> None:
-    """It alone is kept for another try; what is released may be somebody else's by then."""
+def test_a_failed_name_does_not_affect_others(proxy: Proxy, tmp_path: Path) -> None:
+    """Only the failed name is kept for a retry; a released one may be another caller's by then."""
     shared = tmp_path / "leases"
     shared.write_text("a\nb\nc\n")
     proxy.failing = {"b": [500, 500]}
@@ -95,8 +94,8 @@ def test_a_name_that_fails_hinders_no_other(proxy: Proxy, tmp_path: Path) -> Non
     assert (proxy.released, shared.read_text()) == (["a", "c", "b"], "")
 
 
-def test_a_handle_keeps_what_is_not_released(proxy: Proxy, tmp_path: Path) -> None:
-    """And the test forgets what is."""
+def test_a_handle_keeps_names_that_were_not_released(proxy: Proxy, tmp_path: Path) -> None:
+    """Released names are also removed from the list of the test."""
     shared, handle = tmp_path / "leases", tmp_path / "handle"
     shared.write_text("a\nb\nc\nd\n")
     handle.write_text("a\nb\nc")
@@ -108,8 +107,8 @@ def test_a_handle_keeps_what_is_not_released(proxy: Proxy, tmp_path: Path) -> No
     assert proxy.released == ["a", "c", "b"]
 
 
-def test_by_name_the_test_forgets_what_is_released(proxy: Proxy, tmp_path: Path) -> None:
-    """Also when another of the names fails."""
+def test_released_names_leave_the_shared_list(proxy: Proxy, tmp_path: Path) -> None:
+    """Released names are removed from the list even if another name fails."""
     shared = tmp_path / "leases"
     shared.write_text("a\nb\n")
     proxy.failing = {"b": [500]}

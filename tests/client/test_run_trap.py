@@ -1,4 +1,4 @@
-"""The trap that is printed keeps the traps there were, in real shells."""
+"""The printed trap keeps existing traps, in a real shell."""
 
 import shlex
 import subprocess
@@ -12,8 +12,8 @@ from tests.client.single import BARE, finished
 RELEASE = "echo released"
 
 
-def code(us: str = RELEASE, *signals: str) -> str:
-    """Return a trap whose release is a command of ours."""
+def trap_code(us: str = RELEASE, *signals: str) -> str:
+    """Return a trap whose release is replaced by another command."""
     text = trap_text(["US"], "HANDLE", signals or ("EXIT",))
     return text.replace(shlex.quote("US lease release --handle HANDLE"), shlex.quote(us))
 
@@ -30,67 +30,67 @@ def shell(script: str) -> tuple[int, list[str]]:
 @pytest.mark.parametrize("status", [0, 3])
 @pytest.mark.parametrize("options", ["", "set -euo pipefail; "])
 def test_a_trap_set_before_runs_after(status: int, options: str) -> None:
-    """First the release, then what was trapped, which sees the script's own exit code."""
-    script = f"{options}trap 'echo before $?' EXIT\n{code()}\necho work; exit {status}"
+    """The release runs first, then the old trap, which sees the script's exit code."""
+    script = f"{options}trap 'echo before $?' EXIT\n{trap_code()}\necho work; exit {status}"
     assert shell(script) == (status, ["work", "released", f"before {status}"])
 
 
 @pytest.mark.parametrize("options", ["", "set -euo pipefail; "])
 def test_without_a_trap_before(options: str) -> None:
-    """It releases, and the exit code is the script's."""
-    assert shell(f"{options}{code()}\nexit 4") == (4, ["released"])
-    assert shell(f"{options}{code()}\necho work") == (0, ["work", "released"])
+    """The trap releases, and the exit code is the script's."""
+    assert shell(f"{options}{trap_code()}\nexit 4") == (4, ["released"])
+    assert shell(f"{options}{trap_code()}\necho work") == (0, ["work", "released"])
 
 
 def test_any_text_of_a_trap_survives() -> None:
-    """Quotes, several lines and several commands are kept as they were."""
+    """Quotes, several lines and several commands are kept."""
     before = """trap 'x="a '"'"' b"; echo "$x"
 echo "two;three" && (exit 1) || echo four' EXIT"""
     expected = ["released", "a ' b", "two;three", "four"]
-    assert shell(f"{before}\n{code()}\n:") == (0, expected)
+    assert shell(f"{before}\n{trap_code()}\n:") == (0, expected)
 
 
 def test_a_trap_that_changes_the_exit_code_still_does() -> None:
-    """An exit within the old trap is the script's end."""
-    assert shell(f"trap 'exit 9' EXIT\n{code()}\nexit 1") == (9, ["released"])
+    """An exit in the old trap sets the script's exit code."""
+    assert shell(f"trap 'exit 9' EXIT\n{trap_code()}\nexit 1") == (9, ["released"])
 
 
 @pytest.mark.parametrize("options", ["", "set -e; "])
-def test_a_release_that_fails_hinders_nothing(options: str) -> None:
-    """The old trap runs all the same, with the exit code of the script."""
-    script = f"{options}trap 'echo before $?' EXIT\n{code('false')}\nexit 2"
+def test_the_old_trap_runs_after_a_failed_release(options: str) -> None:
+    """The old trap still runs, with the exit code of the script."""
+    script = f"{options}trap 'echo before $?' EXIT\n{trap_code('false')}\nexit 2"
     assert shell(script) == (2, ["before 2"])
 
 
 def test_errors_end_in_the_trap() -> None:
-    """With errexit a failing command leads to release and old trap."""
-    script = f"set -e; trap 'echo before $?' EXIT\n{code()}\n(exit 6); echo never"
+    """With errexit a failing command runs the release and the old trap."""
+    script = f"set -e; trap 'echo before $?' EXIT\n{trap_code()}\n(exit 6); echo never"
     assert shell(script) == (6, ["released", "before 6"])
 
 
-def test_two_leases_two_traps() -> None:
+def test_traps_of_two_leases() -> None:
     """The trap can be chained more than once."""
-    script = f"trap 'echo first' EXIT\n{code('echo one')}\n{code('echo two')}\nexit 5"
+    script = f"trap 'echo first' EXIT\n{trap_code('echo one')}\n{trap_code('echo two')}\nexit 5"
     assert shell(script) == (5, ["two", "one", "first"])
 
 
 def test_a_signal_ends_the_shell_as_before() -> None:
-    """Without a trap for it the shell dies by the signal, after the release."""
-    assert shell(f"{code()}\nkill -TERM $$; echo never") == (-15, ["released"])
-    both = code(RELEASE, "TERM")
+    """Without an old trap the shell dies of the signal, after the release."""
+    assert shell(f"{trap_code()}\nkill -TERM $$; echo never") == (-15, ["released"])
+    both = trap_code(RELEASE, "TERM")
     assert shell(f"{both}\nkill -TERM $$; echo never") == (-15, ["released"])
 
 
 def test_a_signals_trap_is_chained() -> None:
     """A trap of a signal is kept, too; an ignored signal stays ignored."""
-    script = f"trap 'echo term' TERM\n{code(RELEASE, 'TERM')}\nkill -TERM $$; echo goes on"
+    script = f"trap 'echo term' TERM\n{trap_code(RELEASE, 'TERM')}\nkill -TERM $$; echo goes on"
     assert shell(script) == (0, ["released", "term", "goes on"])
-    ignored = f"trap '' TERM\n{code(RELEASE, 'TERM')}\nkill -TERM $$; echo goes on"
+    ignored = f"trap '' TERM\n{trap_code(RELEASE, 'TERM')}\nkill -TERM $$; echo goes on"
     assert shell(ignored) == (0, ["goes on"])
 
 
 def test_the_printed_command_is_ours(tmp_path: Path) -> None:
-    """What `moorage trap` prints calls the single file again, whatever the handle's name."""
+    """The command that `moorage trap` prints calls the single file, whatever the handle's name."""
     handle = str(tmp_path / "it's a handle")
     printed = finished("trap", "--handle", handle)
     assert printed.returncode == 0

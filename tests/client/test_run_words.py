@@ -1,4 +1,4 @@
-"""What carries a command speaks the words of the native API, and those of people."""
+"""The client of `moorage run`: fields of the native API, texts for people, and lease times."""
 
 import io
 from dataclasses import fields
@@ -20,8 +20,8 @@ from moorage.core.admission import model
 from moorage.wire import admission as wire
 
 
-def told(**changed: Any) -> Any:
-    """A lease as a server tells it."""
+def lease_json(**changed: Any) -> Any:
+    """Return a lease as JSON of a server."""
     lease = wire.Lease(
         id="l1",
         key="k",
@@ -49,8 +49,8 @@ def told(**changed: Any) -> Any:
     return msgspec.to_builtins(lease) | changed
 
 
-def test_the_words_are_those_of_the_native_api() -> None:
-    """Every field that is read or sent is one of the native API."""
+def test_fields_are_those_of_the_native_api() -> None:
+    """Every field that is read or sent exists in the native API."""
     assert set(Lease._fields) - {"pools"} <= {field.name for field in fields(wire.Lease)}
     assert set(Waiting._fields) <= {field.name for field in fields(wire.Waiting)}
     body = Wish((("a", 2),), ttl=5.0, hold=7.0, priority=1, labels=(("x", "y"),)).body("k")
@@ -66,7 +66,7 @@ def test_the_words_are_those_of_the_native_api() -> None:
 
 
 def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
-    """A TTL that is named counts."""
+    """The usual TTL is sent unless a TTL is named."""
     wish = Wish((("a", 1),), usual_ttl=600.0)
     assert wish.body("k")["ttl"] == 600.0
     assert wish._replace(ttl=5.0).body("k")["ttl"] == 5.0
@@ -82,8 +82,8 @@ def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
         ({"patience": "10s", "unreachable_after": "5m"}, 10),
     ],
 )
-def test_a_place_is_kept_for_longer_than_we_try(words: dict[str, str], seconds: float) -> None:
-    """Who is back before --unreachable-after is over has its place yet, a poll included."""
+def test_patience_is_longer_than_retries(words: dict[str, str], seconds: float) -> None:
+    """The patience exceeds --unreachable-after by a poll, so that the ticket is still there."""
     none = dict.fromkeys(("ttl", "hold", "priority", "patience", "unreachable_after"))
     wish = wish_of({"pool": ["a"], "label": [], **none, **words})
     assert wish.patience == seconds
@@ -91,22 +91,22 @@ def test_a_place_is_kept_for_longer_than_we_try(words: dict[str, str], seconds: 
 
 
 def test_the_client_renews_as_often_as_the_server_expects() -> None:
-    """The single file that carries a command cannot read the core's rule."""
+    """The single file cannot import the core's rule, so it repeats it."""
     assert lease_clock.RENEWALS == model.RENEWALS
 
 
 def test_a_lease_is_read() -> None:
-    """Slots come in the order of the pools, times as they are told."""
-    lease = lease_of(told())
+    """Slots are in the order of the pools; times stay as they were sent."""
+    lease = lease_of(lease_json())
     assert (lease.pools, lease.slot_names) == (("a", "b"), ["a-7", "b-1", "b-2"])
     assert (lease.expires_at, lease.ttl, lease.hold) == ("2026-01-02T00:00:00Z", 60.0, None)
     waiting = wire.Waiting(position=3, eta_seconds=(1.0, 2.5), overdue=False, code="c", reason="r")
-    ticket = lease_of(told(state="waiting", waiting=msgspec.to_builtins(waiting)))
+    ticket = lease_of(lease_json(state="waiting", waiting=msgspec.to_builtins(waiting)))
     assert ticket.waiting == Waiting(3, (1.0, 2.5), "r")
 
 
 def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
-    """Whichever comes first, also where one of them is told more exactly; neither: by no time."""
+    """The earlier time counts, also if only one has fractions of a second; both may be missing."""
     early, late = "2026-01-02T00:00:00Z", "2026-01-02T00:00:00.5Z"
     for expires, hold, ends in (
         (early, late, early),
@@ -115,12 +115,14 @@ def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
         (None, early, early),
         (None, None, None),
     ):
-        assert lease_of(told(expires_at=expires, hold_until=hold)).ends_at == ends
+        assert lease_of(lease_json(expires_at=expires, hold_until=hold)).ends_at == ends
 
 
-@pytest.mark.parametrize("answer", [None, [], {}, "x", told(needs=[{}]), told(waiting={})])
-def test_a_strange_answer_is_one(answer: Any) -> None:
-    """What is no lease is not taken for one."""
+@pytest.mark.parametrize(
+    "answer", [None, [], {}, "x", lease_json(needs=[{}]), lease_json(waiting={})]
+)
+def test_an_invalid_lease_is_refused(answer: Any) -> None:
+    """An answer that is no lease is refused."""
     with pytest.raises(StrangeAnswerError):
         lease_of(answer)
 
@@ -138,19 +140,19 @@ def test_a_strange_answer_is_one(answer: Any) -> None:
     ],
 )
 def test_durations(text: str, seconds: float) -> None:
-    """A bare number is seconds, units may be joined."""
+    """A bare number means seconds; units may be combined."""
     assert seconds_of(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "1x", "-1", "1h 30m", "nan", "inf", "1m2"])
-def test_no_durations(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     """Everything else is refused with an example."""
     with pytest.raises(ValueError, match="duration"):
         seconds_of(text)
 
 
 def test_durations_for_people() -> None:
-    """At most two units, and no false precision."""
+    """At most two units, without false precision."""
     assert [spoken(s) for s in (0.2, 59.4, 60, 80, 3600, 7500)] == [
         "0s",
         "59s",
@@ -161,8 +163,8 @@ def test_durations_for_people() -> None:
     ]
 
 
-def test_where_it_stands() -> None:
-    """The line tells the place, a range, what binds, and how long it has been."""
+def test_the_standing_of_a_ticket() -> None:
+    """The line has the position, the estimate, the reason and the time waited so far."""
     waiting = Waiting(4, (120.0, 300.0), "3 ahead; pacing: next grant in 12 s")
     assert standing_of("install/azure", waiting, 80.0, None) == (
         "waiting for install/azure: place 4; 2m to 5m to go; "
@@ -177,7 +179,7 @@ def test_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "told"),
+    ("age", "expected"),
     [
         (0, "20s to 30s to go"),
         (19, "1s to 11s to go"),
@@ -188,29 +190,30 @@ def test_where_it_stands() -> None:
         (36, "longer than usual"),
     ],
 )
-def test_an_estimate_counts_down_between_answers(age: float, told: str) -> None:
-    """The server is asked now and then only: meanwhile the time that passes is taken off."""
+def test_an_estimate_counts_down_between_answers(age: float, expected: str) -> None:
+    """Between polls, the time passed is subtracted from the estimate."""
     waiting = Waiting(1, (20.0, 30.0), "")
     assert (
-        standing_of("a", waiting, 1.0, None, age) == f"waiting for a: place 1; {told} (1s so far)"
+        standing_of("a", waiting, 1.0, None, age)
+        == f"waiting for a: place 1; {expected} (1s so far)"
     )
 
 
 def test_an_exact_estimate_is_one_duration() -> None:
-    """And a server that tells nothing of being overdue is no surprise."""
+    """A range without width is one duration, and `overdue` is optional."""
     waiting = Waiting(1, (20.0, 20.2), "")
     assert "; about 20s to go (" in standing_of("a", waiting, 1.0, None)
 
 
 class Terminal(io.StringIO):
-    """A stream that is one."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a log where it stands is said at once and each minute; on a terminal in one live line."""
+    """A log gets the standing at once and then every minute; a terminal gets one live line."""
     log = io.StringIO()
     notices = Notices(log)
     for second in range(0, 180, 5):
@@ -230,7 +233,7 @@ def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_notice_is_one_line() -> None:
-    """Whatever a server says does not break a log's lines, and a closed log breaks nothing."""
+    """Line breaks from a server do not break a log's lines, and a closed log is no error."""
     log = io.StringIO()
     Notices(log).say("a\nb\r c")
     assert log.getvalue() == "moorage: a b c\n"
@@ -238,11 +241,11 @@ def test_a_notice_is_one_line() -> None:
     Notices(Terminal()).say("x")
     broken = Notices(io.StringIO())
     broken._stream.close()
-    broken.say("nobody reads this")
+    broken.say("unread")
 
 
-def test_we_stop_before_the_server_does() -> None:
-    """The deadline counts from the sending, and is a margin before the TTL."""
+def test_the_deadline_is_before_the_end_of_the_ttl() -> None:
+    """The deadline counts from the sending of the request, and is a margin before the TTL ends."""
     term = Term(60.0, sent=100.0)
     assert (term.renew_at, term.deadline) == (120.0, 150.0)
     assert [margin_of(ttl) for ttl in (3.0, 60.0, 3600.0)] == [0.5, 10.0, 30.0]
@@ -251,7 +254,7 @@ def test_we_stop_before_the_server_does() -> None:
 
 
 def test_a_renewal_counts_from_its_sending() -> None:
-    """A slow answer does not lengthen it, an older one does not shorten it, a late one is none."""
+    """A slow answer does not extend it, an older one does not shorten it, a late one is ignored."""
     term = Term(60.0, sent=100.0)
     assert term.renewed(sent=120.0, now=149.0)
     assert term.deadline == 170.0
@@ -261,8 +264,8 @@ def test_a_renewal_counts_from_its_sending() -> None:
     assert term.lost(170.0)
 
 
-def test_a_late_renewal_counts_for_the_patient() -> None:
-    """The server has said that it is ours: only who does not wait for its word has given it up."""
+def test_a_late_renewal_counts_for_a_patient_keeper() -> None:
+    """The server renews no ended lease, so a late answer counts if the client waits for it."""
     term = Term(60.0, sent=100.0)
     assert not term.renewed(sent=170.0, now=171.0)
     assert term.renewed(sent=170.0, now=171.0, late=True)
@@ -270,22 +273,22 @@ def test_a_late_renewal_counts_for_the_patient() -> None:
 
 
 def test_when_to_look_again() -> None:
-    """At what comes next; what has passed is no reason to look again and again."""
+    """The next look is at the next deadline; times that have passed do not count."""
     term = Term(60.0, sent=100.0, hold_by=155.0)
     looks = [term.seconds_to_look(now) for now in (100.0, 150.0, 151.0, 155.0 + WORD_SECONDS)]
     assert looks == [50.0, 5.0 + WORD_SECONDS, 4.0 + WORD_SECONDS, float("inf")]
 
 
 def test_a_hold_that_is_over_is_no_loss() -> None:
-    """Until the hold is over silence is a loss, after it is not."""
+    """Before the end of the hold a missed deadline is a loss, afterwards it is not."""
     term = Term(60.0, sent=100.0, hold_by=300.0)
     assert term.lost(200.0)
     assert term.lost(299.0)
     assert not term.lost(300.0)
 
 
-def test_when_a_hold_should_be_over_the_server_is_asked() -> None:
-    """Somebody may have moved its end: it is over by its word, or when that does not come."""
+def test_the_server_confirms_the_end_of_a_hold() -> None:
+    """The hold may have been extended, so it is over only after the server had time to answer."""
     term = Term(60.0, sent=100.0, hold_by=110.0)
     assert term.renew_at == 110.0
     assert not term.over(110.0 + WORD_SECONDS - 0.1)
@@ -295,7 +298,7 @@ def test_when_a_hold_should_be_over_the_server_is_asked() -> None:
     assert Term(60.0, sent=100.0, hold_by=300.0).renew_at == 120.0
 
 
-def test_what_our_own_clock_ends_is_killed_in_time() -> None:
+def test_the_command_is_killed_before_the_ttl_ends() -> None:
     """After the deadline there is time to end, then to be killed before the TTL is over."""
     for ttl in (1.0, 6.0, 60.0, 600.0):
         term = Term(ttl, sent=100.0)
@@ -303,6 +306,6 @@ def test_what_our_own_clock_ends_is_killed_in_time() -> None:
 
 
 def test_the_clock_does_not_jump() -> None:
-    """It goes forward, and not with the wall clock."""
+    """The clock is monotonic, unlike the wall clock."""
     first, second = elapsed(), elapsed()
     assert 0 <= second - first < 60

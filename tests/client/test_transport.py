@@ -1,4 +1,4 @@
-"""The client's transport tells apart: an answer, a refusal, and no answer at all."""
+"""The client's transport distinguishes an answer, a refusal, and no answer."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from moorage.client.transport import RefusedError, Transport, UnreachableError, 
 
 @contextmanager
 def answering(raw: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers one connection with these bytes; yields its URL and what it heard."""
+    """Run a server that answers one connection with these bytes; yield its URL and its requests."""
     heard: list[bytes] = []
 
     def serve(listener: socket.socket) -> None:
@@ -29,7 +29,7 @@ def answering(raw: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def _request(connection: socket.socket) -> bytes:
-    """Read one request with the body that it announces."""
+    """Read one request with its body."""
     received = b""
     while b"\r\n\r\n" not in received:
         received += connection.recv(65536)
@@ -44,19 +44,19 @@ def _request(connection: socket.socket) -> bytes:
     return received
 
 
-def spelled(status: str, body: bytes) -> bytes:
-    """An answer on the wire."""
+def http_response(status: str, body: bytes) -> bytes:
+    """Return an HTTP response."""
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
 
 
 def test_an_answer() -> None:
     """A request carries token and body; its answer is decoded, an empty one is None."""
-    with answering(spelled("200 OK", b'{"a": [1]}')) as (url, heard):
+    with answering(http_response("200 OK", b'{"a": [1]}')) as (url, heard):
         assert Transport(f"{url}/under/", "secret").request("POST", "/x", {"b": 2}) == {"a": [1]}
     assert heard[0].startswith(b"POST /under/x HTTP/1.1\r\n")
     assert b"X-Auth-Token: secret\r\n" in heard[0]
     assert heard[0].endswith(b'{"b": 2}')
-    with answering(spelled("204 No Content", b"")) as (url, heard):
+    with answering(http_response("204 No Content", b"")) as (url, heard):
         assert Transport(url, None).request("DELETE", "/x") is None
     assert b"X-Auth-Token" not in heard[0]
 
@@ -80,9 +80,9 @@ def test_an_answer() -> None:
     ],
 )
 def test_a_refusal(body: bytes, code: str, message: str) -> None:
-    """A refusal carries the server's code and words; what is no Moorage has none, and is named."""
+    """An error has the server's code and text; a server that is not Moorage is named as such."""
     with (
-        answering(spelled("404 Not Found", body)) as (url, _),
+        answering(http_response("404 Not Found", body)) as (url, _),
         pytest.raises(RefusedError) as refused,
     ):
         Transport(url, None).request("GET", "/x")
@@ -94,26 +94,28 @@ def test_a_refusal(body: bytes, code: str, message: str) -> None:
     ("token", "message"),
     [(None, "the server requires a token"), ("old", "the server does not accept this token")],
 )
-def test_no_right_token(token: str | None, message: str) -> None:
-    """Whether none was sent or a wrong one is told apart."""
+def test_a_missing_and_a_wrong_token(token: str | None, message: str) -> None:
+    """The error distinguishes a missing token from a wrong one."""
     with (
-        answering(spelled("401 Unauthorized", b"{}")) as (url, _),
+        answering(http_response("401 Unauthorized", b"{}")) as (url, _),
         pytest.raises(RefusedError) as refused,
     ):
         Transport(url, token).request("GET", "/x")
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("raw", [b"", b"nonsense\r\n\r\n", spelled("200 OK", b"no JSON")])
+@pytest.mark.parametrize("raw", [b"", b"nonsense\r\n\r\n", http_response("200 OK", b"no JSON")])
 def test_no_answer(raw: bytes) -> None:
-    """A server that closes, or that is no Moorage, has not answered."""
+    """A closed connection or a response that is not JSON counts as no answer."""
     with answering(raw) as (url, _), pytest.raises(UnreachableError):
         Transport(url, None).request("GET", "/x")
 
 
 ANSWERS = {
-    "of a known length": spelled("200 OK", b'{"a": [1, 2]}'),
-    "a refusal": spelled("409 Conflict", b'{"code": "lease_ended", "detail": "It has ended."}'),
+    "of a known length": http_response("200 OK", b'{"a": [1, 2]}'),
+    "a refusal": http_response(
+        "409 Conflict", b'{"code": "lease_ended", "detail": "It has ended."}'
+    ),
     "in chunks": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         b'4\r\n{"a"\r\n9\r\n: [1, 2]}\r\n0\r\n\r\n'
@@ -122,10 +124,10 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
-def test_half_an_answer_is_none(kind: str) -> None:
-    """Wherever an answer breaks off, in its head or in its body, there was none."""
+def test_a_partial_answer_is_no_answer(kind: str) -> None:
+    """A response that ends early, in its head or its body, counts as no answer."""
     raw = ANSWERS[kind]
-    last = len(raw) - (4 if kind == "in chunks" else 0)  # the 0 of the last chunk is enough
+    last = len(raw) - (4 if kind == "in chunks" else 0)  # the final 0 is enough
     for length in range(last):
         with answering(raw[:length]) as (url, _), pytest.raises(UnreachableError):
             Transport(url, None).request("GET", "/x")
@@ -137,15 +139,15 @@ def test_half_an_answer_is_none(kind: str) -> None:
             assert Transport(url, None).request("GET", "/x") == {"a": [1, 2]}
 
 
-def test_nobody_there() -> None:
-    """A port where nobody listens is unreachable, and known to be."""
+def test_a_port_without_a_listener() -> None:
+    """A port without a listener is reported as unreachable."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         transport = Transport(f"http://127.0.0.1:{bound.getsockname()[1]}", None)
         with pytest.raises(UnreachableError):
             transport.request("GET", "/x")
         assert not transport.reachable()
-    with answering(spelled("500 Oops", b"")) as (url, _):
+    with answering(http_response("500 Oops", b"")) as (url, _):
         assert Transport(url, None).reachable()
 
 
@@ -156,15 +158,15 @@ def test_nobody_there() -> None:
         *("http://two..dots:80", f"http://{'long' * 16}"),
     ],
 )
-def test_no_url(url: str) -> None:
-    """What is not the URL of a server is refused before anything is sent."""
+def test_invalid_urls(url: str) -> None:
+    """Anything but the URL of a server is refused before a request is sent."""
     with pytest.raises(ValueError, match="is not the URL of a server"):
         Transport(url, None)
 
 
-def test_white_space_around_is_none() -> None:
-    """Blanks and line breaks around URL and token, as files have them, are not sent."""
-    with answering(spelled("204 No Content", b"")) as (url, heard):
+def test_white_space_is_removed() -> None:
+    """White space around URL and token, as in files, is removed."""
+    with answering(http_response("204 No Content", b"")) as (url, heard):
         assert Transport(f" {url} \n", " secret\r\n").request("GET", "/x") is None
     assert heard[0].startswith(b"GET /x HTTP/1.1\r\n")
     assert b"X-Auth-Token: secret\r\n" in heard[0]
@@ -173,8 +175,8 @@ def test_white_space_around_is_none() -> None:
 @pytest.mark.parametrize(
     "token", ["", " \n", "two\nlines", "two words", "it\u2019s", "a\x00b", "\xff"]
 )
-def test_no_token(token: str) -> None:
-    """What a header cannot carry is refused before anything is sent, and not shown."""
+def test_invalid_tokens(token: str) -> None:
+    """A token that a header cannot carry is refused before a request is sent, and is not shown."""
     with pytest.raises(ValueError, match=r"^MOORAGE_TOKEN is not a token: .* on one line$"):
         token_of(token, "MOORAGE_TOKEN")
     with pytest.raises(ValueError, match="is not a token") as refused:

@@ -1,4 +1,4 @@
-"""HTTPS: which servers are believed, and that no other one is sent anything."""
+"""HTTPS: which servers are trusted, and that no other server gets a request."""
 
 import shutil
 import socket
@@ -14,18 +14,18 @@ from moorage.client.transport import Transport, UnreachableError
 
 HERE = Path(__file__).parent
 AUTHORITY = HERE / "tls-authority.pem"
-"""The certificate of an authority, whose key nobody has any more."""
+"""The certificate of an authority whose key no longer exists."""
 
 SIGNED = HERE / "tls-signed.pem"
 """A key and its certificate for the name `elsewhere.example`, signed by that authority."""
 
 OTHER = HERE.parent / "serve" / "tls-cert.pem"
-"""The certificate of another server, signed by itself."""
+"""The self-signed certificate of another server."""
 
 
 @contextmanager
 def serving(certificate: Path) -> Iterator[tuple[str, list[bytes]]]:
-    """A server with a certificate and its key; yields its URL and all requests that it heard."""
+    """Run a server with a certificate and its key; yield its URL and all its requests."""
     heard: list[bytes] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
@@ -52,14 +52,14 @@ def serving(certificate: Path) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def chain(folder: Path, *parts: Path) -> str:
-    """Write certificates into one file; return its name."""
+    """Write certificates into one file; return its path."""
     path = folder / "chain.pem"
     path.write_text("some words\n".join(part.read_text() for part in parts))
     return str(path)
 
 
-def test_its_own_certificate_is_believed(tmp_path: Path) -> None:
-    """Whatever name it bears, alone or among others."""
+def test_the_server_s_own_certificate_is_trusted(tmp_path: Path) -> None:
+    """The server's own certificate is trusted whatever its name, alone or in a list."""
     for file in (str(SIGNED), chain(tmp_path, AUTHORITY, SIGNED), chain(tmp_path, SIGNED, OTHER)):
         with serving(SIGNED) as (url, heard):
             assert Transport(url, "secret", certificate=file).request("GET", "/x") == {}
@@ -67,16 +67,16 @@ def test_its_own_certificate_is_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [AUTHORITY, OTHER])
-def test_no_other_certificate_is_believed(file: Path) -> None:
-    """Nor that of the authority that has signed it: so are those of servers of other names."""
+def test_no_other_certificate_is_trusted(file: Path) -> None:
+    """Nor is its authority's certificate, because it also signs servers with other names."""
     with serving(SIGNED) as (url, heard):
         with pytest.raises(UnreachableError, match="certificate"):
             Transport(url, "secret", certificate=str(file)).request("GET", "/x")
         assert heard == []
 
 
-def test_a_renewed_certificate_is_believed(tmp_path: Path) -> None:
-    """Who runs for long reads its file anew, as servers get another certificate meanwhile."""
+def test_a_renewed_certificate_is_trusted(tmp_path: Path) -> None:
+    """Each connection reads the certificate file again, because servers renew certificates."""
     file = tmp_path / "certificate.pem"
     shutil.copy(OTHER, file)
     with serving(SIGNED) as (url, heard):

@@ -1,4 +1,4 @@
-"""The client's watch: through broken connections, busy servers and lost histories."""
+"""The client's watch with broken connections, busy servers and lost histories."""
 
 import json
 import socket
@@ -19,38 +19,38 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding
 
 
 def at(n: int) -> str:
-    """A time, as it is told."""
+    """Return a time as a server sends it."""
     return f"2026-01-01T00:00:{n:02d}.000001Z"
 
 
 def event(n: int, cursor: str) -> bytes:
-    """The n-th change of a test, as an event."""
+    """Return the n-th change of a test as an event."""
     value = {"name": f"CUSTOM_{n}", "created_at": at(n), "updated_at": at(n)}
     data = {"revision": 1, "n": n, "kind": "trait", "key": f"CUSTOM_{n}", "value": value}
     return f"id: {cursor}\ndata: {json.dumps(data)}\n\n".encode()
 
 
 def change(n: int) -> Change:
-    """The n-th change of a test."""
+    """Return the n-th change of a test."""
     when = datetime.fromisoformat(at(n))
     value = NameValue(name=f"CUSTOM_{n}", created_at=when, updated_at=when)
     return Change(revision=1, n=n, kind="trait", key=f"CUSTOM_{n}", value=value)
 
 
 def chunk(text: bytes) -> bytes:
-    """A piece of a chunked answer."""
+    """Return a piece of a chunked response."""
     return b"%x\r\n%s\r\n" % (len(text), text)
 
 
 def refusal(status: int, **members: Any) -> bytes:
-    """A whole answer that refuses."""
+    """Return a complete response that refuses."""
     body = json.dumps({"status": status, "code": "no", "detail": "No.", **members}).encode()
     return b"HTTP/1.1 %d No\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
 
 
 @contextmanager
 def answering(*answers: bytes) -> Iterator[tuple[str, list[str]]]:
-    """A server that answers connections in turn; yields its URL and the cursors asked for."""
+    """Run a server that answers connections in turn; yield its URL and the cursors asked for."""
     asked: list[str] = []
 
     def serve(listener: socket.socket) -> None:
@@ -71,7 +71,7 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[str]]]:
 
 
 def first(watch: Watch, count: int) -> list[Change]:
-    """The first changes of a watch."""
+    """Return the first changes of a watch."""
     found = []
     for one in watch:
         found.append(one)
@@ -81,7 +81,7 @@ def first(watch: Watch, count: int) -> list[Change]:
 
 
 def test_a_watch_resumes_after_the_last_whole_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a stream breaks off, the next one begins after what was handed out."""
+    """Wherever a stream breaks off, the next one starts after the last complete event."""
     monkeypatch.setattr(watch, "PAUSE_SECONDS_MAX", 0.05)
     answers = [
         HEAD + chunk(b"id: 1.0\n\n" + event(0, "1.1.0")) + chunk(event(1, "1.1.1")[:-1]),
@@ -99,8 +99,8 @@ def test_a_watch_resumes_after_the_last_whole_event(monkeypatch: pytest.MonkeyPa
     assert following.cursor == "1.3"
 
 
-def test_the_place_of_an_idle_stream_is_kept() -> None:
-    """A watch without a cursor learns from the stream where it stands."""
+def test_the_cursor_of_an_idle_stream_is_kept() -> None:
+    """A watch without a cursor takes it from the stream."""
     answers = [HEAD + chunk(b"id: 4.7\n\n"), HEAD + chunk(event(0, "4.8"))]
     with answering(*answers) as (url, asked):
         assert first(Watch(Transport(url, None), kinds=["trait"]), 1) == [change(0)]
@@ -108,18 +108,18 @@ def test_the_place_of_an_idle_stream_is_kept() -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_lost_history_is_told(begun: bool) -> None:
-    """At the beginning or in the midst of a stream: read everything anew, then from `oldest`."""
+def test_a_lost_history_is_reported(begun: bool) -> None:
+    """At the start or within a stream, `ChangesGoneError` names the cursor to continue from."""
     problem = {"status": 410, "code": "changes_gone", "detail": "Gone.", "oldest": "2.5"}
-    told = b"event: problem\ndata: " + json.dumps(problem).encode() + b"\n\n"
-    answer = HEAD + chunk(told) if begun else refusal(410, oldest="2.5")
+    response = b"event: problem\ndata: " + json.dumps(problem).encode() + b"\n\n"
+    answer = HEAD + chunk(response) if begun else refusal(410, oldest="2.5")
     with answering(answer) as (url, _), pytest.raises(ChangesGoneError) as gone:
         first(Watch(Transport(url, None), "1.0"), 1)
     assert gone.value.oldest == "2.5"
 
 
 def test_a_refusal_ends_a_watch() -> None:
-    """What will not get better by trying again is told at once."""
+    """A refusal that retries cannot cure is raised at once."""
     with answering(refusal(403)) as (url, _), pytest.raises(RefusedError) as refused:
         first(Watch(Transport(url, None)), 1)
     assert refused.value.status == 403

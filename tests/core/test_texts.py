@@ -1,4 +1,4 @@
-"""Names that are shown to other people contain nothing that a terminal would act on."""
+"""Names that are shown to others contain no characters that a terminal interprets."""
 
 import sys
 import unicodedata
@@ -25,7 +25,7 @@ ACTED_ON = [
 
 @pytest.mark.parametrize("text", ACTED_ON)
 def test_control_characters_are_refused(text: str) -> None:
-    """The refusal names the character by its number, never as it is."""
+    """The refusal gives the character's code point, never the character itself."""
     with pytest.raises(Error) as refusal:
         check_plain("key", f"job {text}")
     assert refusal.value.code is Code.INVALID
@@ -34,13 +34,13 @@ def test_control_characters_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "job-17", "jöb 17", "ジョブ", "a\u00a0b", "👩\u200d🚒"])
-def test_all_else_is_taken(text: str) -> None:
-    """Letters of any script, blanks of any kind and joined emoji are names as well."""
+def test_other_characters_are_allowed(text: str) -> None:
+    """Letters of any script, spaces of any kind and joined emoji are allowed."""
     check_plain("key", text)
 
 
-def test_whatever_is_refused_would_not_be_shown_either() -> None:
-    """Of all characters: none that is refused is shown as it is, and all of Cc are refused."""
+def test_refused_characters_are_not_printed_either() -> None:
+    """`printable` replaces every refused character, and all of Cc, Zl and Zp are refused."""
     for code in range(sys.maxunicode + 1):
         character = chr(code)
         try:

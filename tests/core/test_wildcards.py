@@ -1,4 +1,4 @@
-"""Entries that stand for one name or, as `PREFIX/*`, for all names below."""
+"""Entries that match one name or, as `PREFIX/*`, all names below the prefix."""
 
 import pytest
 
@@ -16,18 +16,18 @@ from moorage.core.wildcards import covers, is_entry
         ("ci/*", "cicada/azure", False),
     ],
 )
-def test_what_an_entry_covers(entry: str, name: str, covered: bool) -> None:
-    """The name itself, or everything behind the prefix and its slash; never the prefix alone."""
+def test_names_that_an_entry_covers(entry: str, name: str, covered: bool) -> None:
+    """An entry covers its name or everything after `PREFIX/`, but never the prefix alone."""
     assert covers(entry, name) is covered
 
 
 @pytest.mark.parametrize("text", ["", "*", "/*", "a*", "*/b", "a/*/b", "a/**", "x" * 11])
-def test_what_is_no_entry(text: str) -> None:
-    """An asterisk stands at the end, behind a prefix and a slash; the length has a bound."""
+def test_invalid_entries(text: str) -> None:
+    """An asterisk is only allowed at the end, after a prefix and a slash; length is bounded."""
     assert not is_entry(text, 10)
 
 
 @pytest.mark.parametrize("text", ["a", "a/b", "a/*", "a/b/*", "x" * 10])
-def test_what_is_an_entry(text: str) -> None:
-    """Names, and prefixes of them."""
+def test_valid_entries(text: str) -> None:
+    """Names and prefixes of names are entries."""
     assert is_entry(text, 10)

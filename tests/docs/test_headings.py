@@ -1,4 +1,4 @@
-"""Every section stands once: a merge can leave two, each with its own words for the same thing."""
+"""No document has a section twice: a merge can leave two versions of the same section."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ HEADING = re.compile(r"(#+) (.*)")
 
 
 def repeated(text: str) -> list[tuple[str, ...]]:
-    """Return the headings that stand more than once below the same ones."""
+    """Return the headings that occur more than once below the same parent headings."""
     above: list[str] = []
     seen: set[tuple[str, ...]] = set()
     found = []
@@ -29,13 +29,13 @@ def repeated(text: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_each_section_stands_once(document: Path) -> None:
-    """No document has two sections of the same name in the same place."""
+def test_each_section_occurs_once(document: Path) -> None:
+    """No two sections with the same parent have the same name."""
     assert repeated(document.read_text()) == []
 
 
 def test_a_repeated_section_is_found() -> None:
-    """The control: the same name below another heading, or in code, is none."""
+    """The same name below another heading, or in a code block, is not a repetition."""
     text = "# A\n## B\n### C\n## D\n### C\n```\n## B\n```\n"
     assert repeated(text) == []
     assert repeated(f"{text}## B\n") == [("A", "B")]

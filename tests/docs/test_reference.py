@@ -1,4 +1,4 @@
-"""The reference documents every setting, error code, command, route and metric, as it is."""
+"""The reference documents every setting, error code, command, route and metric correctly."""
 
 import re
 from collections.abc import Iterator
@@ -27,33 +27,33 @@ REFERENCE = ROOT / "docs/reference"
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """The rows of all tables of a text by their first cell, without its back-quotes."""
+    """Return the rows of all tables of a text by their first cell, without its back-quotes."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         if line.startswith("| `"):
             first, *rest = (cell.strip() for cell in line.strip("|").split(" | "))
-            assert first.strip("` ") not in found, f"{first} stands twice"
+            assert first.strip("` ") not in found, f"{first} has two rows"
             found[first.strip("` ")] = rest
     return found
 
 
-def shown(default: Any) -> str:
-    """A setting's default as the reference shows it."""
+def formatted(default: Any) -> str:
+    """Return a setting's default as the reference shows it."""
     if default is None or default == ():
         return "-"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def test_settings() -> None:
-    """Every setting is there with its default and its meaning, in the words of the code."""
+    """Every setting is documented with its default and the description from the code."""
     described = rows((REFERENCE / "settings.md").read_text().partition("\n## Other variables")[0])
     defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
-    expected = {name: [shown(defaults[name]), meaning] for name, meaning in FIELDS.items()}
+    expected = {name: [formatted(defaults[name]), meaning] for name, meaning in FIELDS.items()}
     assert described == expected
 
 
 def test_variables() -> None:
-    """Every variable of the environment besides the settings is there, in the words of the code."""
+    """All other environment variables are documented with the description from the code."""
     text = (REFERENCE / "settings.md").read_text().partition("\n## Other variables")[2]
     assert {name: cells[0] for name, cells in rows(text).items()} == ALSO
     text = (REFERENCE / "cli.md").read_text().partition("in its environment:")[2]
@@ -64,7 +64,7 @@ def test_variables() -> None:
 
 
 def test_errors() -> None:
-    """Every code of the core is there, with the status and the code that Placement shows."""
+    """Every error code is documented with the status and code of the Placement API."""
     described = {
         code: cells[:2] for code, cells in rows((REFERENCE / "errors.md").read_text()).items()
     }
@@ -76,7 +76,7 @@ def test_errors() -> None:
 
 
 def commands(group: click.Group, path: str = "moorage") -> Iterator[tuple[str, click.Command]]:
-    """Every command below a group by its full name."""
+    """Yield every command below a group with its full name."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -88,7 +88,7 @@ def commands(group: click.Group, path: str = "moorage") -> Iterator[tuple[str, c
 
 
 def options(command: click.Command) -> set[str]:
-    """The names of a command's options that are not made from settings."""
+    """Return the names of a command's options that are not derived from settings."""
     return {
         name
         for parameter in command.params
@@ -98,13 +98,13 @@ def options(command: click.Command) -> set[str]:
 
 
 def is_setting(option: click.Option) -> bool:
-    """Is it made from a setting? Others may have the name of one."""
+    """Return whether an option is derived from a setting; others may have the same name."""
     meaning = FIELDS.get(option.name or "")
     return meaning is not None and (option.help or "").startswith(meaning)
 
 
 def test_commands() -> None:
-    """Every command has a section, and every option of it a row there or in a shared table."""
+    """Every command has a section, and each of its options a row there or in a shared table."""
     text = (REFERENCE / "cli.md").read_text()
     parts = re.split(r"^#+ ", text, flags=re.M)
     sections = {title: body for title, _, body in (part.partition("\n") for part in parts)}
@@ -120,7 +120,7 @@ def test_commands() -> None:
 
 
 def test_roles() -> None:
-    """Every role of a token is there with the roles that a policy sees."""
+    """Every role of a token is documented with the roles that a policy sees."""
     text = (REFERENCE / "cli.md").read_text()
     table = text.partition("| role |")[2].partition("### ")[0]
     described = {role: set(cells[0].split(", ")) for role, cells in rows(table).items()}
@@ -128,7 +128,7 @@ def test_roles() -> None:
 
 
 def test_routes() -> None:
-    """Every route of the Placement API is there, with its first microversion and its rule."""
+    """Every route of the Placement API is documented with its first microversion and its rule."""
     text = (REFERENCE / "placement.md").read_text().partition("## Who may")[0]
     described = {route: (cells[0], cells[2]) for route, cells in rows(text).items()}
     expected: dict[str, tuple[str, str]] = {}
@@ -139,7 +139,7 @@ def test_routes() -> None:
 
 
 def test_native_routes() -> None:
-    """Every route of the native API is there with its role, and in the words of the table."""
+    """Every route of the native API is documented with its roles and its summary."""
     text = (REFERENCE / "native-api.md").read_text().partition("\n## ")[0]
     expected = {
         f"{route.method} {route.path}": [
@@ -153,31 +153,31 @@ def test_native_routes() -> None:
 
 
 def test_native_description_is_current() -> None:
-    """What is committed is what a server tells; `make openapi` writes it anew."""
+    """The committed document is the one a server returns; `make openapi` updates it."""
     assert (REFERENCE / "openapi.json").read_bytes() == encoded(ROUTES)
 
 
 def test_kinds_of_changes() -> None:
-    """Every kind of change is explained."""
+    """The reference explains every kind of change."""
     text = (REFERENCE / "native-api.md").read_text().partition("| kind | key |")[2]
     assert set(rows(text)) == set(VALUES)
 
 
 def test_codes_of_waiting() -> None:
-    """Every reason to wait is explained, in the words of the code."""
+    """Every code of waiting is explained with the text from the code."""
     text = (REFERENCE / "native-api.md").read_text().partition("| code of waiting |")[2]
     described = rows(text.partition("\n\n")[0])
     assert {code: cells[0] for code, cells in described.items()} == CODES
 
 
 def test_policy_profiles() -> None:
-    """Every policy profile is explained."""
+    """The reference explains every policy profile."""
     text = (REFERENCE / "placement.md").read_text().partition("| profile |")[2]
     assert set(rows(text)) == set(get_args(Profile))
 
 
 def test_metrics() -> None:
-    """Every metric that the process can tell is there with its type, and no other."""
+    """Exactly the metrics that the service exports are documented, each with its type."""
     files = ("metrics.py", "pool_metrics.py", "boskos.py")
     source = "".join((ROOT / "src/moorage/serve" / name).read_text() for name in files)
     names = set(re.findall(r'"((?:moorage|boskos)_\w+)"', source))
@@ -188,6 +188,6 @@ def test_metrics() -> None:
 
 
 def test_only_tables_count() -> None:
-    """A mention in a sentence is no documentation."""
+    """Only a row of a table counts as documentation, not a mention in a sentence."""
     text = "`listen` is a setting.\n\n| `auth` | `token` | Who. |\n"
     assert rows(text) == {"auth": ["`token`", "Who."]}

@@ -1,4 +1,4 @@
-"""Long JSON lists, cut into their members bit by bit."""
+"""Long JSON lists, cut into their members step by step."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Body(Struct, forbid_unknown_fields=True):
     flag: bool = False
 
 
-def pieced(body: bytes) -> list[Any] | None:
+def cut_items(body: bytes) -> list[Any] | None:
     """Read the items of a body by cutting it; None: it is refused."""
     try:
         parts = to_end(cut(body, members_max=MEMBERS_MAX, member_bytes_max=MEMBER_BYTES_MAX))
@@ -40,34 +40,34 @@ def pieced(body: bytes) -> list[Any] | None:
         return None
 
 
-def whole(body: bytes) -> list[Any] | None:
-    """Read the items of a body in one go."""
+def decoded_items(body: bytes) -> list[Any] | None:
+    """Read the items of a body with a decoder; None: it is refused."""
     try:
         return [msgspec.json.decode(item) for item in msgspec.json.decode(body, type=Body).items]
     except ValueError:
         return None
 
 
-def value(random: Random, depth: int = 0) -> Any:
-    """Make up a value, with whatever brackets, quotes and commas in its texts."""
+def random_value(random: Random, depth: int = 0) -> Any:
+    """Return a random value, with brackets, quotes and commas in its texts."""
     kind = random.randrange(5 if depth > 3 else 7)
     if kind < 3:
         return "".join(random.choices(LETTERS, k=random.randrange(6)))
     if kind < 5:
         return random.choice([None, True, -1.5e3, 0])
-    inner = [value(random, depth + 1) for _ in range(random.randrange(4))]
-    return inner if kind == 5 else {value_name(random): one for one in inner}
+    inner = [random_value(random, depth + 1) for _ in range(random.randrange(4))]
+    return inner if kind == 5 else {random_name(random): one for one in inner}
 
 
-def value_name(random: Random) -> str:
-    """Make up the name of a member of an object."""
+def random_name(random: Random) -> str:
+    """Return a random name of an object's member."""
     return "".join(random.choices(LETTERS, k=2))
 
 
-def body_made(random: Random) -> bytes:
-    """Make up a body, written in some way or other."""
-    items = [value(random) for _ in range(random.randrange(5))]
-    if random.random() < 0.5:  # what is looked at in one step ends within the other members
+def random_body(random: Random) -> bytes:
+    """Return a random body in one of several notations."""
+    items = [random_value(random) for _ in range(random.randrange(5))]
+    if random.random() < 0.5:  # one step then ends within the other members
         items.insert(0, "x" * random.randrange(AROUND_BYTES_MAX - 150, AROUND_BYTES_MAX))
     body: dict[str, Any] = {"items": items}
     if random.random() < 0.5:
@@ -79,13 +79,13 @@ def body_made(random: Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_members_are_what_a_decoder_finds(seed: int) -> None:
-    """Of any body the members are those that a decoder finds; and it is refused where that does."""
+def test_members_are_those_of_a_decoder(seed: int) -> None:
+    """A decoder finds the same members in any body, and refuses the same bodies."""
     random = Random(seed)
     for _ in range(100):
-        body = body_made(random)
-        assert whole(body) is not None
-        assert pieced(body) == whole(body), body
+        body = random_body(random)
+        assert decoded_items(body) is not None
+        assert cut_items(body) == decoded_items(body), body
         broken = bytearray(body)
         for _ in range(random.randrange(1, 3)):
             at = random.randrange(max(0, len(broken) - 300), len(broken))
@@ -94,10 +94,10 @@ def test_members_are_what_a_decoder_finds(seed: int) -> None:
         if damaged.count(b'"items"') + damaged.count(b'"flag"') == body.count(b'"items"') + (
             body.count(b'"flag"')
         ):
-            assert pieced(damaged) == whole(damaged), damaged
+            assert cut_items(damaged) == decoded_items(damaged), damaged
 
 
-def lists(member: bytes, count: int) -> bytes:
+def body_of_lists(member: bytes, count: int) -> bytes:
     """Return a body of lists with many short members each."""
     one = b"[" + (member + b",") * 80_000 + member + b"]"
     return b'{"items": [' + b",".join([one] * count) + b"]}"
@@ -109,8 +109,8 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "one text of escapes": lambda: b'{"items": ["' + b"\\n" * (4 << 20) + b'"]}',
     "no end of a text": lambda: b'{"items": ["' + b"\\n" * 100_000,
     "brackets": lambda: b'{"items": [' + b"[" * (8 << 20),
-    "pairs of brackets": lambda: lists(b"[]", 4),
-    "short texts": lambda: lists(b'""', 16),
+    "pairs of brackets": lambda: body_of_lists(b"[]", 4),
+    "short texts": lambda: body_of_lists(b'""', 16),
     "blanks before": lambda: b" " * (8 << 20) + b'{"items": []}',
     "blanks within": lambda: b'{"items": [' + b" " * (8 << 20) + b"1]}",
     "blanks behind": lambda: b'{"items": []}' + b" " * (8 << 20),
@@ -121,7 +121,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 
 def longest_step(body: bytes) -> float:
-    """Return for how long cutting a body holds up everybody else, in seconds."""
+    """Return how long the longest step of cutting a body blocks other work, in seconds."""
     work = cut(body, members_max=MEMBERS_MAX, member_bytes_max=MEMBER_BYTES_MAX)
     longest = 0.0
     while True:
@@ -135,13 +135,13 @@ def longest_step(body: bytes) -> float:
 
 @pytest.mark.parametrize("made", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_step_takes_long(made: Callable[[], bytes]) -> None:
-    """Whatever the body is, others can run every few milliseconds."""
+    """For any body, other work can run every few milliseconds."""
     body = made()
     assert min(longest_step(body) for _ in range(3)) < SECONDS_MAX
 
 
-def test_one_go_takes_long() -> None:
-    """The bound above tells the difference: a decoder takes longer for the whole body."""
+def test_decoding_at_once_takes_long() -> None:
+    """Control: decoding the whole body takes longer than this bound."""
     body = HOSTILE["many numbers"]()
     begun = thread_time()
     msgspec.json.decode(body, type=Body)
@@ -163,15 +163,15 @@ def test_one_go_takes_long() -> None:
         (b'{"items": [1], "flag": ' + b"x" * (1 + AROUND_BYTES_MAX), ValueError),
     ],
 )
-def test_what_cannot_be_cut(body: bytes, error: type[ValueError]) -> None:
-    """It is refused with the kind of fault."""
+def test_lists_that_cannot_be_cut(body: bytes, error: type[ValueError]) -> None:
+    """The type of the exception shows what is wrong."""
     with pytest.raises(ValueError) as refused:
         to_end(cut(body, members_max=MEMBERS_MAX, member_bytes_max=MEMBER_BYTES_MAX))
     assert type(refused.value) is error
 
 
-def test_the_longest_that_is_allowed() -> None:
-    """The bounds themselves are within the bounds."""
+def test_the_longest_permitted_list() -> None:
+    """The limits themselves are permitted."""
     text = b'"' + b"x" * (MEMBER_BYTES_MAX - 2) + b'"'
     body = b'{"items": [' + text + b"," + b"0," * (MEMBERS_MAX - 2) + b"0]}"
     parts = to_end(cut(body, members_max=MEMBERS_MAX, member_bytes_max=MEMBER_BYTES_MAX))

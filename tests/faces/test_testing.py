@@ -1,4 +1,4 @@
-"""The test-only face: what it hands on, and what it refuses."""
+"""The test-only face: what it applies, and what it refuses."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from moorage.faces.web import Limits, Message
 
 
 class Journal:
-    """Writes down what the face asks for, in order."""
+    """Records the calls of the face, in order."""
 
     def __init__(self) -> None:
         self.lines: list[object] = []
@@ -44,22 +44,22 @@ def ask(journal: Journal, body: bytes, method: str = "POST", path: str = testing
 
 
 def test_wipes_then_switches() -> None:
-    """The wipe comes first, then the profile that was asked for."""
+    """The wipe comes first, then the requested profile."""
     journal = Journal()
     body = {"policy": "open", "cors_origin": "http://valid.example.com"}
     assert ask(journal, json.dumps(body).encode()) == 204
     assert journal.lines == ["reset", ("open", "http://valid.example.com")]
 
 
-def test_empty_body_is_the_usual_profile() -> None:
-    """Without a body the service goes back to the default policy and no CORS."""
+def test_an_empty_body_restores_the_defaults() -> None:
+    """An empty body restores the default policy without CORS."""
     journal = Journal()
     assert ask(journal, b"") == 204
     assert journal.lines == ["reset", ("default", None)]
 
 
-def test_refuses_what_is_no_profile() -> None:
-    """A wrong policy, an unknown field or broken text is 400 and wipes nothing."""
+def test_refuses_invalid_profiles() -> None:
+    """A wrong policy, an unknown field or invalid text is 400 and wipes nothing."""
     for body in (b'{"policy": "shut"}', b'{"wipe": true}', b"{", b'"\xff"', b"[]"):
         journal = Journal()
         assert ask(journal, body) == 400, body
@@ -67,7 +67,7 @@ def test_refuses_what_is_no_profile() -> None:
 
 
 def test_refuses_other_requests() -> None:
-    """Another path or method is 404 and a body above the limit 413; neither wipes anything."""
+    """Another path or method is 404, a body above the limit 413; neither wipes anything."""
     journal = Journal()
     assert ask(journal, b"{}", path="/_testing/wipe") == 404
     assert ask(journal, b"", method="GET") == 404

@@ -1,6 +1,6 @@
-"""The worst habits of the project's old prose, refused in docstrings and comments.
+"""Refuses the worst habits of the project's old prose in docstrings and comments.
 
-Text in backticks is code, and is left alone.
+Text in backticks is code and is not checked.
 """
 
 import ast
@@ -18,14 +18,14 @@ INSTEAD = {
     "so many": "this many, at most N",
     "so long": "this long, at most N seconds",
 }
-"""Each word, and what plain English has for it."""
+"""Each word, and what to write instead."""
 
 HABIT = re.compile(r"\b(" + "|".join(INSTEAD) + r")\b", re.IGNORECASE)
 CODE = re.compile(r"`[^`]*`")
 
 
 def dialect(source: Source) -> Iterator[str]:
-    """Complain of docstrings and comments that use one of the words."""
+    """Report docstrings and comments that use one of the words."""
     for line, text in prose(source):
         for found in HABIT.finditer(CODE.sub("", text)):
             word = found[0].lower()
@@ -33,7 +33,7 @@ def dialect(source: Source) -> Iterator[str]:
 
 
 def prose(source: Source) -> Iterator[tuple[int, str]]:
-    """Return every docstring and comment, with the number of its first line."""
+    """Yield every docstring and comment with the number of its first line."""
     for node in ast.walk(source.tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):

@@ -1,4 +1,4 @@
-"""Docstrings and comments are plain English, as far as a list of words can tell."""
+"""Docstrings and comments are plain English, as far as a list of words can show it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.floorplan.tidy import Source, sources
 
 
 def test_no_old_habits() -> None:
-    """None of the words is used in the package."""
+    """The package uses none of the words."""
     assert [line for source in sources("src") for line in dialect(source)] == []
 
 
@@ -22,11 +22,11 @@ def test_no_old_habits() -> None:
     ],
 )
 def test_planted_habits_are_caught(text: str) -> None:
-    """In docstrings of modules, functions and attributes, and in comments."""
+    """The words are found in docstrings of modules, functions and attributes, and in comments."""
     assert list(dialect(Source("planted.py", text)))
 
 
 def test_code_may_use_any_name() -> None:
-    """Names in backticks, in code and in strings are not prose."""
+    """Names in backticks, code and other strings are not prose."""
     text = '"""See `told` and `leases.anew`."""\ntold = anew("whoever")\n'
     assert list(dialect(Source("fine.py", text))) == []

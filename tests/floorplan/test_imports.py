@@ -1,4 +1,4 @@
-"""The import contracts hold, and each of them notices when it is broken."""
+"""The import contracts hold, and each of them detects a violation."""
 
 import configparser
 import os
@@ -28,7 +28,7 @@ PLANTED = {
 
 
 def lint(folder: Path) -> str:
-    """Run the contracts over the package in `folder`; return what the linter says."""
+    """Run the contracts over the package in `folder`; return the output of the linter."""
     command = "from importlinter.cli import lint_imports_command as run; run()"
     finished = subprocess.run(
         [sys.executable, "-c", command, "--no-cache", "--config", str(ROOT / ".importlinter")],
@@ -41,8 +41,8 @@ def lint(folder: Path) -> str:
     return finished.stdout + finished.stderr
 
 
-def names() -> dict[str, str]:
-    """Each contract's short name and the name it is reported by."""
+def contract_names() -> dict[str, str]:
+    """Return each contract's short name and the name in reports."""
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     prefix = "importlinter:contract:"
@@ -54,18 +54,18 @@ def names() -> dict[str, str]:
 
 
 def test_contracts_hold() -> None:
-    """Imports run downwards only, the core is pure, and no face knows another."""
-    said = lint(ROOT / "src")
-    assert f"Contracts: {len(names())} kept, 0 broken." in said, said
+    """Imports lead downwards only, the core is pure, and no face imports another."""
+    output = lint(ROOT / "src")
+    assert f"Contracts: {len(contract_names())} kept, 0 broken." in output, output
 
 
 def test_planted_imports_break_every_contract(tmp_path: Path) -> None:
-    """One wrong import per contract, planted in a copy, breaks every one of them."""
+    """In a copy with one forbidden import per contract, every contract is reported broken."""
     shutil.copytree(ROOT / "src/moorage", tmp_path / "moorage")
     for path, line in PLANTED.values():
         with (tmp_path / "moorage" / path).open("a") as file:
             file.write(f"\n{line}\n")
-    said = lint(tmp_path)
-    assert PLANTED.keys() == names().keys()
-    for name in names().values():
-        assert re.search(rf"^{re.escape(name)} BROKEN", said, re.MULTILINE), said
+    output = lint(tmp_path)
+    assert PLANTED.keys() == contract_names().keys()
+    for name in contract_names().values():
+        assert re.search(rf"^{re.escape(name)} BROKEN", output, re.MULTILINE), output

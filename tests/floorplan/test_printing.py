@@ -1,4 +1,4 @@
-"""Text from outside reaches a terminal in one way only: through `printable`."""
+"""All text from outside passes `printable` before it reaches a terminal."""
 
 import ast
 
@@ -9,7 +9,7 @@ ONE_PLACE = "output.py"
 
 
 def echoes(source: str) -> list[int]:
-    """Return the lines that print past `cli/support/output.py`."""
+    """Return the numbers of the lines that bypass `cli/support/output.py`."""
     return sorted(
         node.lineno
         for node in ast.walk(ast.parse(source))
@@ -31,5 +31,5 @@ def test_commands_print_through_one_module() -> None:
 
 
 def test_the_check_sees_a_call() -> None:
-    """A planted one is found, however it is written."""
+    """Both a call of `click.echo` and a mere reference to a function like it are found."""
     assert echoes("import click\nclick.echo('a')\nshow = click.secho\n") == [2, 3]

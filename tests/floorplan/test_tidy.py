@@ -14,7 +14,7 @@ from tests.floorplan.tidy import ROOT, Source, sources
 PACKAGE = "src/moorage"
 
 OVERSIZE_ALLOWED: dict[str, int] = {}
-"""What may be longer than the bounds, with its present length: a ratchet that only goes down."""
+"""What exceeds the bounds, with its present length; the list may only shrink."""
 
 ASYNC_ALLOWED = (
     f"{PACKAGE}/cli/support/backend.py",
@@ -36,22 +36,22 @@ TRANSACTIONS_ALLOWED = (
 CAPACITY_RULE = f"{PACKAGE}/core/ledger/capacity.py"
 BOUNDS_ALLOWED = (
     f"{PACKAGE}/service/batch/transactor.py",  # an internal error
-    f"{PACKAGE}/service/compat/boskos_config.py",  # a rule of Kubernetes, for its names
+    f"{PACKAGE}/service/compat/boskos_config.py",  # the rule of Kubernetes for names
 )
 
 
 def outside(allowed: tuple[str, ...]) -> list[Source]:
-    """Every file of the package that is not in the allowed places."""
+    """Return every file of the package that is not in the allowed places."""
     return [source for source in sources(PACKAGE) if not source.path.startswith(allowed)]
 
 
 def complaints(rule: Callable[[Source], Iterable[str]], among: list[Source]) -> list[str]:
-    """All that a rule has to say about these files."""
+    """Return all complaints of a rule about these files."""
     return [complaint for source in among for complaint in rule(source)]
 
 
 def test_sizes_only_shrink() -> None:
-    """Files stay within 400 lines and functions within 60, but for a list that only shrinks."""
+    """Files have at most 400 lines and functions at most 60, except for the listed ones."""
     found: dict[str, int] = {}
     for source in sources("src", "tests", "bench"):
         found |= tidy.oversize(source)
@@ -59,7 +59,7 @@ def test_sizes_only_shrink() -> None:
 
 
 def test_async_only_at_the_edges() -> None:
-    """Core, wire and client wait for nothing; in the store only the engines do."""
+    """Core, wire and client have no `async` functions; in the store only the engines have."""
     assert complaints(tidy.asynchronous, outside(ASYNC_ALLOWED)) == []
 
 
@@ -69,17 +69,17 @@ def test_transactions_in_one_place() -> None:
 
 
 def test_capacity_computed_once() -> None:
-    """Reserved amounts and allocation ratios do arithmetic in the capacity rule alone."""
-    assert complaints(tidy.capacity_arithmetic, outside((CAPACITY_RULE,))) == []
+    """Only the capacity rule computes with reserved amounts and allocation ratios."""
+    assert complaints(tidy.capacity_computed, outside((CAPACITY_RULE,))) == []
     statements = [
         Source(str(path.relative_to(ROOT)), path.read_text())
         for path in sorted((ROOT / PACKAGE).rglob("*.sql"))
     ]
-    assert complaints(tidy.capacity_arithmetic_in_sql, statements) == []
+    assert complaints(tidy.capacity_computed_in_sql, statements) == []
 
 
 def test_bounds_of_the_rules_are_together() -> None:
-    """What a caller may send at most is in `core/limits.py`, or is another project's rule."""
+    """Bounds on what a caller may send are in `core/limits.py`, or are another project's."""
     places = tuple(f"{PACKAGE}/{floor}/" for floor in ("core", "service", "faces", "wire"))
     among = [one for one in sources(PACKAGE) if one.path.startswith(places)]
     foreign = [one for one in among if not one.path.startswith(BOUNDS_ALLOWED)]
@@ -87,7 +87,7 @@ def test_bounds_of_the_rules_are_together() -> None:
 
 
 def test_statements_are_named_alike() -> None:
-    """Every engine has exactly the SQL blocks that the store asks for, each of them once."""
+    """Every engine has exactly the SQL blocks that the store uses, each of them once."""
     used = set(complaints(tidy.statements_named, sources(f"{PACKAGE}/store")))
     written = {
         folder.name: complaints(
@@ -102,13 +102,13 @@ def test_statements_are_named_alike() -> None:
 
 
 def test_exceptions_have_reasons() -> None:
-    """Whoever silences a check says why, on the same line."""
-    assert complaints(tidy.reasons, sources("src", "tests", "bench")) == []
+    """Every comment that silences a check gives the reason on the same line."""
+    assert complaints(tidy.unexplained_exceptions, sources("src", "tests", "bench")) == []
 
 
 def test_tests_do_not_sleep() -> None:
     """Tests wait for events, not for time to pass."""
-    assert complaints(tidy.naps, sources("tests")) == []
+    assert complaints(tidy.sleeps, sources("tests")) == []
 
 
 def test_every_package_has_a_door_sign() -> None:
@@ -126,19 +126,19 @@ def test_every_package_has_a_door_sign() -> None:
 
 
 def test_folders_are_small() -> None:
-    """No folder of the package or of the tests holds more than 20 Python files."""
+    """No folder of the package, the tests or the benchmarks has more than 20 Python files."""
     files = Counter(str(Path(s.path).parent) for s in sources("src", "tests", "bench"))
     assert list(tidy.crowded(files)) == []
     assert list(tidy.crowded({"a": 21, "b": 20})) == ["a: 21 files, at most 20"]
 
 
 def test_configured_exceptions_have_reasons() -> None:
-    """What pyproject.toml exempts from ruff and mypy is explained on the same line."""
+    """Every exemption from ruff and mypy in pyproject.toml is explained on the same line."""
     assert unexplained((ROOT / "pyproject.toml").read_text()) == []
 
 
 def unexplained(text: str) -> list[str]:
-    """Lines of a pyproject.toml that exempt something and give no reason."""
+    """Return the lines of a pyproject.toml that exempt something without a reason."""
     tomllib.loads(text)
     code = re.compile(r'"[A-Z]+[0-9]+"')
     exempting = re.compile(r"ignore_\w+ = true|ignore_errors|follow_imports")
@@ -159,17 +159,17 @@ PLANTED = {
     "async": (tidy.asynchronous, "class A:\n    async def wait(self):\n        pass\n"),
     "commit": (tidy.transactions, "def f(tx):\n    tx.commit()\n"),
     "begin in SQL": (tidy.transactions, "def f(c):\n    c.execute('BEGIN IMMEDIATE')\n"),
-    "capacity": (tidy.capacity_arithmetic, "def f(i):\n    return i.total - i.reserved\n"),
-    "capacity in columns": (tidy.capacity_arithmetic, "x = c['allocation_ratio'] * total\n"),
-    "capacity in place": (tidy.capacity_arithmetic, "free -= reserved[0]\n"),
-    "capacity in SQL": (tidy.capacity_arithmetic_in_sql, "WHERE (total - i.reserved) > 0\n"),
+    "capacity": (tidy.capacity_computed, "def f(i):\n    return i.total - i.reserved\n"),
+    "capacity in columns": (tidy.capacity_computed, "x = c['allocation_ratio'] * total\n"),
+    "capacity in place": (tidy.capacity_computed, "free -= reserved[0]\n"),
+    "capacity in SQL": (tidy.capacity_computed_in_sql, "WHERE (total - i.reserved) > 0\n"),
     "bound": (tidy.bounds_shown, "LINES_MAX = 3\nraise ValueError(f'at most {LINES_MAX} lines')\n"),
-    "bare exception": (tidy.reasons, "import os  # noqa\n"),
-    "exception without reason": (tidy.reasons, "import os  # noqa: F401\n"),
-    "type without reason": (tidy.reasons, "x = f()  # type: ignore[arg-type]\n"),
-    "type without code": (tidy.reasons, "x = f()  # type: ignore  # it is so\n"),
-    "nap": (tidy.naps, "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n"),
-    "short nap": (tidy.naps, "import asyncio\nasync def f():\n    await asyncio.sleep(0.1)\n"),
+    "bare exception": (tidy.unexplained_exceptions, "import os  # noqa\n"),
+    "exception without reason": (tidy.unexplained_exceptions, "import os  # noqa: F401\n"),
+    "type without reason": (tidy.unexplained_exceptions, "x = f()  # type: ignore[arg-type]\n"),
+    "type without code": (tidy.unexplained_exceptions, "x = f()  # type: ignore  # it is so\n"),
+    "sleep": (tidy.sleeps, "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n"),
+    "short sleep": (tidy.sleeps, "import asyncio\nasync def f():\n    await asyncio.sleep(0.1)\n"),
     "sign without names": (lambda s: tidy.door_sign(s, {"a.py"}), '"""Things."""\n'),
     "sign with a wrong name": (lambda s: tidy.door_sign(s, {"a.py"}), '"""`a.py`, `b.py`."""\n'),
 }
@@ -177,7 +177,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_violations_are_caught(name: str) -> None:
-    """A check that cannot fail is worth nothing."""
+    """Every rule complains about a planted violation."""
     rule, text = PLANTED[name]
     assert list(rule(Source("planted.py", text)))
 
@@ -188,28 +188,28 @@ def test_planted_exemption_is_caught() -> None:
     assert unexplained('ignore = [\n "D105", # it is told elsewhere\n]\n') == []
 
 
-def test_planted_block_names_are_noticed() -> None:
-    """Blocks are found in both kinds of file, and a computed name is a complaint."""
+def test_planted_block_names_are_found() -> None:
+    """Blocks are found in Python and in SQL, and a computed name is reported."""
     python = Source("planted.py", "yield [Query('row_load'), Write(name, rows)]\n")
     assert list(tidy.statements_named(python)) == [
         "row_load",
-        "planted.py:1: names its block by something computed",
+        "planted.py:1: computes the name of its block",
     ]
     sql = Source("planted.sql", "-- name: row_load --\nSELECT 1;\n")
     assert tidy.statements_written(sql) == ["row_load"]
 
 
 def test_explained_exceptions_pass() -> None:
-    """An exception with code and reason is accepted."""
+    """An exception with a code and a reason is accepted."""
     text = (
         "import os  # noqa: F401 imported for its side effect\n"
         "x = f()  # type: ignore[arg-type]  # the stub is wrong\n"
     )
-    assert list(tidy.reasons(Source("planted.py", text))) == []
+    assert list(tidy.unexplained_exceptions(Source("planted.py", text))) == []
 
 
 def test_no_private_paths() -> None:
-    """No committed text names a place outside the project or a package index."""
+    """Lock files and the Makefile name no package index and no local path."""
     private = re.compile(r"https?://[^\s\"'`)]*(pypi|simple|index)[^\s\"'`)]*|file:///opt", re.I)
     texts = [ROOT / name for name in ("requirements.lock", "requirements-dev.lock", "Makefile")]
     texts += list((ROOT / "tests").rglob("requirements*"))

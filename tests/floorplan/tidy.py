@@ -1,7 +1,7 @@
-"""The house rules that no linter knows, as functions over one source file each.
+"""The house rules that no linter checks, as functions of one source file each.
 
-Every rule takes a `Source` and yields complaints; the tests run them over the real tree and over
-planted violations.
+Every rule takes a `Source` and yields complaints; the tests run the rules over the real tree and
+over planted violations.
 """
 
 import ast
@@ -20,18 +20,18 @@ FOLDER_FILES_MAX = 20
 
 @dataclass(frozen=True)
 class Source:
-    """One Python file: its path from the root of the project, its text, its syntax tree."""
+    """One Python file: its path relative to the root of the project, and its text."""
 
     path: str
     text: str
 
     @property
     def tree(self) -> ast.Module:
-        """The file as Python reads it."""
+        """The syntax tree of the file."""
         return ast.parse(self.text)
 
     def complaint(self, line: int, text: str) -> str:
-        """Say where something is wrong, in a form editors can follow."""
+        """Format a complaint about a line so that editors can open it."""
         return f"{self.path}:{line}: {text}"
 
 
@@ -45,7 +45,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
-    """Every function of a file with its dotted name, nested ones included."""
+    """Yield every function of a file, nested ones included, with its dotted name."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield prefix + node.name, node
@@ -57,7 +57,7 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]
 
 
 def oversize(source: Source) -> dict[str, int]:
-    """What is too long in this file: the file itself or functions, with their lines."""
+    """Return what is too long, the file itself or functions, with the number of lines."""
     found = {}
     lines = len(source.text.splitlines())
     if lines > FILE_LINES_MAX:
@@ -70,7 +70,7 @@ def oversize(source: Source) -> dict[str, int]:
 
 
 def asynchronous(source: Source) -> Iterator[str]:
-    """Complain of every `async def`: below the faces few files may have one."""
+    """Report every `async def`: below the faces few files may have one."""
     for name, node in functions(source.tree):
         if isinstance(node, ast.AsyncFunctionDef):
             yield source.complaint(node.lineno, f"async def {name} outside the async files")
@@ -80,7 +80,7 @@ TRANSACTION_WORD = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|END TRANSACT
 
 
 def transactions(source: Source) -> Iterator[str]:
-    """Complain of every begin and commit: the transactor and the engines alone may."""
+    """Report every begin, commit and rollback: only the transactor and the engines may."""
     for node in ast.walk(source.tree):
         match node:
             case ast.Call(func=ast.Attribute(attr="commit" | "transaction" | "rollback" as name)):
@@ -90,21 +90,21 @@ def transactions(source: Source) -> Iterator[str]:
 
 
 def statements_named(source: Source) -> Iterator[str]:
-    """The names of the SQL blocks that a file of the store asks for."""
+    """Yield the names of the SQL blocks that a file of the store uses."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and _last_word(node.func) in ("Query", "Write", "Stream"):
             match node.args:
                 case [ast.Constant(value=str(name)), *_]:
                     yield name
                 case _:
-                    yield source.complaint(node.lineno, "names its block by something computed")
+                    yield source.complaint(node.lineno, "computes the name of its block")
 
 
 BLOCK = re.compile(r"^-- name: (\w+) --$", re.MULTILINE)
 
 
 def statements_written(source: Source) -> list[str]:
-    """The names of the blocks that stand in a file of SQL."""
+    """Return the names of the blocks of an SQL file."""
     return BLOCK.findall(source.text)
 
 
@@ -114,8 +114,8 @@ SQL_ARITHMETIC = re.compile(
 )
 
 
-def capacity_arithmetic(source: Source) -> Iterator[str]:
-    """Complain of arithmetic on what THE capacity rule is made of."""
+def capacity_computed(source: Source) -> Iterator[str]:
+    """Report arithmetic with the terms of the capacity rule."""
     for node in ast.walk(source.tree):
         operands: list[ast.expr] = []
         if isinstance(node, ast.BinOp):
@@ -127,8 +127,8 @@ def capacity_arithmetic(source: Source) -> Iterator[str]:
                 yield source.complaint(operand.lineno, f"computes with {_last_word(operand)}")
 
 
-def capacity_arithmetic_in_sql(source: Source) -> Iterator[str]:
-    """Complain where SQL computes the rule; it may only compare stored figures."""
+def capacity_computed_in_sql(source: Source) -> Iterator[str]:
+    """Report SQL that computes capacity; it may only compare stored figures."""
     for number, line in enumerate(source.text.splitlines(), 1):
         if SQL_ARITHMETIC.search(line.split("--")[0]):
             yield source.complaint(number, "computes capacity in SQL")
@@ -138,10 +138,10 @@ BOUND = re.compile(r"_?[A-Z][A-Z0-9_]*_(MAX|MIN)")
 
 
 def bounds_shown(source: Source) -> Iterator[str]:
-    """Complain of a bound that a message shows to callers, and that is not one of `core/limits`.
+    """Report bounds that a message shows to callers and that are not in `core/limits.py`.
 
-    A bound of the rules is shown when it is exceeded. One that nobody is told of tunes an
-    algorithm, and is next to it.
+    A bound that is part of the rules is shown when it is exceeded. One that no message shows
+    only tunes an algorithm, and stays next to it.
     """
     tree = source.tree
     own = {
@@ -175,21 +175,21 @@ IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rest>.*)")
 IGNORE_WITH_REASON = re.compile(r"\[[a-z0-9, -]+\]\s*#\s*\w+.*\w")
 
 
-def reasons(source: Source) -> Iterator[str]:
-    """Complain of every exception to a check that does not say why on the same line."""
+def unexplained_exceptions(source: Source) -> Iterator[str]:
+    """Report every exception to a check without a code and a reason on the same line."""
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
         if token.type != tokenize.COMMENT:
             continue
         for exception, complete in ((NOQA, NOQA_WITH_REASON), (IGNORE, IGNORE_WITH_REASON)):
             found = exception.match(token.string)
             if found and not complete.match(found["rest"]):
-                yield source.complaint(token.start[0], "an exception without code or reason")
+                yield source.complaint(token.start[0], "an exception without a code or a reason")
 
 
-def naps(source: Source) -> Iterator[str]:
-    """Complain of tests that wait for time to pass instead of for what they wait for.
+def sleeps(source: Source) -> Iterator[str]:
+    """Report tests that sleep instead of waiting for an event.
 
-    `sleep(0)` is allowed: it lets other tasks run, and waits for no time.
+    `sleep(0)` is allowed: it only yields to other tasks.
     """
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call) or _last_word(node.func) != "sleep":
@@ -202,13 +202,13 @@ NAMED_MODULE = re.compile(r"`([a-z0-9_]+(?:\.py|/))`")
 
 
 UNNAMED = {"__init__.py", "__main__.py", "__pycache__/"}
-"""What a door sign need not name."""
+"""Names that a door sign may omit."""
 
 
 def door_sign(source: Source, neighbours: set[str]) -> Iterator[str]:
-    """Complain unless a package's docstring names everything inside, and nothing else.
+    """Report what a package's docstring omits, and what it names that does not exist.
 
-    `neighbours` are the files (`x.py`) and folders (`x/`) beside the package's `__init__.py`.
+    `neighbours` are the files (`x.py`) and folders (`x/`) next to the package's `__init__.py`.
     """
     sign = ast.get_docstring(source.tree) or ""
     named = set(NAMED_MODULE.findall(sign))
@@ -219,7 +219,7 @@ def door_sign(source: Source, neighbours: set[str]) -> Iterator[str]:
 
 
 def crowded(folders: dict[str, int]) -> Iterator[str]:
-    """Complain of folders with too many files; `folders` has the number of files of each."""
+    """Report folders with too many files; `folders` has the number of files of each."""
     for folder, files in sorted(folders.items()):
         if files > FOLDER_FILES_MAX:
             yield f"{folder}: {files} files, at most {FOLDER_FILES_MAX}"

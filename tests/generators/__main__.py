@@ -1,7 +1,7 @@
-"""Clients made from docs/reference/openapi.json by two generators, used on a real server.
+"""Generates clients from docs/reference/openapi.json and uses them with a real server.
 
-Run by `make generators`, in an environment of its own. A document that generators are known not to
-read is tried, too: it must fail, or this proves nothing.
+`make generators` runs it in a separate environment. A document that a generator is known not to
+accept must fail, to show that failures are detected.
 """
 
 import argparse
@@ -26,20 +26,20 @@ Generator = Callable[[Path, Path], list[str]]
 
 
 def client(document: Path, folder: Path) -> list[str]:
-    """Return the command of the generator of a whole client, which is made in a package."""
+    """Return the command that generates a whole client as a package."""
     where = ["--path", str(document), "--output-path", str(folder / "generated")]
     return ["openapi-python-client", "generate", *where, "--meta", "none", "--fail-on-warning"]
 
 
 def models(document: Path, folder: Path) -> list[str]:
-    """Return the command of the generator of types, which are made in a module."""
+    """Return the command that generates types as a module."""
     where = ["--input", str(document), "--output", str(folder / "types_generated.py")]
     kinds = ["--input-file-type", "openapi", "--output-model-type", "pydantic_v2.BaseModel"]
     return ["datamodel-codegen", *where, *kinds, "--disable-warnings"]
 
 
 def generate(generator: Generator, document: Path, folder: Path) -> str | None:
-    """Run a generator; return what it says if it fails."""
+    """Run a generator; return its output if it fails, otherwise None."""
     program, *words = generator(document, folder)
     done = subprocess.run(
         [str(PROGRAMS / program), *words],
@@ -53,18 +53,18 @@ def generate(generator: Generator, document: Path, folder: Path) -> str | None:
     return done.stdout if done.returncode else None
 
 
-def spoilt(folder: Path) -> Path:
-    """Return a document with a tuple, in the form of JSON Schema that generators stumble on."""
-    told = json.loads(DOCUMENT.read_text())
-    eta = told["components"]["schemas"]["Waiting"]["properties"]["eta_seconds"]["anyOf"][0]
+def invalid_document(folder: Path) -> Path:
+    """Write a document with a tuple, in a form of JSON Schema that the generator refuses."""
+    document = json.loads(DOCUMENT.read_text())
+    eta = document["components"]["schemas"]["Waiting"]["properties"]["eta_seconds"]["anyOf"][0]
     eta |= {"prefixItems": [eta["items"], eta["items"]], "items": False}
-    path = folder / "spoilt.json"
-    path.write_text(json.dumps(told))
+    path = folder / "invalid_document.json"
+    path.write_text(json.dumps(document))
     return path
 
 
 def use_client(url: str, token: str) -> None:
-    """Make a pool, fill it, wait for it, and be refused: all by generated code."""
+    """Fill a pool, wait for it and provoke a refusal, all through the generated client."""
     generated = importlib.import_module("generated")
     types = importlib.import_module("generated.models")
 
@@ -98,7 +98,7 @@ def use_client(url: str, token: str) -> None:
 
 
 def use_models(url: str, token: str) -> None:
-    """Read what a server answers with generated types, and lose nothing of it."""
+    """Parse a server's responses with the generated types; no field may be missing."""
     httpx = importlib.import_module("httpx")
     types = importlib.import_module("types_generated")
     for path, kind in (
@@ -108,25 +108,27 @@ def use_models(url: str, token: str) -> None:
         ("/v1/watch?after=1.0&wait=0", "Changes"),
         ("/v1/pools/nope", "Problem"),
     ):
-        told = httpx.get(f"{url}{path}", headers={"X-Auth-Token": token}).text
-        read = getattr(types, kind).model_validate_json(told)
-        assert set(json.loads(told)) <= set(read.model_dump()), path
+        body = httpx.get(f"{url}{path}", headers={"X-Auth-Token": token}).text
+        parsed = getattr(types, kind).model_validate_json(body)
+        assert set(json.loads(body)) <= set(parsed.model_dump()), path
 
 
 def main() -> int:
-    """Generate and use; return the exit code."""
+    """Generate the clients and use them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.generators", description=__doc__)
     parser.add_argument("--moorage", required=True, help="The command of the server.")
     moorage = str(Path(parser.parse_args().moorage).absolute())
     with TemporaryDirectory(prefix="moorage-generators-") as name:
         folder = Path(name)
-        if generate(client, spoilt(folder), folder) is None:
-            sys.stdout.write("generators: a document that must not be readable was read\n")
+        if generate(client, invalid_document(folder), folder) is None:
+            sys.stdout.write("generators: the invalid document was not refused\n")
             return 1
         for generator in (client, models):
-            trouble = generate(generator, DOCUMENT, folder)
-            if trouble is not None:
-                sys.stdout.write(f"generators: {generator.__name__} cannot be made:\n{trouble}\n")
+            output = generate(generator, DOCUMENT, folder)
+            if output is not None:
+                sys.stdout.write(
+                    f"generators: cannot generate the {generator.__name__}:\n{output}\n"
+                )
                 return 1
         sys.path.insert(0, name)
         database = folder / "moorage.sqlite"
@@ -134,7 +136,7 @@ def main() -> int:
             token = Path(f"{database}.token").read_text().strip()
             use_client(server.url, token)
             use_models(server.url, token)
-    sys.stdout.write("generators: a client and types were made from the document, and used\n")
+    sys.stdout.write("generators: the generated client and types work\n")
     return 0
 
 

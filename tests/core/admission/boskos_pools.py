@@ -1,4 +1,4 @@
-"""Pools with named slots, written in one line each, as the tests of resources need them."""
+"""Builders for facts with named slots, and a driver of Boskos' calls, for the tests of Boskos."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,7 +18,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 
 START = Instant(1_000_000_000)
-"""When all slots were last touched before a test begins."""
+"""When all slots were last updated before a test begins."""
 
 NOW = Instant(2_000_000_000)
 
@@ -26,7 +26,7 @@ NOW = Instant(2_000_000_000)
 def slot(
     name: str, pool: str, state: str = "free", owner: str = "", expires: Instant | None = None
 ) -> Slot:
-    """A slot; whoever owns one holds it by a lease named after it."""
+    """Return a slot; if it has an owner, its lease is named after the slot."""
     return Slot(
         pool=pool,
         name=name,
@@ -40,22 +40,22 @@ def slot(
 
 
 def grows(least: int, most: int, state: str = "free", lifespan: int | None = None) -> Growth:
-    """What a dynamic type says."""
+    """Return the growth of a dynamic type."""
     return Growth(least=least, most=most, state=state, lifespan=lifespan)
 
 
 def static(pool: str, *names: str, state: str = "free") -> Entry:
-    """A type with names."""
+    """Return the configuration of a type with static names."""
     return Entry(pool, state, names)
 
 
 def dynamic(pool: str, least: int, most: int, state: str = "free") -> Entry:
-    """A type without names."""
+    """Return the configuration of a dynamic type, which has no names."""
     return Entry(pool, state, (), grows(least, most, state))
 
 
-def ranch(*slots: Slot, **growths: Growth) -> Facts:
-    """Facts with these slots, their pools, the leases of their owners, and growing pools."""
+def facts_with(*slots: Slot, **growths: Growth) -> Facts:
+    """Return facts with these slots, their pools and leases, and growing pools."""
     facts = Facts()
     for name in sorted({slot.pool for slot in slots} | set(growths)):
         held = sum(slot.pool == name and bool(slot.owner) for slot in slots)
@@ -71,7 +71,7 @@ def ranch(*slots: Slot, **growths: Growth) -> Facts:
 
 
 def lease_on(one: Slot) -> Lease:
-    """The lease by which a slot is held."""
+    """Return the lease of an owned slot."""
     assert one.lease is not None
     return Lease(
         id=one.lease,
@@ -96,8 +96,8 @@ def lease_on(one: Slot) -> Lease:
     )
 
 
-def names() -> Callable[[], str]:
-    """Hand out new-1, new-2 and so on."""
+def new_names() -> Callable[[], str]:
+    """Return a function that returns new-1, new-2 and so on."""
 
     def numbered() -> Iterator[str]:
         n = 0
@@ -108,8 +108,8 @@ def names() -> Callable[[], str]:
     return numbered().__next__
 
 
-def shown(facts: Facts) -> list[tuple[str, str, str, str, bool]]:
-    """Every slot as (name, pool, state, owner, was it touched now?), by name."""
+def slot_rows(facts: Facts) -> list[tuple[str, str, str, str, bool]]:
+    """Return every slot, by name, as (name, pool, state, owner, was it updated at `NOW`)."""
     return sorted(
         (slot.name, slot.pool, slot.state, slot.owner, slot.updated_at == NOW)
         for slot in facts.slots_of(list(facts.slots))
@@ -117,7 +117,7 @@ def shown(facts: Facts) -> list[tuple[str, str, str, str, bool]]:
 
 
 def growths_of(facts: Facts) -> dict[str, tuple[int, int]]:
-    """Between how many and how many slots every growing pool shall have."""
+    """Return the least and the most slots that every growing pool shall have."""
     return {
         name: (pool.growth.least, pool.growth.most)
         for name, pool in facts.pools.items()
@@ -126,7 +126,7 @@ def growths_of(facts: Facts) -> dict[str, tuple[int, int]]:
 
 
 class Ranch:
-    """Facts that are changed by one call after the other, each a batch of its own."""
+    """Executes Boskos' calls on facts, each in a separate batch; named after the type in Boskos."""
 
     def __init__(self, facts: Facts, *, strict: bool) -> None:
         self.facts = facts
@@ -144,7 +144,7 @@ class Ranch:
 
     @property
     def moment(self) -> Moment:
-        """Now; the service was never away."""
+        """The present time, without any outage before."""
         return Moment(self.now, self.now)
 
     def acquire(
@@ -155,7 +155,7 @@ class Ranch:
         state: str = "free",
         dest: str = "leased",
     ) -> str | None:
-        """Poll once; the name of the slot, or None when there is nothing yet."""
+        """Poll once; return the name of the slot, or None if there is none yet."""
         n = self._next()
         wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
         at_once: list[AtOnce] = []
@@ -178,7 +178,7 @@ class Ranch:
             return None
 
     def take(self, *names: str, state: str = "free") -> list[str] | None:
-        """Take slots by name; None: not all could be had."""
+        """Take slots by name; return None if strict and not all were available."""
         wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
         ids = [LeaseId(f"lease-{self._next()}") for _ in names]
         if self.strict:
@@ -196,11 +196,11 @@ class Ranch:
         return [*wanted.names]
 
     def release(self, name: str, dest: str = "free", owner: str = "me") -> None:
-        """Give a slot back."""
+        """Release a slot."""
         self.apply(slots_by_name.release(self.facts, self.moment, self.now, name, dest, owner))
 
     def apply(self, changes: Changes) -> None:
-        """Let a decision stand, and grant whom it lets start."""
+        """Apply changes, then grant."""
         self.facts.apply(changes)
         self._admit()
 
@@ -211,13 +211,13 @@ class Ranch:
         self.facts.apply(made)
 
     def slot(self, name: str) -> Slot:
-        """A slot as it is."""
+        """Return the slot with this name."""
         found = slots_by_name.slot_named(self.facts, name)
         assert found is not None
         return found
 
     def check(self) -> None:
-        """Every owned slot belongs to a live lease, and the sums are those of the leases."""
+        """Check that owned slots are those of granted leases, and that the sums are right."""
         granted = [one for one in self.facts.leases.values() if one.state == "granted"]
         held = {
             (pool, name) for one in granted for pool, names in one.slots.items() for name in names

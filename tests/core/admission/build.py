@@ -1,4 +1,4 @@
-"""A small world of pools and leases for tests of the rules: each command is one batch."""
+"""An in-memory service with pools and leases, for tests of the rules: each command is one batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ OPERATOR = Proof()
 
 
 class Refused:
-    """`with Refused(code):` what is inside is refused with this code."""
+    """`with Refused(code):` asserts that the body is refused with this code."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
@@ -31,19 +31,19 @@ class Refused:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        assert isinstance(error, Error), f"nothing was refused: {error!r}"
+        assert isinstance(error, Error), f"expected {self._code}, got {error!r}"
         assert error.code == self._code, error
         self.message = error.message
         return True
 
 
 def spec(limit: int | None = 1, **more: Any) -> PoolSpec:
-    """Return a pool's description; times are microseconds."""
+    """Return the description of a pool; times are in microseconds."""
     return PoolSpec(**({"limit": limit, "ttl": 60 * SECOND, "ttl_max": 3_600 * SECOND} | more))
 
 
-def wish(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
-    """Return a wish whose lease has this id, and this key unless told."""
+def make_ask(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> Ask:
+    """Return a request for a lease with this id and, unless given in `more`, this key."""
     if isinstance(needs, dict):
         needs = tuple(Need(pool, units) for pool, units in needs.items())
     known = {"id": LeaseId(name), "owner": "me", "key": name, "digest": "d", "needs": needs}
@@ -51,10 +51,10 @@ def wish(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> As
 
 
 class World:
-    """Facts that are all that is stored, a clock, and the batches that change them.
+    """All stored facts, a clock, and the commands that change them.
 
-    Lines are handed to `admit` in pages of `page` tickets, the rest of them hidden, so that a scan
-    that reads on where nothing was loaded is found out.
+    `admit` gets the lines in pages of `page` tickets and cannot see the others, so that a scan
+    that reads beyond the loaded tickets fails.
     """
 
     def __init__(self, page: int = 1) -> None:
@@ -64,28 +64,28 @@ class World:
         self.revision = 0
         self.claim: Callable[[Lease], str | None] | None = None
         self.loads = 0
-        """Pages that `admit` has asked for."""
+        """How often `admit` has asked for more tickets."""
 
     @property
     def moment(self) -> Moment:
-        """Now."""
+        """The present time."""
         line = self.facts.timeline
         return Moment(Instant(self.now), Instant(self.now - line.downtime), line.outage_ended_at)
 
     @property
     def wall(self) -> Instant:
-        """The wall clock, which is another one."""
+        """The wall clock, which differs from service time by five seconds."""
         return Instant(self.now + 5 * SECOND)
 
     def pool(self, name: str, limit: int | None = 1, **more: Any) -> Pool:
-        """Make or change a pool; without a limit it is made for slots."""
+        """Create or change a pool; without a limit it is created for slots."""
         described = spec(limit, **more)
         if limit is None and name not in self.facts.pools:
             self.do((Changes(pools={name: pools.new_pool(name, described, self.wall)}), None))
         return self.do(pools.put(self.facts, self.moment, self.wall, name, described))
 
     def slots(self, pool: str, *names: str, state: str = FREE) -> None:
-        """Let a pool have slots; without a pool, make it."""
+        """Add slots to a pool, which is created if it does not exist."""
         if pool not in self.facts.pools:
             self.pool(pool, None)
         changes = Changes()
@@ -96,13 +96,13 @@ class World:
     def ask(
         self, name: str, needs: dict[str, int] | tuple[Need, ...] | None = None, **more: Any
     ) -> LeaseId:
-        """Ask for units, of pool `p` unless told; who asks is heard of for ever unless told."""
+        """Ask for units, by default one of pool `p` with unlimited patience."""
         polls = frozenset({LeaseId(name)}) if more.get("pull") else frozenset()
-        wanted = wish(name, needs if needs is not None else {"p": 1}, **more)
+        wanted = make_ask(name, needs if needs is not None else {"p": 1}, **more)
         return self.do(leases.ask(self.facts, self.moment, wanted), polls)
 
     def poll(self, key: str, seconds: float = 30) -> LeaseId:
-        """Be heard of, for so long."""
+        """Poll a ticket: its owner waits for this many seconds more."""
         until = Instant(self.moment.alive + round(seconds * SECOND))
         return self.do(
             leases.poll(self.facts, self.moment, LeaseId(key), until), frozenset({LeaseId(key)})
@@ -115,7 +115,7 @@ class World:
         states: dict[str, str] | None = None,
         **more: Any,
     ) -> LeaseId:
-        """Give back; `states`: of the slots from then on, by pool, as Boskos' clients say."""
+        """Release a lease or withdraw a ticket; `states`: of its slots afterwards, by pool."""
         if states is not None:
             draft = Draft(self.facts, self.moment, self.wall)
             draft.end(self.lease(key), "released", "", states)
@@ -125,49 +125,49 @@ class World:
         )
 
     def renew(self, key: str, proof: Proof = OPERATOR) -> LeaseId:
-        """Live on."""
+        """Renew a lease."""
         return self.do(leases.renew(self.facts, self.moment, LeaseId(key), proof))
 
     def hold(self, key: str, wanted: int | None, proof: Proof = OPERATOR) -> LeaseId:
-        """Move the end of a hold."""
+        """Change the hold of a lease."""
         return self.do(leases.hold(self.facts, self.moment, LeaseId(key), proof, wanted))
 
     def retry(self, key: str, new: Ask, proof: Proof = OPERATOR) -> LeaseId:
-        """Release and ask anew."""
+        """Release a lease and ask again under a new key."""
         return self.do(leases.retry(self.facts, self.moment, self.wall, LeaseId(key), proof, new))
 
     def pause(self, name: str, paused: bool = True) -> Pool:
-        """Pause a pool, or let it go on."""
+        """Pause or resume a pool."""
         return self.do(pools.pause(self.facts, self.moment, self.wall, name, paused))
 
     def wait(self, seconds: float) -> list[LeaseId]:
-        """Let time pass; then end what is over. Whatever is due in between is done at its time."""
+        """Let time pass, with a sweep at every time at which something is due, and at the end."""
         until = self.now + round(seconds * SECOND)
         ended = []
         while (due := self.due()) is not None and due < until:
             self.now = max(self.now, due)
             ended += self.sweep()
             if self.due() == due:
-                raise AssertionError(f"what was due at {due} is still due after a sweep")
+                raise AssertionError(f"something due at {due} is still due after a sweep")
         self.now = until
         return ended + self.sweep()
 
     def sweep(self) -> list[LeaseId]:
-        """End what is over, and grant what time permits."""
+        """End what is due, and grant what time permits."""
         timeline = self.facts.timeline
         dues = {key: due_of(lease, timeline) for key, lease in self.facts.leases.items()}
         self.facts.due = [key for key, due in dues.items() if due is not None and due <= self.now]
         return self.do(expiry.sweep(self.facts, self.moment, self.wall, self.facts.due))
 
     def due(self) -> int | None:
-        """Return when time itself will change something."""
+        """Return when the next sweep is due, or None."""
         timeline = self.facts.timeline
         dues = [due_of(lease, timeline) for lease in self.facts.leases.values()]
         dues += [pool.wake_at for pool in self.facts.pools.values()]
         return min((due for due in dues if due is not None), default=None)
 
     def do(self, made: tuple[Changes, Any], polled: frozenset[LeaseId] = frozenset()) -> Any:
-        """Apply a decision, grant, and return its answer."""
+        """Apply the changes of a command, grant, and return the command's answer."""
         changes, answer = made
         stored = {key for key, lease in self.facts.leases.items() if lease.state == "waiting"}
         self.facts.apply(changes)
@@ -184,7 +184,7 @@ class World:
         return answer
 
     def admit(self, polled: frozenset[LeaseId], stored: set[LeaseId]) -> Changes:
-        """Grant, on facts that hide every stored ticket until its page is asked for."""
+        """Grant, with every stored ticket hidden until `admit` asks for its page."""
         facts, hidden = self.facts, {key: self.facts.leases[key] for key in stored}
         seen = Facts(
             timeline=facts.timeline,
@@ -208,23 +208,23 @@ class World:
                 for name, wanted in short.needs.lines.items():
                     line = seen.lines.setdefault(name, Line())
                     had = len(line.tickets)
-                    assert wanted > had, "more is wanted than there is"
+                    assert wanted > had, "admit asked for tickets that it already has"
                     for lease in lines.get(name, [])[had : had + self.page]:
                         line.tickets.append(lease.id)
                         seen.leases[lease.id] = lease
                     line.whole = len(line.tickets) == len(lines.get(name, []))
 
     def lease(self, key: str) -> Lease:
-        """Return a lease as it is."""
+        """Return a lease."""
         return self.facts.leases[LeaseId(key)]
 
     def states(self) -> dict[str, str]:
-        """Return the state of every lease, shortly: w, g, or the cause of its end."""
+        """Return the state of every lease: w (waiting), g (granted) or the cause of its end."""
         short = {"waiting": "w", "granted": "g"}
         return {key: short.get(x.state, str(x.cause)) for key, x in self.facts.leases.items()}
 
     def holders(self, pool: str = "p") -> list[str]:
-        """Return who holds units of a pool."""
+        """Return the keys of the leases that occupy units of a pool."""
         return [
             key
             for key, lease in self.facts.leases.items()
@@ -232,4 +232,4 @@ class World:
         ]
 
 
-__all__ = ["FREE", "LEASED", "OPERATOR", "START", "Refused", "World", "spec", "wish"]
+__all__ = ["FREE", "LEASED", "OPERATOR", "START", "Refused", "World", "make_ask", "spec"]

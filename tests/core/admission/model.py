@@ -1,6 +1,6 @@
-"""Admission once more, in lists and without any cleverness: what `test_machine.py` compares with.
+"""A naive model of admission, without optimisations, that `test_machine.py` compares with.
 
-Everything is found by looking at everything. One batch is one command, as in `build.World`.
+It finds everything by scanning all tickets. Each command is one batch, as in `build.World`.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MARGIN = 10 * SECOND
 
 @dataclass
 class Ticket:
-    """A ticket or a lease."""
+    """A ticket, or the lease that it became."""
 
     id: str
     owner: str
@@ -27,14 +27,14 @@ class Ticket:
     pull: bool = False
     state: str = "w"
     heard: int = 0
-    """Alive time from which its patience or TTL counts; of a ticket it may be to come yet."""
+    """Alive time from which its patience or TTL counts; for a ticket it may be in the future."""
     granted_at: int = 0
     hold_until: int | None = None
 
 
 @dataclass
 class Pool:
-    """A pool."""
+    """A pool; `paid` is the time up to which pacing is paid for."""
 
     limit: int
     quota: int | None = None
@@ -48,7 +48,7 @@ class Pool:
 
 
 class Model:
-    """All that there is, and its time."""
+    """All pools and tickets, and the time."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -59,7 +59,7 @@ class Model:
         self.tickets: list[Ticket] = []
 
     def held(self, pool: str, owner: str | None = None) -> int:
-        """Return the units that are held of a pool, by everybody or by one."""
+        """Return the occupied units of a pool, of all owners or of one."""
         return sum(
             t.needs.get(pool, 0)
             for t in self.tickets
@@ -67,11 +67,11 @@ class Model:
         )
 
     def find(self, key: str) -> Ticket:
-        """Return a ticket."""
+        """Return the ticket with this id."""
         return next(t for t in self.tickets if t.id == key)
 
     def put(self, name: str, pool: Pool) -> None:
-        """Make or change a pool."""
+        """Create or change a pool."""
         old = self.pools.get(name)
         if old is not None:
             pool.paused, pool.paid = old.paused, old.paid
@@ -84,7 +84,7 @@ class Model:
         self.pools[name] = pool
 
     def ask(self, ticket: Ticket, arrival: int | None = None) -> None:
-        """Let a ticket wait."""
+        """Add a ticket to the lines."""
         if arrival is None:
             self.arrivals += 1
         ticket.arrival = self.arrivals if arrival is None else arrival
@@ -92,7 +92,7 @@ class Model:
         self.tickets.append(ticket)
 
     def hear(self, ticket: Ticket) -> None:
-        """Note a sign of life. That of a ticket lasts a fifth longer than its patience."""
+        """Note a renewal or a poll; a poll extends the patience by a fifth."""
         alive = self.now - self.downtime
         if ticket.state == "g":
             ticket.heard = alive
@@ -100,14 +100,14 @@ class Model:
             ticket.heard = alive + ticket.patience // 5
 
     def end(self, ticket: Ticket, cause: str) -> None:
-        """Let a ticket or lease be over."""
+        """End a ticket or lease."""
         if ticket.state == "g":
             for name, units in ticket.needs.items():
                 self.pools[name].rests.append((self.now + self.pools[name].cooldown, units))
         ticket.state = cause
 
     def retry(self, ticket: Ticket, new: Ticket) -> None:
-        """Release and ask anew."""
+        """Release a lease and ask again, with the units or the place kept if permitted."""
         keeps = not any(self.pools[name].requeue for name in ticket.needs)
         fine = ticket.state == "g"
         for name in ticket.needs:
@@ -124,7 +124,7 @@ class Model:
             self.ask(new, ticket.arrival if keeps else None)
 
     def sweep(self) -> None:
-        """End what is over."""
+        """End what is due."""
         alive = self.now - self.downtime
         for t in list(self.tickets):
             if t.state == "w" and t.patience is not None and alive >= t.heard + t.patience:
@@ -138,20 +138,20 @@ class Model:
                     self.end(t, "ttl_over")
 
     def free(self, name: str) -> int:
-        """Return what limit and rest leave."""
+        """Return the units that are neither occupied nor in cooldown."""
         pool = self.pools[name]
         resting = sum(units for until, units in pool.rests if until > self.now)
         return pool.limit - self.held(name) - resting
 
     def paced(self, name: str) -> bool:
-        """Does pacing permit a grant?"""
+        """Return whether pacing permits a grant."""
         pool = self.pools[name]
         if pool.pacing is None:
             return True
         return pool.paid - self.now <= (pool.pacing.burst - 1) * pool.pacing.interval
 
     def start(self, ticket: Ticket) -> None:
-        """Grant."""
+        """Grant a ticket."""
         ticket.state, ticket.granted_at = "g", self.now
         ticket.heard = self.now - self.downtime
         ticket.hold_until = None if ticket.hold is None else self.now + ticket.hold
@@ -161,7 +161,7 @@ class Model:
                 pool.paid = max(pool.paid, self.now) + units * pool.pacing.interval
 
     def admit(self, polled: str | None = None) -> None:
-        """Grant whoever may start."""
+        """Grant every ticket that may start."""
         for ticket in self.tickets:
             if ticket.state == "w" and ticket.forced:
                 self.start(ticket)
@@ -184,7 +184,7 @@ class Model:
                     aside[name] += min(left, units)
 
     def barred(self, ticket: Ticket, name: str) -> bool:
-        """Is it passed over?"""
+        """Return whether a pool bars the ticket, so that it is passed over."""
         pool, units = self.pools[name], ticket.needs[name]
         if pool.paused or units > pool.limit:
             return True

@@ -1,4 +1,4 @@
-"""The stored sums once more, from what they are sums of."""
+"""Recomputes the stored sums from the leases and compares them."""
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, Pool
@@ -6,10 +6,10 @@ from moorage.core.admission.units import is_gang, units_by_pool
 
 
 def sums_differ(facts: Facts) -> list[str]:
-    """Name every stored sum and every slot that is not as the leases say; nothing: all are.
+    """Describe every stored sum and every slot that contradicts the leases.
 
     Args:
-        facts: all pools, slots and live leases there are; `held` of every pool that has a quota.
+        facts: all pools, slots and live leases; `held` of every pool that has a quota.
     """
     found: list[str] = []
     live = [lease for lease in facts.leases.values() if lease.state != "ended"]
@@ -23,7 +23,7 @@ def sums_differ(facts: Facts) -> list[str]:
             "gangs": (pool.gangs, sum(is_gang(lease.needs) for lease in line)),
         }
         if pool.awaited != _awaited(line, pool):
-            found.append(f"pool {name}: awaited is {pool.awaited}, and is not so")
+            found.append(f"pool {name}: awaited is {pool.awaited}, and is wrong")
         for what, (stored, right) in sums.items():
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
@@ -31,7 +31,7 @@ def sums_differ(facts: Facts) -> list[str]:
             found += _held_differs(facts, name, granted)
     for lease in live:
         missing = [need.pool for need in lease.needs if need.pool not in facts.pools]
-        found += [f"lease {lease.id}: there is no pool {name}" for name in missing]
+        found += [f"lease {lease.id}: pool {name} does not exist" for name in missing]
     return found + _slots_differ(facts, granted)
 
 
@@ -63,7 +63,7 @@ def _slots_differ(facts: Facts, granted: list[Lease]) -> list[str]:
                 f"slot {slot.pool}/{slot.name}: held by {slot.lease}, and should be by {expected}"
             )
     for (pool, name), lease in claimed.items():
-        found.append(f"lease {lease.id}: holds slot {pool}/{name}, which there is not")
+        found.append(f"lease {lease.id}: holds slot {pool}/{name}, which does not exist")
     for lease in granted:
         for pool, units in units_by_pool(lease.needs).items():
             slotted = pool in facts.pools and facts.pools[pool].spec.limit is None

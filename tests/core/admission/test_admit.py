@@ -1,4 +1,4 @@
-"""Who may start: gangs whole, in order, and nothing stays free that could be granted."""
+"""Granting: in order, gangs as a whole, and no unit stays free that could be granted."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def world() -> World:
 
 
 def test_a_free_unit_is_granted_at_once(world: World) -> None:
-    """The ticket becomes a lease in the batch it came with."""
+    """The ticket becomes a lease in the batch of its request."""
     world.ask("a", ttl=10 * SECOND, hold=20 * SECOND)
     lease = world.lease("a")
     assert (lease.state, lease.granted_at) == ("granted", START)
@@ -26,7 +26,7 @@ def test_a_free_unit_is_granted_at_once(world: World) -> None:
 
 
 def test_two_gangs_of_two_on_a_pool_of_two(world: World) -> None:
-    """One of them, then the other; never a part of each."""
+    """One gang gets all its units, then the other; never a part of each."""
     world.ask("a", {"p": 2})
     world.ask("b", {"p": 2})
     assert world.states() == {"a": "g", "b": "w"}
@@ -35,7 +35,7 @@ def test_two_gangs_of_two_on_a_pool_of_two(world: World) -> None:
 
 
 def test_two_gangs_over_crossed_pools() -> None:
-    """Who asks for x and y, and who asks for y and x, never wait for each other."""
+    """Gangs over x and y, and over y and x, do not deadlock."""
     world = World()
     world.pool("x")
     world.pool("y")
@@ -46,8 +46,8 @@ def test_two_gangs_over_crossed_pools() -> None:
     assert world.states()["b"] == "g"
 
 
-def test_what_a_gang_needs_is_set_aside(world: World) -> None:
-    """Later tickets see only the rest; an earlier one in another pool does not wait for it."""
+def test_units_for_a_gang_are_set_aside(world: World) -> None:
+    """Later tickets get only units that are not set aside for the gang."""
     world.pool("q", 1)
     world.ask("holder", {"q": 1})
     world.ask("gang", {"p": 1, "q": 1})
@@ -60,7 +60,7 @@ def test_what_a_gang_needs_is_set_aside(world: World) -> None:
 
 
 def test_a_large_ticket_is_not_starved(world: World) -> None:
-    """A freed unit is kept for who needs two, though somebody behind needs one only."""
+    """A freed unit is set aside for a ticket that needs two, although a later one needs one."""
     world.ask("a")
     world.ask("b")
     world.ask("two", {"p": 2})
@@ -72,7 +72,7 @@ def test_a_large_ticket_is_not_starved(world: World) -> None:
 
 
 def test_priority_goes_before_arrival(world: World) -> None:
-    """The higher priority first; among equals who came first."""
+    """A higher priority is granted first, and among equals the earlier arrival."""
     world.ask("full", {"p": 2})
     for key, priority in (("low", -1), ("one", 0), ("two", 0), ("high", 5)):
         world.ask(key, priority=priority)
@@ -82,8 +82,8 @@ def test_priority_goes_before_arrival(world: World) -> None:
     assert set(world.holders()) == {"one", "two"}
 
 
-def test_a_lowered_limit_revokes_nothing_and_skips_who_is_above_it(world: World) -> None:
-    """Over, it grants nothing; a waiting ticket that is above it is passed over, others go on."""
+def test_a_lowered_limit_revokes_nothing_and_passes_over_larger_tickets(world: World) -> None:
+    """A pool over its limit grants nothing; a ticket above the limit is passed over."""
     world.ask("both", {"p": 2})
     world.ask("wide", {"p": 2})
     world.ask("narrow")
@@ -97,15 +97,15 @@ def test_a_lowered_limit_revokes_nothing_and_skips_who_is_above_it(world: World)
 
 
 def test_a_raised_limit_grants(world: World) -> None:
-    """Whoever may start then does so in the same batch."""
+    """Tickets that fit below the new limit are granted in the same batch."""
     world.ask("a", {"p": 2})
     world.ask("b", {"p": 2})
     world.pool("p", 4)
     assert world.states() == {"a": "g", "b": "g"}
 
 
-def test_a_paused_pool_grants_nothing_and_keeps_nothing_else_waiting(world: World) -> None:
-    """A gang that needs it sets nothing aside elsewhere; resuming grants by rank."""
+def test_a_paused_pool_grants_nothing_and_delays_no_other_pool(world: World) -> None:
+    """A gang that needs a paused pool sets nothing aside elsewhere; resuming grants by rank."""
     world.pool("q", 1)
     world.pause("p")
     world.ask("gang", {"p": 1, "q": 1})
@@ -120,8 +120,8 @@ def test_a_paused_pool_grants_nothing_and_keeps_nothing_else_waiting(world: Worl
     assert world.states()["gang"] == "g"
 
 
-def test_quota_is_per_owner_and_keeps_nobody_else_waiting() -> None:
-    """Who holds as many as it may is passed over until it gives one back."""
+def test_quota_is_per_owner_and_delays_no_other_owner() -> None:
+    """A ticket of an owner at its quota is passed over until the owner releases a unit."""
     world = World()
     world.pool("p", 3, quota=1)
     world.ask("a1", owner="a")
@@ -133,7 +133,7 @@ def test_quota_is_per_owner_and_keeps_nobody_else_waiting() -> None:
 
 
 def test_a_lowered_quota_is_like_a_lowered_limit() -> None:
-    """Nothing is revoked; the owner gets nothing until it is below."""
+    """A lowered quota revokes nothing; the owner gets nothing until it is below the quota."""
     world = World()
     world.pool("p", 3, quota=2)
     world.ask("a1")
@@ -147,7 +147,7 @@ def test_a_lowered_quota_is_like_a_lowered_limit() -> None:
 
 
 def test_a_quota_is_kept_within_one_scan(world: World) -> None:
-    """What is granted in a scan counts for the tickets behind."""
+    """Grants of a scan count towards the quota of later tickets in the same scan."""
     world.pool("p", 2, quota=1)
     world.pause("p")
     world.ask("a1", owner="a")
@@ -157,8 +157,8 @@ def test_a_quota_is_kept_within_one_scan(world: World) -> None:
     assert set(world.holders()) == {"a1", "b1"}
 
 
-def test_forced_tickets_occupy_over_everything() -> None:
-    """Limit, pause, pacing and quota bind them not; nothing else starts until it is below."""
+def test_forced_tickets_ignore_all_bounds() -> None:
+    """Forced tickets ignore limit, pause, pacing and quota, but count as occupied."""
     world = World()
     world.pool("p", 1, quota=1, pacing=Pacing(30 * SECOND))
     world.ask("a")
@@ -176,7 +176,7 @@ def test_forced_tickets_occupy_over_everything() -> None:
 
 
 def test_a_forced_gang_over_slots_and_units(world: World) -> None:
-    """Slots must be there, and are taken before anybody who waits for one."""
+    """Forced tickets get existing slots before all waiting tickets."""
     world.slots("s", "one")
     world.ask("full", {"p": 2})
     world.ask("gang", {"s": 1, "p": 1})
@@ -185,8 +185,8 @@ def test_a_forced_gang_over_slots_and_units(world: World) -> None:
     assert world.lease("f").slots == {"s": ("one",)}
 
 
-def test_cooldown_lets_a_freed_unit_rest() -> None:
-    """It is granted when it has rested, woken by time alone; not before."""
+def test_cooldown_delays_a_freed_unit() -> None:
+    """A freed unit is granted when its cooldown is over, by a sweep and not before."""
     world = World()
     world.pool("p", 1, cooldown=10 * SECOND)
     world.ask("a")
@@ -202,7 +202,7 @@ def test_cooldown_lets_a_freed_unit_rest() -> None:
 
 
 def test_a_pull_ticket_is_granted_only_in_its_own_poll(world: World) -> None:
-    """Until then its units are set aside; a silent client is passed over after ten seconds."""
+    """Until its poll, units are set aside for a pull ticket."""
     world.ask("full", {"p": 2})
     until = world.moment.alive + 30 * SECOND
     world.ask("pull", pull=True, patience=30 * SECOND, heard_until=until)
@@ -214,8 +214,8 @@ def test_a_pull_ticket_is_granted_only_in_its_own_poll(world: World) -> None:
     assert world.states()["pull"] == "g"
 
 
-def test_a_silent_puller_keeps_nobody_waiting(world: World) -> None:
-    """Ten seconds after its last poll others go before it, woken by time; its rank stays."""
+def test_a_silent_pull_ticket_is_passed_over(world: World) -> None:
+    """Ten seconds after its last poll a pull ticket is passed over, but keeps its rank."""
     world.ask("full", {"p": 2})
     until = world.moment.alive + 30 * SECOND
     world.ask("pull", {"p": 2}, pull=True, heard_until=until)
@@ -231,8 +231,8 @@ def test_a_silent_puller_keeps_nobody_waiting(world: World) -> None:
     assert world.states()["pull"] == "unheard"
 
 
-def test_what_does_not_fit_in_the_ledger_sets_nothing_aside(world: World) -> None:
-    """It says why it waits, and is tried again whenever its turn comes."""
+def test_a_misfit_sets_nothing_aside(world: World) -> None:
+    """A ticket that does not fit keeps the reason as its detail, and is tried again in its turn."""
     room = {"left": 0}
 
     def claim(ticket: object) -> str | None:
@@ -255,14 +255,14 @@ def test_what_does_not_fit_in_the_ledger_sets_nothing_aside(world: World) -> Non
     assert (world.lease("big").detail, room["left"]) == ("", 0)
 
 
-def test_allocations_without_a_ledger_are_a_fault(world: World) -> None:
-    """They are never granted as if there were none."""
+def test_allocations_without_a_ledger_are_an_error(world: World) -> None:
+    """Tickets with allocations are not granted if the ledger cannot be asked."""
     with pytest.raises(ValueError, match="must be a way to claim"):
         world.ask("a", allocations="{}")
 
 
-def test_slots_are_granted_by_state_the_longest_rested_first(world: World) -> None:
-    """They get an owner, and come back free at the end, behind the others."""
+def test_slots_are_granted_by_state_the_longest_free_first(world: World) -> None:
+    """A granted slot gets an owner; a released one is granted after all slots freed before."""
     world.slots("s", "b", "a", "c")
     world.slots("s", "x", state="dirty")
     world.ask("one", {"s": 1})
@@ -282,8 +282,8 @@ def test_slots_are_granted_by_state_the_longest_rested_first(world: World) -> No
     assert world.lease("three").slots == {"s": ("b",)}
 
 
-def test_slots_rest_only_as_free(world: World) -> None:
-    """A dirty slot may be washed at once; what comes back free rests."""
+def test_only_free_slots_have_a_cooldown(world: World) -> None:
+    """A slot that is released as free has a cooldown; a dirty one may be cleaned at once."""
     world.pool("s", None, cooldown=10 * SECOND)
     world.slots("s", "a")
     world.ask("one", {"s": 1})
@@ -297,8 +297,8 @@ def test_slots_rest_only_as_free(world: World) -> None:
     assert world.states()["two"] == "g"
 
 
-def test_nothing_is_read_of_a_line_with_nothing_free(world: World) -> None:
-    """Neither when somebody asks, nor when somebody leaves the line."""
+def test_a_line_is_not_read_without_free_units(world: World) -> None:
+    """Without free units a line is not read for new requests or withdrawals."""
     world.ask("full", {"p": 2})
     for n in range(20):
         world.ask(f"w{n}")
@@ -306,8 +306,8 @@ def test_nothing_is_read_of_a_line_with_nothing_free(world: World) -> None:
     assert world.loads == 0
 
 
-def test_nothing_is_read_for_slots_in_a_state_that_nobody_awaits() -> None:
-    """Many wait for a free slot; that others are dirty does not let their line be read."""
+def test_a_line_is_not_read_for_slots_in_other_states() -> None:
+    """Unowned dirty slots do not cause reads of a line that waits for free slots."""
     world = World()
     world.slots("s", "a")
     world.slots("s", "b", "c", state="dirty")
@@ -326,7 +326,7 @@ def test_nothing_is_read_for_slots_in_a_state_that_nobody_awaits() -> None:
 
 
 def test_lines_are_read_as_far_as_needed(world: World) -> None:
-    """Past those that are passed over, to the end if nobody can be granted."""
+    """A line is read past the tickets that are passed over, up to those that are granted."""
     world.ask("full", {"p": 2})
     world.pool("p", 4)
     world.ask("more", {"p": 2})
@@ -342,7 +342,7 @@ def test_lines_are_read_as_far_as_needed(world: World) -> None:
 
 
 def test_a_gang_deep_in_a_line_is_seen_in_its_turn() -> None:
-    """What others wait for in one pool decides with what is free in another."""
+    """A gang behind many tickets of one pool has its unit of the other pool set aside."""
     world = World()
     world.pool("x", 1)
     world.pool("y", 2)
@@ -363,7 +363,7 @@ def test_a_gang_deep_in_a_line_is_seen_in_its_turn() -> None:
 
 
 def test_granting_twice_grants_once(world: World) -> None:
-    """After a batch there is nothing more that could be granted."""
+    """A second scan after a batch grants nothing more."""
     for n in range(5):
         world.ask(f"t{n}")
     before = world.states()
@@ -373,7 +373,7 @@ def test_granting_twice_grants_once(world: World) -> None:
 
 
 def test_tokens_rise_within_a_batch(world: World) -> None:
-    """Grants of one batch differ in n, in the order of granting."""
+    """Fencing tokens of one batch differ in N, in the order of granting."""
     world.ask("full", {"p": 2})
     world.ask("a")
     world.ask("b")

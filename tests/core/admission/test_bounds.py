@@ -1,4 +1,4 @@
-"""What a pool lets its users ask: the rules, decided in batches."""
+"""The bounds of a pool on what its users may ask for."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.limits import ASKERS_MAX
-from tests.core.admission.build import Refused, World, wish
+from tests.core.admission.build import Refused, World, make_ask
 
 OPERATORS = frozenset({"reader", "user", "service", EXEMPT})
 USERS = frozenset({"reader", "user"})
@@ -17,28 +17,28 @@ USERS = frozenset({"reader", "user"})
 
 @pytest.fixture
 def world() -> World:
-    """A world without pools."""
+    """Return a world without pools."""
     return World()
 
 
-def test_one_owner_fills_what_is_free_and_its_part_of_the_line(world: World) -> None:
-    """Of a batch that asks before anybody is granted, those do not count for whom there is room."""
+def test_an_owner_fills_free_units_and_its_part_of_the_line(world: World) -> None:
+    """Tickets of one batch for which units are free do not count against the owner's part."""
     world.pool("p", 3, queue_max_per_owner=2)
     for n in range(5):
-        made, _ = leases.ask(world.facts, world.moment, wish(f"a{n}", {"p": 1}))
+        made, _ = leases.ask(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
         world.facts.apply(made)
     with Refused(Code.OWNER_QUEUE_FULL) as refused:
-        leases.ask(world.facts, world.moment, wish("a5", {"p": 1}))
+        leases.ask(world.facts, world.moment, make_ask("a5", {"p": 1}))
     assert "'me' has 5 tickets in the line of pool 'p'" in refused.message
-    made, _ = leases.ask(world.facts, world.moment, wish("b", {"p": 1}, owner="other"))
+    made, _ = leases.ask(world.facts, world.moment, make_ask("b", {"p": 1}, owner="other"))
     world.facts.apply(made)
     world.sweep()
     states = {"a0": "g", "a1": "g", "a2": "g", "a3": "w", "a4": "w", "b": "w"}
     assert world.states() == states
 
 
-def test_who_is_at_its_quota_does_not_start(world: World) -> None:
-    """Free units are no reason to wait on if the owner may not hold more."""
+def test_an_owner_at_its_quota_gets_no_room_for_free_units(world: World) -> None:
+    """Free units do not make room in the line if the owner's quota is used up."""
     world.pool("p", 9, quota=1, queue_max_per_owner=2)
     for key in ("a", "b", "c"):
         world.ask(key)
@@ -50,7 +50,7 @@ def test_who_is_at_its_quota_does_not_start(world: World) -> None:
 
 
 def test_tickets_that_end_or_are_granted_do_not_count(world: World) -> None:
-    """Whatever has become of them; of a lease of several pools it waits in each."""
+    """Ended and granted tickets do not count; a gang counts in the line of each of its pools."""
     world.pool("p", 1, queue_max_per_owner=1)
     world.pool("q", 1, queue_max_per_owner=1)
     world.ask("holder", {"p": 1, "q": 1}, owner="other")
@@ -66,18 +66,18 @@ def test_tickets_that_end_or_are_granted_do_not_count(world: World) -> None:
 
 
 def test_a_retry_takes_the_place_of_its_ticket(world: World) -> None:
-    """It is one ticket as before; the retry of a lease gives back a unit for those who wait."""
+    """A retry of a ticket still counts once; that of a lease first frees a unit for the line."""
     world.pool("p", 1, queue_max_per_owner=1, on_retry="requeue")
     world.ask("holder")
     world.ask("a")
-    world.retry("a", wish("b", {"p": 1}))
+    world.retry("a", make_ask("b", {"p": 1}))
     assert world.states()["b"] == "w"
-    world.retry("holder", wish("c", {"p": 1}))
+    world.retry("holder", make_ask("c", {"p": 1}))
     assert (world.states()["b"], world.states()["c"]) == ("g", "w")
 
 
-def test_operators_and_what_is_forced_are_not_bound(world: World) -> None:
-    """By anything here; by the length of the whole line they are."""
+def test_operators_and_forced_tickets_are_exempt(world: World) -> None:
+    """Operators and forced tickets are exempt from all bounds but the length of the whole line."""
     world.pool(
         "p",
         1,
@@ -102,7 +102,7 @@ def test_operators_and_what_is_forced_are_not_bound(world: World) -> None:
 
 
 def test_a_hold_counts_from_the_grant(world: World) -> None:
-    """What was held already counts; a ticket's hold has not begun."""
+    """`hold_max` includes the time since the grant; the hold of a ticket has not begun."""
     world.pool("p", 1, hold=10 * SECOND, hold_max=60 * SECOND)
     mine = Proof("me")
     world.ask("a")
@@ -137,7 +137,7 @@ def test_a_refusal_of_askers_names_the_field(
 
 
 def test_a_role_is_no_owner(world: World) -> None:
-    """Whoever is called like an entry of roles has no right by that."""
+    """An owner whose name equals a `role:` entry gets no right from it."""
     world.pool("p", 9, askers=("role:service", "ci/*"))
     for owner in ("role:service", "service", "ci", "cix/a", "user"):
         with Refused(Code.ASKER_REFUSED):
@@ -146,8 +146,8 @@ def test_a_role_is_no_owner(world: World) -> None:
     world.ask("b", owner="any", roles=frozenset({"reader", "user", "service"}))
 
 
-def test_a_project_may_be_called_like_a_role(world: World) -> None:
-    """An entry with a slash stands for the owners of a project, whatever that is called."""
+def test_a_project_may_be_named_like_a_role(world: World) -> None:
+    """An entry with a slash matches the owners of a project, even if it begins with `role:`."""
     world.pool("p", 9, askers=("role:service/a", "role:user/*"))
     for owner in ("role:service/b", "role:user"):
         with Refused(Code.ASKER_REFUSED):
@@ -156,8 +156,8 @@ def test_a_project_may_be_called_like_a_role(world: World) -> None:
     world.ask("b", owner="role:user/any")
 
 
-def test_slots_that_nobody_waits_for_let_nobody_wait_on(world: World) -> None:
-    """Dirty slots start nobody who waits for free ones; those do not count as starting."""
+def test_slots_in_other_states_make_no_room_in_the_line(world: World) -> None:
+    """Tickets for free slots count as waiting even if there are unowned dirty slots."""
     world.slots("p", "held")
     world.slots("p", "d1", "d2", "d3", state="dirty")
     world.pool("p", None, queue_max=2, queue_max_per_owner=1)
@@ -174,27 +174,27 @@ def test_slots_that_nobody_waits_for_let_nobody_wait_on(world: World) -> None:
     assert world.states()["janitor"] == "g"
 
 
-def test_a_retry_gives_back_what_its_owner_may_hold(world: World) -> None:
-    """What is given back counts for the quota, too: the ticket that waits for it starts."""
+def test_a_retry_frees_its_owners_quota(world: World) -> None:
+    """The released unit no longer counts for the quota, so the ticket that waits for it starts."""
     world.pool("p", 2, quota=1, queue_max_per_owner=1, on_retry="requeue")
     world.ask("holder")
     world.ask("a")
-    world.retry("holder", wish("b", {"p": 1}))
+    world.retry("holder", make_ask("b", {"p": 1}))
     assert world.states() == {"holder": "retried", "a": "g", "b": "w"}
 
 
-def test_the_retry_of_a_slot_gives_it_to_who_waits(world: World) -> None:
-    """It is given back before its holder stands in line, where there is then room for one more."""
+def test_a_retry_of_a_slot_serves_the_waiting_ticket(world: World) -> None:
+    """The slot is released before its holder joins the line, which then has room again."""
     world.slots("p", "s")
     world.pool("p", None, queue_max=1, on_retry="requeue")
     world.ask("holder")
     world.ask("a")
-    world.retry("holder", wish("b", {"p": 1}))
+    world.retry("holder", make_ask("b", {"p": 1}))
     assert world.states() == {"holder": "retried", "a": "g", "b": "w"}
 
 
-def test_a_project_is_none_that_its_name_begins_with(world: World) -> None:
-    """`PROJECT/*` stands for the owners of this project: names of projects may have slashes."""
+def test_a_project_does_not_match_others_with_its_prefix(world: World) -> None:
+    """`PROJECT/*` matches the owners of exactly this project: project names may have slashes."""
     world.pool("p", 9, askers=("a/*",))
     for owner in ("a", "a/b/c", "ab/c"):
         with Refused(Code.ASKER_REFUSED):

@@ -1,4 +1,4 @@
-"""What ends by itself: by TTL, by hold, by patience; and what an outage postpones."""
+"""Tickets and leases that expire by TTL, hold or patience, and what an outage postpones."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def world() -> World:
 
 
 def outage(world: World, seconds: float) -> None:
-    """Let nobody serve for so long."""
+    """Simulate an outage of this many seconds."""
     gap = round(seconds * SECOND)
     world.now += gap
     line = world.facts.timeline
@@ -32,7 +32,7 @@ def outage(world: World, seconds: float) -> None:
 
 
 def test_a_silent_holder_loses_its_lease(world: World) -> None:
-    """At its TTL, and the next in line has it in the same batch."""
+    """It ends at its TTL, and the next in line gets the unit in the same batch."""
     world.ask("a")
     world.ask("b")
     assert world.wait(59.9) == []
@@ -40,8 +40,8 @@ def test_a_silent_holder_loses_its_lease(world: World) -> None:
     assert world.states() == {"a": "ttl_over", "b": "g"}
 
 
-def test_a_kept_lease_goes_on_to_occupy() -> None:
-    """Its holder is gone for long, and nothing starts in its place; its hold ends it."""
+def test_a_kept_lease_still_occupies_its_units() -> None:
+    """With `expire: keep` a lease outlives its TTL, and only its hold (or a release) ends it."""
     world = World()
     world.pool("p", 1, expire="keep")
     world.ask("a")
@@ -57,8 +57,8 @@ def test_a_kept_lease_goes_on_to_occupy() -> None:
     assert world.states() == {"a": "hold_over", "b": "g"}
 
 
-def test_a_hold_ends_a_lease_that_is_heard_of(world: World) -> None:
-    """Whichever is first: release, hold or TTL."""
+def test_a_hold_ends_a_renewed_lease(world: World) -> None:
+    """A hold ends a lease even if the lease is renewed."""
     world.ask("a", hold=90 * SECOND)
     world.wait(50)
     world.renew("a")
@@ -66,8 +66,8 @@ def test_a_hold_ends_a_lease_that_is_heard_of(world: World) -> None:
     assert world.lease("a").cause == "hold_over"
 
 
-def test_a_ghost_waiter_keeps_no_unit_idle(world: World) -> None:
-    """A ticket that nobody asks for is withdrawn; whoever is behind has the unit at once."""
+def test_an_abandoned_ticket_keeps_no_unit_idle(world: World) -> None:
+    """A ticket that is not polled is withdrawn, so that the next one gets a freed unit at once."""
     world.ask("full", ttl=NEVER)
     world.ask("ghost", heard_until=world.moment.alive + 30 * SECOND)
     world.ask("b")
@@ -79,8 +79,8 @@ def test_a_ghost_waiter_keeps_no_unit_idle(world: World) -> None:
     assert world.states()["b"] == "g"
 
 
-def test_a_ghost_that_is_granted_is_freed_by_its_ttl(world: World) -> None:
-    """Its client went away before the grant: it has the unit for a TTL at most."""
+def test_an_abandoned_lease_ends_by_its_ttl(world: World) -> None:
+    """If its client left before the grant, a lease occupies the unit for one TTL at most."""
     world.ask("full", ttl=NEVER)
     world.ask("ghost", heard_until=world.moment.alive + 30 * SECOND)
     world.ask("b")
@@ -91,7 +91,7 @@ def test_a_ghost_that_is_granted_is_freed_by_its_ttl(world: World) -> None:
 
 
 def test_an_outage_does_not_count(world: World) -> None:
-    """A holder has the rest of its TTL, at least one renewal interval; a hold goes on."""
+    """After an outage the rest of the TTL counts, at least a third; a hold is not extended."""
     world.ask("a")
     world.wait(50)
     outage(world, 600)
@@ -109,8 +109,8 @@ def test_an_outage_does_not_count(world: World) -> None:
     assert world.lease("c").cause == "hold_over"
 
 
-def test_restarts_do_not_postpone_for_ever(world: World) -> None:
-    """Outage after outage: after two TTLs in which somebody served it is over."""
+def test_restarts_do_not_postpone_forever(world: World) -> None:
+    """Despite repeated outages a lease ends after two TTLs of alive time."""
     world.ask("a")
     served = 0
     while world.lease("a").state == "granted":
@@ -120,8 +120,8 @@ def test_restarts_do_not_postpone_for_ever(world: World) -> None:
     assert served == 120
 
 
-def test_an_outage_does_not_withdraw_those_who_wait(world: World) -> None:
-    """They have what was left of their patience, and their order."""
+def test_an_outage_does_not_withdraw_tickets(world: World) -> None:
+    """After an outage tickets have the rest of their patience, and keep their order."""
     world.ask("full", ttl=NEVER)
     for n in range(3):
         world.ask(f"w{n}", heard_until=world.moment.alive + 30 * SECOND)
@@ -135,8 +135,8 @@ def test_an_outage_does_not_withdraw_those_who_wait(world: World) -> None:
     assert world.states()["w1"] == "unheard"
 
 
-def test_what_is_due_too_early_is_put_off(world: World) -> None:
-    """Its stored due time was before the outage: it is stored anew, and nobody is told."""
+def test_a_due_time_from_before_an_outage_is_postponed(world: World) -> None:
+    """A due time from before an outage is stored again, without a change row."""
     world.ask("a")
     outage(world, 600)
     world.facts.due = list(world.facts.leases)
@@ -144,8 +144,8 @@ def test_what_is_due_too_early_is_put_off(world: World) -> None:
     assert (made.postponed, ended, made.told, bool(made)) == ({"a"}, [], False, True)
 
 
-def test_many_end_in_one_sweep() -> None:
-    """Their units come back in sum, rests included."""
+def test_many_leases_end_in_one_sweep() -> None:
+    """The units of all ended leases become free together, after their cooldown."""
     world = World()
     world.pool("p", 10, cooldown=5 * SECOND)
     for n in range(10):
@@ -166,10 +166,10 @@ def test_many_end_in_one_sweep() -> None:
     st.integers(0, 200),
     st.none() | st.integers(0, 100),
 )
-def test_a_kept_lease_is_unheard_when_another_would_be_over(
+def test_a_kept_lease_is_unheard_when_another_would_end(
     heard: int | None, ttl: int | None, now: int, downtime: int, since_outage: int | None
 ) -> None:
-    """One rule for both, after outages, too: a holder that had no chance to renew is not silent."""
+    """`is_unheard` of a kept lease is true exactly when the same lease without `keep` is due."""
     world = World()
     world.pool("p", 1, expire="keep")
     world.ask("a")

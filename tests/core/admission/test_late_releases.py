@@ -1,4 +1,4 @@
-"""A name that is released late: by whom the lease proxy handed it to before."""
+"""Late releases of a name by an earlier holder through the lease proxy."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from tests.core.admission.build import Refused, World, wish
+from tests.core.admission.build import Refused, World, make_ask
 
 MINUTE = 60 * SECOND
 HOLD = 20 * MINUTE
@@ -16,7 +16,7 @@ HOLD = 20 * MINUTE
 
 @pytest.fixture
 def world() -> World:
-    """Return a world with one slot `s` in a pool `p` whose leases are held for 20 minutes."""
+    """Return a world with one slot `s` in a pool `p` with a hold of 20 minutes."""
     made = World()
     made.pool("p", None, hold=HOLD)
     made.slots("p", "s")
@@ -24,19 +24,19 @@ def world() -> World:
 
 
 def acquire(world: World, key: str) -> None:
-    """Acquire through the proxy, and be told the name."""
+    """Acquire through the proxy and confirm, as if the names were returned."""
     world.ask(key, owner=OWNER)
     assert world.states()[key] == "g"
     world.do((lease_proxy.confirm(world.facts, world.moment, LeaseId(key)), None))
 
 
 def release(world: World, name: str = "s") -> None:
-    """Release by name, as scripts do."""
+    """Release by name through the proxy, as scripts do."""
     world.do((lease_proxy.give_back(world.facts, world.moment, world.wall, name), None))
 
 
 def test_a_late_release_leaves_the_next_holder_its_lease(world: World) -> None:
-    """Who held until its hold was over gives back nothing; the next release is its successor's."""
+    """The first release is attributed to the expired holder, the second to its successor."""
     acquire(world, "first")
     world.wait(HOLD // SECOND)
     assert world.states()["first"] == "hold_over"
@@ -49,7 +49,7 @@ def test_a_late_release_leaves_the_next_holder_its_lease(world: World) -> None:
 
 
 def test_a_late_release_after_a_revocation(world: World) -> None:
-    """The holder may not know that its lease was taken from it."""
+    """A holder may not know that its lease was revoked, so its release is still expected."""
     acquire(world, "first")
     world.release("first", cause="revoked")
     acquire(world, "second")
@@ -58,7 +58,7 @@ def test_a_late_release_after_a_revocation(world: World) -> None:
 
 
 def test_a_late_release_of_a_slot_that_is_free(world: World) -> None:
-    """It is used up then, too, and not taken for that of a later holder once more."""
+    """A late release of a free slot is used up, and not attributed again under a later holder."""
     acquire(world, "first")
     world.wait(HOLD // SECOND)
     release(world)
@@ -67,8 +67,8 @@ def test_a_late_release_of_a_slot_that_is_free(world: World) -> None:
     assert world.states()["second"] == "released"
 
 
-def test_who_gave_back_is_not_expected_again(world: World) -> None:
-    """Nothing is remembered of a lease that was released in time."""
+def test_no_late_release_after_a_release(world: World) -> None:
+    """No late release is expected of a holder that released in time."""
     acquire(world, "first")
     release(world)
     assert world.facts.slots["p"]["s"].late == ()
@@ -77,8 +77,8 @@ def test_who_gave_back_is_not_expected_again(world: World) -> None:
     assert world.states()["second"] == "released"
 
 
-def test_a_lease_whose_names_were_never_told_is_not_expected(world: World) -> None:
-    """Its caller has gone before: it knows no name that it could release."""
+def test_no_late_release_of_unreturned_names(world: World) -> None:
+    """A caller that left before its names were returned knows no name to release."""
     world.ask("first", owner=OWNER)
     world.wait(61)
     assert world.states()["first"] == "ttl_over"
@@ -88,7 +88,7 @@ def test_a_lease_whose_names_were_never_told_is_not_expected(world: World) -> No
 
 
 def test_a_native_holder_is_left_alone(world: World) -> None:
-    """Neither a late release nor any other of the proxy ends a lease that is not the proxy's."""
+    """No release through the proxy ends a native lease."""
     acquire(world, "first")
     world.wait(HOLD // SECOND)
     world.ask("native", owner="me")
@@ -98,8 +98,8 @@ def test_a_native_holder_is_left_alone(world: World) -> None:
     assert world.facts.slots["p"]["s"].late == ()
 
 
-def test_the_memory_has_an_end_in_time(world: World) -> None:
-    """A release that nobody has sent for four hours is not expected any more."""
+def test_expected_releases_are_bounded_in_time(world: World) -> None:
+    """A release is no longer expected after `LATE` (four hours)."""
     acquire(world, "first")
     world.wait(HOLD // SECOND)
     world.wait(LATE // SECOND - 1)
@@ -113,8 +113,8 @@ def test_the_memory_has_an_end_in_time(world: World) -> None:
     assert world.states()["third"] == "released"
 
 
-def test_the_memory_has_an_end_in_number(world: World) -> None:
-    """So many holders are expected at most; what is stored with a slot stays small."""
+def test_expected_releases_are_bounded_in_number(world: World) -> None:
+    """At most `LATE_MAX` late releases are expected per slot, to bound what is stored."""
     for n in range(LATE_MAX + 3):
         acquire(world, f"{n}")
         world.release(f"{n}", cause="revoked")
@@ -127,8 +127,8 @@ def test_the_memory_has_an_end_in_number(world: World) -> None:
     assert world.states()["last"] == "released"
 
 
-def test_no_slot_is_lost_for_good_by_a_release_that_counted_for_another(world: World) -> None:
-    """The release may have been the holder's own: a lease without a hold gets an end."""
+def test_a_misattributed_release_frees_the_slot_later(world: World) -> None:
+    """The release may have been the present holder's: its lease gets a hold if it has none."""
     world.pool("p", None)
     acquire(world, "first")
     world.release("first", cause="revoked")
@@ -141,7 +141,7 @@ def test_no_slot_is_lost_for_good_by_a_release_that_counted_for_another(world: W
 
 
 def test_a_pool_may_bound_the_leases_of_the_proxy(world: World) -> None:
-    """A lease whose holder was never told of it, or has gone, ends by the pool's `proxy_ttl`."""
+    """A lease of the proxy ends after the pool's `proxy_ttl`, a native lease does not."""
     world.pool("p", None, proxy_ttl=5 * MINUTE)
     acquire(world, "first")
     world.wait(5 * 60 - 1)
@@ -150,11 +150,11 @@ def test_a_pool_may_bound_the_leases_of_the_proxy(world: World) -> None:
     assert world.states()["first"] == "hold_over"
     world.ask("native", owner="me", ttl=HOLD)
     world.wait(5 * 60)
-    assert world.states()["native"] == "g", "it bounds nobody else"
+    assert world.states()["native"] == "g", "it only bounds leases of the proxy"
 
 
 def test_the_sooner_end_counts(world: World) -> None:
-    """Of the hold of a pool and its `proxy_ttl`."""
+    """The sooner of the pool's hold and its `proxy_ttl` ends a lease."""
     world.pool("p", None, hold=HOLD, proxy_ttl=2 * HOLD)
     acquire(world, "first")
     world.wait(HOLD // SECOND)
@@ -162,27 +162,32 @@ def test_the_sooner_end_counts(world: World) -> None:
 
 
 def test_an_unknown_name_is_refused(world: World) -> None:
-    """Whatever is remembered of others."""
+    """An unknown name is refused, even if late releases of other names are expected."""
     with Refused(Code.SLOT_NOT_FOUND):
         release(world, "other")
 
 
-def test_what_nobody_was_told_of_ends_where_leases_are_kept() -> None:
-    """In a pool that keeps unheard leases, too, a lease of the proxy has a TTL until it is told."""
+def test_an_unconfirmed_lease_ends_where_leases_are_kept() -> None:
+    """Even with `expire: keep` an unconfirmed lease of the proxy ends by its TTL."""
     world = World()
     world.pool("p", None, expire="keep")
     world.slots("p", "s", "t")
-    world.ask("untold", owner=OWNER)
-    acquire(world, "told")
+    world.ask("unconfirmed", owner=OWNER)
+    acquire(world, "confirmed")
     world.ask("native")
     world.ask("waits")
     world.wait(61)
-    assert world.states() == {"untold": "ttl_over", "told": "g", "native": "g", "waits": "w"}
+    assert world.states() == {
+        "unconfirmed": "ttl_over",
+        "confirmed": "g",
+        "native": "g",
+        "waits": "w",
+    }
 
 
 @pytest.mark.parametrize("way", ["Boskos", "an operator"])
-def test_a_late_release_after_somebody_else_gave_the_slot_back(world: World, way: str) -> None:
-    """The caller of the proxy does not learn of it: its own release is still to come."""
+def test_a_late_release_after_another_release(world: World, way: str) -> None:
+    """The caller of the proxy does not learn of the release, so its own is still expected."""
     acquire(world, "first")
     if way == "Boskos":
         made = slots_by_name.release(world.facts, world.moment, world.wall, "s", "free", OWNER)
@@ -197,8 +202,8 @@ def test_a_late_release_after_somebody_else_gave_the_slot_back(world: World, way
     assert world.states()["second"] == "released"
 
 
-def test_what_the_proxy_itself_gives_back_is_not_expected(world: World) -> None:
-    """It does so for callers that have gone before they were told a name."""
+def test_no_late_release_after_a_release_by_the_proxy(world: World) -> None:
+    """The proxy releases for callers that left before they got a name to release."""
     acquire(world, "first")
     world.release("first", Proof(OWNER))
     assert world.states()["first"] == "released"
@@ -208,17 +213,17 @@ def test_what_the_proxy_itself_gives_back_is_not_expected(world: World) -> None:
 
 
 @pytest.mark.parametrize("owner", [OWNER, "boskos:x"])
-def test_nobody_retries_for_who_could_not_learn_of_it(world: World, owner: str) -> None:
-    """The clients of Boskos and of the proxy know slots, not leases: theirs stay as they are."""
+def test_leases_of_boskos_and_the_proxy_cannot_be_retried(world: World, owner: str) -> None:
+    """Leases of Boskos and the proxy cannot be retried: their clients know slots, not leases."""
     world.ask("first", owner=owner, ttl=NEVER)
     with Refused(Code.INVALID):
-        world.retry("first", wish("again", {"p": 1}, owner=owner))
+        world.retry("first", make_ask("again", {"p": 1}, owner=owner))
     assert world.states() == {"first": "g"}
     assert world.facts.slots["p"]["s"].lease == "first"
 
 
-def test_slots_cannot_be_given_back_by_number(world: World) -> None:
-    """Who knows a lease's id, which is no secret, cannot give back units that have names."""
+def test_slots_cannot_be_released_by_number(world: World) -> None:
+    """Named units cannot be released by lease id and number, since the id is not secret."""
     world.slots("p", "t")
     lease = "6e0f3c52-0000-4000-8000-000000000001"
     world.ask(lease, {"p": 2}, owner=OWNER)

@@ -1,4 +1,4 @@
-"""Tickets and leases: keys, proofs, renewals, holds, retries, and every refusal."""
+"""Requests, renewals, holds, releases and retries of leases, with every refusal."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from tests.core.admission.build import START, Refused, World, wish
+from tests.core.admission.build import START, Refused, World, make_ask
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def world() -> World:
 
 
 def test_the_same_key_is_the_same_lease(world: World) -> None:
-    """However often it is asked, waiting, granted or ended; another request is refused."""
+    """A repeated key returns the same ticket or lease, even ended; another request is refused."""
     world.ask("a", {"p": 2})
     assert world.ask("again", {"p": 2}, key="a") == "a"
     world.ask("b")
@@ -36,7 +36,7 @@ def test_the_same_key_is_the_same_lease(world: World) -> None:
 
 
 def test_a_forgotten_key_makes_a_new_lease(world: World) -> None:
-    """The same host started again next week, after its ended lease was forgotten."""
+    """After an ended lease is deleted, its key makes a new lease with a higher fencing token."""
     world.ask("a")
     token = world.lease("a").token
     world.release("a")
@@ -75,10 +75,10 @@ def test_a_forgotten_key_makes_a_new_lease(world: World) -> None:
         ((Need("p", 1),), {"forced": True, "allocations": "{}"}),
     ],
 )
-def test_what_is_no_wish_is_refused(
+def test_an_invalid_request_is_refused(
     world: World, needs: tuple[Need, ...], more: dict[str, Any]
 ) -> None:
-    """And changes nothing."""
+    """An invalid request is refused and changes nothing."""
     before = world.facts.pools["p"]
     with Refused(Code.INVALID):
         world.ask("a", needs, **more)
@@ -86,8 +86,8 @@ def test_what_is_no_wish_is_refused(
     assert world.facts.arrivals == 0
 
 
-def test_what_could_never_be_granted_is_refused(world: World) -> None:
-    """More than the limit, more than the quota, more slots than there are, unknown pools."""
+def test_a_request_that_never_fits_is_refused(world: World) -> None:
+    """More units than the limit, the quota or the slots are refused, and so are unknown pools."""
     world.pool("q", 5, quota=2)
     world.slots("s", "a", "b")
     with Refused(Code.UNITS_ABOVE_LIMIT) as refused:
@@ -103,8 +103,8 @@ def test_what_could_never_be_granted_is_refused(world: World) -> None:
         world.ask("a", {"s": 2}, forced=True)
 
 
-def test_a_full_line_takes_nobody(world: World) -> None:
-    """But those who need not wait do not count, nor does who is forced."""
+def test_a_full_line_takes_no_ticket(world: World) -> None:
+    """A ticket above `queue_max` is refused, but not a request that is forced or need not wait."""
     world.pool("p", 2, queue_max=1)
     for key in ("a", "b", "c"):
         world.ask(key)
@@ -115,20 +115,20 @@ def test_a_full_line_takes_nobody(world: World) -> None:
     assert world.states()["f"] == "g"
 
 
-def test_many_of_one_batch_are_not_too_many(world: World) -> None:
-    """A batch of asks fills what is free and then the line, before any is granted."""
+def test_a_batch_fills_free_units_before_the_line(world: World) -> None:
+    """Requests of one batch fill the free units and then the line, before any is granted."""
     world.pool("p", 3, queue_max=2, pacing=Pacing(SECOND, 2))
     for n in range(4):
-        made, _ = leases.ask(world.facts, world.moment, wish(f"a{n}", {"p": 1}))
+        made, _ = leases.ask(world.facts, world.moment, make_ask(f"a{n}", {"p": 1}))
         world.facts.apply(made)
     with Refused(Code.QUEUE_FULL):
-        leases.ask(world.facts, world.moment, wish("a4", {"p": 1}))
+        leases.ask(world.facts, world.moment, make_ask("a4", {"p": 1}))
     world.sweep()
     assert world.states() == {"a0": "g", "a1": "g", "a2": "w", "a3": "w"}
 
 
 def test_terms_are_the_strictest_of_all_pools(world: World) -> None:
-    """Unless the wish says its own, or none at all."""
+    """The strictest TTL and hold of all pools count, unless the request sets its own or none."""
     world.pool("q", 2, ttl=30 * SECOND, hold=100 * SECOND)
     world.pool("r", 2, ttl=90 * SECOND, hold=50 * SECOND, expire="keep")
     world.ask("a", {"p": 1, "q": 1, "r": 1})
@@ -141,7 +141,7 @@ def test_terms_are_the_strictest_of_all_pools(world: World) -> None:
 
 
 def test_only_its_holder_may_change_a_lease(world: World) -> None:
-    """Another owner is refused, an old token too; an operator may."""
+    """Another owner and an outdated token are refused; an operator is allowed."""
     world.ask("a")
     token = str(world.lease("a").token)
     for proof, code in (
@@ -153,7 +153,7 @@ def test_only_its_holder_may_change_a_lease(world: World) -> None:
             lambda proof=proof: world.renew("a", proof),
             lambda proof=proof: world.release("a", proof),
             lambda proof=proof: world.hold("a", SECOND, proof),
-            lambda proof=proof: world.retry("a", wish("b", {"p": 1}), proof),
+            lambda proof=proof: world.retry("a", make_ask("b", {"p": 1}), proof),
         ):
             before = world.lease("a")
             with Refused(code):
@@ -164,7 +164,7 @@ def test_only_its_holder_may_change_a_lease(world: World) -> None:
 
 
 def test_a_second_release_changes_nothing(world: World) -> None:
-    """Neither the lease nor who has its units by now; and its sums stay right."""
+    """A repeated release changes neither the ended lease nor the present holder of its units."""
     world.ask("a", {"p": 2})
     world.ask("b", {"p": 2})
     proof = Proof("me", world.lease("a").token)
@@ -177,8 +177,8 @@ def test_a_second_release_changes_nothing(world: World) -> None:
     assert world.facts.pools["p"].occupied == 2
 
 
-def test_what_has_ended_says_why(world: World) -> None:
-    """Renewals, holds and retries are refused with the cause."""
+def test_an_ended_lease_gives_the_cause(world: World) -> None:
+    """Renewals, holds and retries of an ended lease are refused with the cause of its end."""
     world.ask("a")
     world.release("a", cause="revoked", detail="drained by ops")
     with Refused(Code.LEASE_ENDED) as refused:
@@ -187,13 +187,13 @@ def test_what_has_ended_says_why(world: World) -> None:
     with Refused(Code.LEASE_ENDED):
         world.hold("a", None)
     with Refused(Code.LEASE_ENDED):
-        world.retry("a", wish("b", {"p": 1}))
+        world.retry("a", make_ask("b", {"p": 1}))
     with Refused(Code.LEASE_NOT_FOUND):
         world.renew("x")
 
 
 def test_a_ticket_that_is_released_is_withdrawn(world: World) -> None:
-    """It leaves its lines; a poll after that does not bring it back."""
+    """A released ticket leaves its lines, and a later poll does not bring it back."""
     world.ask("a", {"p": 2})
     world.ask("b")
     world.release("b")
@@ -202,8 +202,8 @@ def test_a_ticket_that_is_released_is_withdrawn(world: World) -> None:
     assert world.facts.pools["p"].waiting == 0
 
 
-def test_renewals_are_no_changes_to_be_told(world: World) -> None:
-    """They move the deadline alone."""
+def test_renewals_make_no_change_rows(world: World) -> None:
+    """A renewal only moves the deadline, without a change row."""
     world.ask("a")
     world.wait(20)
     made, _ = leases.renew(world.facts, world.moment, LeaseId("a"), Proof())
@@ -211,8 +211,8 @@ def test_renewals_are_no_changes_to_be_told(world: World) -> None:
     assert made.heard == {"a": START + 80 * SECOND}
 
 
-def test_to_send_a_wish_again_renews(world: World) -> None:
-    """A client counts from the answer that it gets. A ticket is polled; what has ended stays so."""
+def test_a_repeated_request_renews(world: World) -> None:
+    """A repeated request renews a lease and polls a ticket; an ended lease stays ended."""
     world.ask("a", {"p": 2})
     world.ask("b", heard_until=world.moment.alive + 30 * SECOND)
     world.wait(20)
@@ -229,7 +229,7 @@ def test_to_send_a_wish_again_renews(world: World) -> None:
 
 
 def test_a_poll_never_shortens_a_wait(world: World) -> None:
-    """A shorter long poll after a longer one leaves the deadline; one without any stays so."""
+    """A shorter long poll after a longer one keeps the deadline; unlimited patience stays so."""
     world.ask("full", {"p": 2}, ttl=NEVER)
     world.ask("a", heard_until=world.moment.alive + 30 * SECOND)
     world.poll("a", 60)
@@ -240,8 +240,8 @@ def test_a_poll_never_shortens_a_wait(world: World) -> None:
     assert world.lease("b").heard_until is None
 
 
-def test_a_hold_moves_with_its_holder(world: World) -> None:
-    """Longer, shorter, or none; a ticket's begins with its grant."""
+def test_a_hold_can_be_changed(world: World) -> None:
+    """A hold can be changed or removed; a ticket's hold begins with its grant."""
     world.ask("a", hold=100 * SECOND, ttl=NEVER)
     world.wait(50)
     world.hold("a", 100 * SECOND)
@@ -255,14 +255,14 @@ def test_a_hold_moves_with_its_holder(world: World) -> None:
 
 
 def test_a_retry_keeps_its_units_and_slots() -> None:
-    """One transition: a new lease and token, nobody in between, even if others wait or rest."""
+    """A retry gives a new lease and token the same slots, although a higher priority waits."""
     world = World()
     world.pool("s", None, cooldown=10 * SECOND)
     world.slots("s", "one")
     world.ask("a", {"s": 1})
     world.ask("b", {"s": 1}, priority=9)
     world.wait(10)
-    assert world.retry("a", wish("a2", {"s": 1}), Proof("me", world.lease("a").token)) == "a2"
+    assert world.retry("a", make_ask("a2", {"s": 1}), Proof("me", world.lease("a").token)) == "a2"
     assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
     old, new = world.lease("a"), world.lease("a2")
     assert new.slots == old.slots == {"s": ("one",)}
@@ -275,36 +275,36 @@ def test_a_retry_keeps_its_units_and_slots() -> None:
 
 
 def test_the_order_of_needs_does_not_matter(world: World) -> None:
-    """A retry that names its pools in another order asks for the same."""
+    """A retry that names its pools in another order keeps its units."""
     world.pool("q", 1)
     world.ask("a", {"q": 1, "p": 2})
     world.ask("b", {"q": 1}, priority=9)
-    world.retry("a", wish("a2", {"q": 1, "p": 2}))
+    world.retry("a", make_ask("a2", {"q": 1, "p": 2}))
     assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
 
 
 def test_a_repeated_retry_is_the_same_lease(world: World) -> None:
-    """After a lost answer the old lease has ended, and the new key says which it was."""
+    """After a lost answer, a repeated retry finds the new lease by its key."""
     world.ask("a")
     proof = Proof("me", world.lease("a").token)
-    world.retry("a", wish("a2", {"p": 1}), proof)
-    assert world.retry("a", wish("a3", {"p": 1}, key="a2"), proof) == "a2"
+    world.retry("a", make_ask("a2", {"p": 1}), proof)
+    assert world.retry("a", make_ask("a3", {"p": 1}, key="a2"), proof) == "a2"
     assert world.states() == {"a": "retried", "a2": "g"}
 
 
 def test_a_retry_pays_for_pacing_and_does_not_wait(world: World) -> None:
-    """It is a start like any other: the next one waits for longer."""
+    """A retry does not wait for pacing, but delays the next grant like any other start."""
     world.pool("p", 2, pacing=Pacing(10 * SECOND))
     world.ask("a")
-    world.retry("a", wish("a2", {"p": 1}))
+    world.retry("a", make_ask("a2", {"p": 1}))
     world.ask("b")
     assert world.states() == {"a": "retried", "a2": "g", "b": "w"}
     assert world.facts.pools["p"].wake_at == START + 20 * SECOND
 
 
 @pytest.mark.parametrize("what", ["requeue", "paused", "over", "other needs"])
-def test_who_may_not_keep_its_units_goes_to_the_line(what: str) -> None:
-    """By policy to its end; if the units would not be granted now, to its old place."""
+def test_a_retry_that_may_not_keep_its_units_waits(what: str) -> None:
+    """A retry that may not keep its units goes to the end of the line, or to its old place."""
     world = World()
     world.pool("p", 3, on_retry="requeue" if what == "requeue" else "keep")
     world.ask("a", {"p": 2})
@@ -314,7 +314,7 @@ def test_who_may_not_keep_its_units_goes_to_the_line(what: str) -> None:
         world.pause("p")
     if what == "over":
         world.pool("p", 2)
-    world.retry("a", wish("a2", {"p": 3 if what == "other needs" else 2}))
+    world.retry("a", make_ask("a2", {"p": 3 if what == "other needs" else 2}))
     place, b, a2 = {
         "requeue": (4, "g", "w"),
         "other needs": (4, "g", "w"),
@@ -325,43 +325,43 @@ def test_who_may_not_keep_its_units_goes_to_the_line(what: str) -> None:
     assert world.lease("a2").arrival == place
 
 
-def test_a_retry_does_not_keep_what_is_above_a_quota(world: World) -> None:
-    """After the quota was lowered the retry waits, until its owner holds less."""
+def test_a_retry_keeps_no_units_above_a_quota(world: World) -> None:
+    """After the quota was lowered, the retry waits until its owner occupies less."""
     world.ask("a")
     world.ask("b")
     world.pool("p", 2, quota=1)
-    world.retry("a", wish("a2", {"p": 1}))
+    world.retry("a", make_ask("a2", {"p": 1}))
     assert world.states() == {"a": "retried", "b": "g", "a2": "w"}
     world.release("b")
     assert world.states()["a2"] == "g"
 
 
 def test_a_retried_ticket_keeps_its_place_in_line(world: World) -> None:
-    """If its pools say so; by requeue it goes to the end."""
+    """A retried ticket keeps its place, except with `on_retry: requeue`."""
     world.ask("full", {"p": 2})
     world.ask("a")
     world.ask("b")
-    world.retry("a", wish("a2", {"p": 1}))
+    world.retry("a", make_ask("a2", {"p": 1}))
     assert world.lease("a2").arrival == 2
     world.pool("p", 2, on_retry="requeue")
-    world.retry("a2", wish("a3", {"p": 1}))
+    world.retry("a2", make_ask("a3", {"p": 1}))
     assert world.lease("a3").arrival == 4
     assert world.facts.pools["p"].waiting == 2
 
 
-def test_a_retry_with_allocations_claims_anew(world: World) -> None:
-    """The ledger decides again: it goes through the line, at its old place."""
+def test_a_retry_with_allocations_claims_again(world: World) -> None:
+    """The ledger decides again, so the retry goes through the line, at its old place."""
     claimed = []
     world.claim = lambda lease: claimed.append(lease.id)
     world.ask("a", {"p": 2}, allocations="{}")
     world.ask("b", {"p": 2})
-    world.retry("a", wish("a2", {"p": 2}, allocations="{}"))
+    world.retry("a", make_ask("a2", {"p": 2}, allocations="{}"))
     assert world.states() == {"a": "retried", "b": "w", "a2": "g"}
     assert claimed == ["a", "a2"]
 
 
-def test_a_new_attempt_asks_for_the_same(world: World) -> None:
-    """What a lease was asked for with is what its retry asks for, under its own key."""
+def test_a_repeated_request_has_the_same_terms(world: World) -> None:
+    """`anew` repeats the request of a lease under another key."""
     world.ask("a", {"p": 2}, hold=5 * SECOND, priority=3, labels={"x": "y"})
     again = leases.anew(world.lease("a"), LeaseId("b"), "b")
     world.retry("a", again)

@@ -1,4 +1,4 @@
-"""Units whose holder may act on them yet rest for longer than others."""
+"""Lock-delay: units that their holder did not return have a longer cooldown."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ from moorage.core.admission.units import rested
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.limits import RESTS_MAX
-from tests.core.admission.build import Refused, World, spec, wish
+from tests.core.admission.build import Refused, World, make_ask, spec
 
 DELAY = 30 * SECOND
 
 
-def ended(world: World, how: str) -> None:
-    """Let the lease of `a` end."""
+def end_lease(world: World, how: str) -> None:
+    """End the lease `a` with this cause."""
     if how == "ttl_over":
         world.wait(60)
     elif how == "hold_over":
         world.hold("a", 1)
         world.wait(0.000_002)
     elif how == "retried":
-        world.retry("a", wish("again", {"p": 2}))
+        world.retry("a", make_ask("again", {"p": 2}))
         return
     else:
         world.release("a", cause=how)
@@ -32,12 +32,12 @@ def ended(world: World, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["revoked", "ttl_over", "released", "hold_over"])
 @pytest.mark.parametrize("cooldown", [0, 10, 50])
-def test_what_was_not_given_back_rests(how: str, cooldown: int) -> None:
-    """For the lock-delay, or for the cooldown if that is longer; all else for the cooldown."""
+def test_unreturned_units_stay_unavailable(how: str, cooldown: int) -> None:
+    """Unreturned units stay unavailable for the longer of lock-delay and cooldown."""
     world = World()
     world.pool("p", 1, lock_delay=DELAY, cooldown=cooldown * SECOND)
     world.ask("a")
-    ended(world, how)
+    end_lease(world, how)
     world.ask("b")
     rest = max(30, cooldown) if how in UNRETURNED else cooldown
     if rest:
@@ -47,17 +47,17 @@ def test_what_was_not_given_back_rests(how: str, cooldown: int) -> None:
     assert world.states()["b"] == "g"
 
 
-def test_a_retry_is_no_loss() -> None:
-    """Who retries for something else has given back what it held."""
+def test_a_retry_returns_its_units() -> None:
+    """A retry with other needs returns its units, so the lock-delay does not apply."""
     world = World()
     world.pool("p", 2, lock_delay=DELAY)
     world.ask("a")
-    ended(world, "retried")
+    end_lease(world, "retried")
     assert world.states()["again"] == "g"
 
 
-def test_the_very_slot_rests() -> None:
-    """Others that were freed later, and given back, are granted meanwhile."""
+def test_only_the_unreturned_slot_is_unavailable() -> None:
+    """Only the unreturned slot is unavailable; one that was returned later is granted."""
     world = World()
     world.pool("p", None, lock_delay=DELAY)
     world.slots("p", "s", "t")
@@ -75,8 +75,8 @@ def test_the_very_slot_rests() -> None:
     assert world.lease("d").slots == {"p": ("s",)}
 
 
-def test_what_is_forced_does_not_wait() -> None:
-    """An operator's `force` takes a slot that rests, if there is no other."""
+def test_a_forced_request_ignores_the_lock_delay() -> None:
+    """A forced request takes a slot in its cooldown if there is no other."""
     world = World()
     world.pool("p", None, lock_delay=DELAY)
     world.slots("p", "s")
@@ -87,7 +87,7 @@ def test_what_is_forced_does_not_wait() -> None:
 
 
 def test_a_reaper_revokes() -> None:
-    """What Boskos' reset takes as free rests, too; as dirty somebody is to work on it at once."""
+    """After Boskos' reset a free slot has a cooldown; a dirty one is to be cleaned at once."""
     for dest, rests in (("free", True), ("dirty", False)):
         world = World()
         world.pool("p", None, lock_delay=DELAY)
@@ -103,8 +103,8 @@ def test_a_reaper_revokes() -> None:
 
 
 @pytest.mark.parametrize("changed", [{}, {"lock_delay": SECOND}, {"cooldown": SECOND}])
-def test_a_shorter_rest_holds_for_what_rests_already(changed: dict[str, Any]) -> None:
-    """Of units and of slots."""
+def test_a_shorter_lock_delay_takes_effect_at_once(changed: dict[str, Any]) -> None:
+    """A shorter lock-delay also applies to units and slots that are in cooldown."""
     world = World()
     world.pool("p", 1, lock_delay=DELAY)
     world.pool("q", None, lock_delay=DELAY)
@@ -120,15 +120,15 @@ def test_a_shorter_rest_holds_for_what_rests_already(changed: dict[str, Any]) ->
 
 
 def test_bounds() -> None:
-    """A negative one is refused, and one longer than any duration."""
+    """A negative lock-delay, and one above the longest duration, is refused."""
     world = World()
     for delay in (-1, 1 << 60):
         with Refused(Code.INVALID):
             world.pool("p", 1, lock_delay=delay)
 
 
-def test_rests_stay_few_with_a_long_lock_delay() -> None:
-    """Units that were given back are hardly kept longer by others that were not."""
+def test_cooldowns_stay_few_with_a_long_lock_delay() -> None:
+    """The list of cooldowns stays short, and returned units are delayed by 1/16 at most."""
     described = spec(1, cooldown=3_200_000, lock_delay=3_600 * SECOND)
     rests: tuple[Rest, ...] = ()
     exact: list[int] = []
@@ -139,7 +139,7 @@ def test_rests_stay_few_with_a_long_lock_delay() -> None:
         exact = sorted([until for until in exact if until > at] + [at + own])
         assert len(rests) <= RESTS_MAX
         flat = [rest.until for rest in rests for _ in range(rest.units)]
-        late = [told - right for told, right in zip(flat[-len(exact) :], exact, strict=True)]
+        late = [until - right for until, right in zip(flat[-len(exact) :], exact, strict=True)]
         short = [one for one, right in zip(late, exact, strict=True) if right <= at + 3_200_000]
         assert min(late) >= 0
         assert max(late) <= described.lock_delay // 16

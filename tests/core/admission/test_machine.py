@@ -1,4 +1,4 @@
-"""Random commands, by hand-driven time: the rules do what a naive model does.
+"""Random commands under a manual clock: the rules agree with a naive model.
 
 The numbers in the checks are those of the invariants: I1 limits, I2 one holder per slot, I3 gangs
 whole, I4 tokens rise, I8 order, I11 nothing grantable is left, I12 pacing, I13 holds, I16 time,
@@ -18,7 +18,7 @@ from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from tests.core.admission.build import START, World, wish
+from tests.core.admission.build import START, World, make_ask
 from tests.core.admission.model import Model, Pool, Ticket
 from tests.core.admission.sums import sums_differ
 
@@ -41,7 +41,7 @@ PATIENCE = 30 * SECOND
 
 
 class Machine(RuleBasedStateMachine):
-    """The world and the model, side by side."""
+    """Runs each command on the world and on the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Machine(RuleBasedStateMachine):
         self.model.admit()
 
     def _keeps(self, name: str, pool: Pool) -> list[bool]:
-        """`expire` is read when a ticket is made: here it stays as it was at first."""
+        """`expire` is fixed when a ticket is made, so here a pool keeps its first value."""
         old = self.model.pools.get(name)
         return [pool.keep if old is None else old.keep]
 
@@ -113,7 +113,7 @@ class Machine(RuleBasedStateMachine):
         )
     )
     def rush(self, rush: list[tuple[dict[str, int], str, int]]) -> None:
-        """Many ask while nothing is granted: then one scan decides about all of them."""
+        """Many requests arrive while all pools are paused; then one scan decides about all."""
         paused = [name for name in POOLS if not self.model.pools[name].paused]
         for name in paused:
             self.pause(name, True)
@@ -191,7 +191,7 @@ class Machine(RuleBasedStateMachine):
             return
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
         new = self._ticket(old.needs, old.owner, old.priority, old.hold, kind)
-        wanted = wish(new.id, old.needs, **self._words(new))
+        wanted = make_ask(new.id, old.needs, **self._words(new))
         proof = self._proof(old)
         try:
             there = self._alive(old, lambda: self.world.retry(old.id, wanted, proof))
@@ -203,7 +203,7 @@ class Machine(RuleBasedStateMachine):
         self.model.admit()
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
-        """I4: whoever shows another lease's token changes nothing."""
+        """I4: a request with the token of another lease changes nothing."""
         token = data.draw(st.sampled_from([Token(1, 1, 0), *sorted(self.tokens.values())]))
         lease = self.world.lease(ticket.id)
         if token == lease.token:
@@ -214,12 +214,12 @@ class Machine(RuleBasedStateMachine):
             except Error as refusal:
                 assert refusal.code == Code.TOKEN_STALE
             else:
-                raise AssertionError("an old token was let in")
+                raise AssertionError("an outdated token was accepted")
             assert self.world.lease(ticket.id) == lease
 
     @rule(seconds=st.sampled_from([1, 3, 5, 11, 31, 61]))
     def wait(self, seconds: int) -> None:
-        """Time passes. The world acts when it says that something is due, the model always."""
+        """Time passes: the world is swept when something is due, the model at every second."""
         until = self.model.now + seconds * SECOND
         while self.model.now < until:
             due = self.world.due() or until
@@ -234,7 +234,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([16, 300]))
     def outage(self, seconds: int) -> None:
-        """I16: time passes and nobody serves; then there is a sweep."""
+        """I16: an outage, followed by a sweep."""
         gap = seconds * SECOND
         self.world.now += gap
         self.model.now += gap
@@ -249,7 +249,7 @@ class Machine(RuleBasedStateMachine):
         self.model.admit()
 
     def _one(self, data: st.DataObject) -> Ticket:
-        """Draw a ticket; one that lives, twice out of three times."""
+        """Draw a ticket, two out of three times one that has not ended."""
         live = [ticket for ticket in self.model.tickets if ticket.state in ("w", "g")]
         if live and data.draw(st.sampled_from([True, True, False])):
             return data.draw(st.sampled_from(live))
@@ -259,7 +259,7 @@ class Machine(RuleBasedStateMachine):
         return Proof(ticket.owner, self.world.lease(ticket.id).token)
 
     def _alive(self, ticket: Ticket, change: Callable[[], object]) -> bool:
-        """Do something to a lease; return whether it lives, and was done."""
+        """Change a lease; return whether it has not ended. An ended one must refuse."""
         if ticket.state in ("w", "g"):
             change()
             return True
@@ -268,11 +268,11 @@ class Machine(RuleBasedStateMachine):
         except Error as refusal:
             assert refusal.code == Code.LEASE_ENDED
             return False
-        raise AssertionError("what has ended was changed")
+        raise AssertionError("an ended lease was changed")
 
     @invariant()
     def same_as_the_model(self) -> None:
-        """I3, I8, I11, I13, I16, I17: the very same tickets are granted, waiting and ended."""
+        """I3, I8, I11, I13, I16, I17: the same tickets are granted, waiting and ended."""
         assert self.world.states() == {t.id: t.state for t in self.model.tickets}
         for ticket in self.model.tickets:
             if ticket.state == "g":
@@ -282,7 +282,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def sums_are_right(self) -> None:
-        """I1, I2, I18: sums and slots are as the leases say; no grant is above limit or quota."""
+        """I1, I2, I18: sums and slots match the leases; no grant exceeds limit or quota."""
         assert sums_differ(self.world.facts) == []
         fresh = [lease for lease in self._fresh() if not lease.forced]
         for lease in fresh:
@@ -293,13 +293,13 @@ class Machine(RuleBasedStateMachine):
                 assert pool.spec.quota is None or held <= pool.spec.quota
 
     def _fresh(self) -> list[Lease]:
-        """Return what was granted since the last check."""
+        """Return the leases that were granted since the last check."""
         granted = [x for x in self.world.facts.leases.values() if x.state == "granted"]
         return [lease for lease in granted if lease.id not in self.tokens]
 
     @invariant()
     def tokens_rise(self) -> None:
-        """I4: by pool, in the order of granting; and no token ever changes."""
+        """I4: tokens rise with every grant of a pool, and the token of a lease never changes."""
         newest = {
             pool: max(
                 (self.tokens[x.id] for x in self._with_token(pool) if x.id in self.tokens),
@@ -323,7 +323,7 @@ class Machine(RuleBasedStateMachine):
         ]
 
 
-# Without shrinking, which takes minutes: a failure prints its seed, and all that was done.
+# Without shrinking, which takes minutes: a failure prints its seed and all its steps.
 Machine.TestCase.settings = settings(
     max_examples=250, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
 )

@@ -1,4 +1,4 @@
-"""Pacing: no square waves, no crawling, over any restart, and never in the way of a release."""
+"""Pacing spreads grants over time without slowing an idle pool, and never delays a release."""
 
 from collections import Counter
 from itertools import pairwise
@@ -16,7 +16,7 @@ HOLD = 20 * 60 * SECOND
 
 @pytest.mark.parametrize(("burst", "first", "most"), [(1, 3, 3), (5, 7, 7)])
 def test_250_jobs_at_once_start_as_paced(burst: int, first: int, most: int) -> None:
-    """Limit 50, hold 20 min, an interval of 24 s: no more per minute than burst and rate permit."""
+    """With limit 50, hold 20 min and interval 24 s, starts per minute obey burst and rate."""
     world = World(page=16)
     pacing = pacing_default(50, HOLD)
     assert pacing == Pacing(24 * SECOND, 5)
@@ -33,7 +33,7 @@ def test_250_jobs_at_once_start_as_paced(burst: int, first: int, most: int) -> N
 
 
 def test_an_idle_pool_does_not_crawl() -> None:
-    """A tenth of the limit starts at once; a single job at an idle pool never waits."""
+    """The default burst lets a tenth of the limit start at once in an idle pool."""
     world = World()
     world.pool("p", 50, hold=HOLD, pacing=pacing_default(50, HOLD))
     for n in range(5):
@@ -45,7 +45,7 @@ def test_an_idle_pool_does_not_crawl() -> None:
 
 
 def test_the_interval_is_kept_and_jitter_only_adds() -> None:
-    """Between two grants lies an interval at least, and interval and jitter at most."""
+    """Two grants are at least an interval apart, and at most an interval and the jitter."""
     world = World()
     world.pool("p", 100, pacing=Pacing(10 * SECOND, 1, 5 * SECOND))
     for n in range(20):
@@ -59,7 +59,7 @@ def test_the_interval_is_kept_and_jitter_only_adds() -> None:
 
 
 def test_a_ticket_pays_for_all_its_units() -> None:
-    """Who takes three units keeps the next waiting for three intervals."""
+    """After a grant of three units the next ticket waits for three intervals."""
     world = World()
     world.pool("p", 10, pacing=Pacing(10 * SECOND))
     world.ask("three", {"p": 3})
@@ -70,7 +70,7 @@ def test_a_ticket_pays_for_all_its_units() -> None:
 
 
 def test_pacing_does_not_block_a_release() -> None:
-    """Units come back at once, whenever the next may be granted."""
+    """Units are freed at once, even if pacing delays their next grant."""
     world = World()
     world.pool("p", 1, pacing=Pacing(10 * SECOND))
     world.ask("a")
@@ -83,7 +83,7 @@ def test_pacing_does_not_block_a_release() -> None:
 
 
 def test_a_gang_is_paced_by_each_of_its_pools() -> None:
-    """While one pool's pacing binds, its share of the other is set aside."""
+    """While one pool's pacing delays a gang, its units of the other pool are set aside."""
     world = World()
     world.pool("x", 5, pacing=Pacing(10 * SECOND))
     world.pool("y", 1)
@@ -96,7 +96,7 @@ def test_a_gang_is_paced_by_each_of_its_pools() -> None:
 
 
 def test_a_shorter_interval_takes_effect_at_once() -> None:
-    """What was paid for at the old rate is cut to the new."""
+    """The wait that earlier grants have caused is cut to the new interval."""
     world = World()
     world.pool("p", 10, pacing=Pacing(3_600 * SECOND))
     world.ask("a")
@@ -106,15 +106,15 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
     assert world.states()["b"] == "g"
 
 
-def test_what_is_paid_for_stays_within_bounds() -> None:
-    """However many units at however long intervals: ten years ahead at most."""
+def test_pacing_delays_are_bounded() -> None:
+    """Pacing never delays grants by more than `AHEAD_MAX`, whatever the units and intervals."""
     world = World()
     pool = world.pool("p", 2_000_000_000, pacing=Pacing(31_622_400 * SECOND))
     assert paid(pool, 2_000_000_000, Instant(START), 1) == START + AHEAD_MAX
 
 
 def test_how_many_are_permitted_at_once() -> None:
-    """As many as the burst, less what was not yet paid for."""
+    """The burst is permitted at once, less the units whose interval is not over."""
     world = World()
     pool = world.pool("p", 10, pacing=Pacing(10 * SECOND, 3))
     assert permitted(pool, Instant(START), 9) == 3
@@ -126,7 +126,7 @@ def test_how_many_are_permitted_at_once() -> None:
 
 
 def test_jitter_is_the_same_for_the_same_seed() -> None:
-    """It is within its bound, differs by arrival, and is nothing if there is to be none."""
+    """Jitter is repeatable, within its bound, differs by arrival, and is 0 if not configured."""
     drawn = [jitter("p", arrival, 1_000) for arrival in range(200)]
     assert drawn == [jitter("p", arrival, 1_000) for arrival in range(200)]
     assert min(drawn) >= 0

@@ -1,4 +1,4 @@
-"""Pools: made, changed and deleted as described, or refused with nothing changed."""
+"""Creation, change and deletion of pools; a refusal changes nothing."""
 
 from typing import Any
 
@@ -22,20 +22,20 @@ def world() -> World:
 
 
 def put(world: World, name: str, generation: int | None = None, **more: Any) -> pools.Pool:
-    """Describe a pool, and return it."""
+    """Create or change a pool, and return it."""
     made = pools.put(world.facts, world.moment, world.wall, name, spec(**more), generation)
     return world.do(made)
 
 
 def test_a_new_pool(world: World) -> None:
-    """It is empty, and told by the wall clock."""
+    """A new pool is empty, and its times come from the wall clock."""
     pool = world.facts.pools["p"]
     assert (pool.generation, pool.occupied, pool.waiting, pool.gangs) == (1, 0, 0, 0)
     assert pool.created_at == pool.updated_at == world.wall
 
 
-def test_to_describe_it_as_it_is_changes_nothing(world: World) -> None:
-    """Its generation stays; another description raises it."""
+def test_an_equal_description_changes_nothing(world: World) -> None:
+    """An equal description keeps the generation; a different one raises it."""
     assert put(world, "p", limit=2).generation == 1
     assert put(world, "p", limit=3).generation == 2
     assert world.pause("p").generation == 3
@@ -43,7 +43,7 @@ def test_to_describe_it_as_it_is_changes_nothing(world: World) -> None:
 
 
 def test_generations_are_compared(world: World) -> None:
-    """0: there must be none; another number: it must be this one; none: whatever is."""
+    """Generation 0 demands a new pool, another number that generation, and None nothing."""
     with Refused(Code.POOL_EXISTS):
         put(world, "p", 0)
     with Refused(Code.POOL_GENERATION):
@@ -58,16 +58,16 @@ def test_generations_are_compared(world: World) -> None:
     "name",
     ["a", "install/azure-4", "deploy/conductor-group-a", "a.b_c-d/0", "x" * 255, "a--b--c"],
 )
-def test_names_that_are_taken(world: World, name: str) -> None:
-    """They are like paths."""
+def test_valid_names(world: World, name: str) -> None:
+    """Names are like paths, up to 255 characters."""
     assert put(world, name).name == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "/", "/a", "a/", "a//b", "A", "a b", "ä", "a/../b", ".", "x" * 256, "a\n"]
 )
-def test_names_that_are_not(world: World, name: str) -> None:
-    """Nothing that an address could not carry."""
+def test_invalid_names(world: World, name: str) -> None:
+    """Names that could not be part of a URL path are refused."""
     with Refused(Code.INVALID):
         put(world, name)
 
@@ -93,8 +93,8 @@ def test_names_that_are_not(world: World, name: str) -> None:
         {"labels": {"x" * 64: ""}},
     ],
 )
-def test_descriptions_that_cannot_be(world: World, more: dict[str, Any]) -> None:
-    """They are refused, and nothing changes."""
+def test_invalid_descriptions(world: World, more: dict[str, Any]) -> None:
+    """An invalid description is refused and changes nothing."""
     before = world.facts.pools["p"]
     with Refused(Code.INVALID):
         put(world, "p", **more)
@@ -102,7 +102,7 @@ def test_descriptions_that_cannot_be(world: World, more: dict[str, Any]) -> None
 
 
 def test_a_pool_has_slots_or_units(world: World) -> None:
-    """It stays what it is."""
+    """A pool of slots cannot become one of units, nor the reverse."""
     world.slots("s", "a")
     with Refused(Code.INVALID):
         world.pool("p", None)
@@ -112,7 +112,7 @@ def test_a_pool_has_slots_or_units(world: World) -> None:
 
 
 def test_a_pool_in_use_is_not_deleted(world: World) -> None:
-    """While anybody holds it or waits for it; its slots go with it."""
+    """A pool with leases or tickets cannot be deleted; its slots are deleted with it."""
     world.slots("s", "a")
     world.ask("a", {"s": 1})
     with Refused(Code.POOL_IN_USE):
@@ -132,7 +132,7 @@ def test_a_pool_in_use_is_not_deleted(world: World) -> None:
 
 
 def test_a_shorter_cooldown_takes_effect_at_once(world: World) -> None:
-    """What rests already is cut to size; without a cooldown nothing rests."""
+    """Running cooldowns are cut to the new one; without a cooldown they end."""
     world.pool("p", 2, cooldown=100 * SECOND)
     world.ask("a", {"p": 2})
     world.release("a")
@@ -144,8 +144,8 @@ def test_a_shorter_cooldown_takes_effect_at_once(world: World) -> None:
     assert world.states()["b"] == "g"
 
 
-def test_rests_stay_few() -> None:
-    """However many are freed: a bounded number, none too early, and 1/32 late at most."""
+def test_cooldowns_stay_few() -> None:
+    """The list of cooldowns is bounded; none ends early, and none more than 1/32 late."""
     cooldown, rests = 3_200_000, ()
     exact: list[int] = []
     for at in range(0, 3 * cooldown, 17_000):
@@ -153,15 +153,15 @@ def test_rests_stay_few() -> None:
         exact = [until for until in exact if until > at] + [at + cooldown]
         assert len(rests) <= RESTS_MAX
         flat = [rest.until for rest in rests for _ in range(rest.units)]
-        assert len(flat) >= len(exact), "no unit is forgotten while it rests"
-        late = [told - right for told, right in zip(flat[-len(exact) :], exact, strict=True)]
+        assert len(flat) >= len(exact), "a unit in cooldown was forgotten"
+        late = [until - right for until, right in zip(flat[-len(exact) :], exact, strict=True)]
         assert min(late) >= 0
         assert max(late) <= cooldown // 32
     assert len(rests) > 20
 
 
-def test_few_rests_are_exact() -> None:
-    """Up to the bound every unit has its own time."""
+def test_few_cooldowns_are_exact() -> None:
+    """Up to the bound the end of every cooldown is exact."""
     rests: tuple[Rest, ...] = ()
     for at in range(RESTS_MAX):
         rests = rested(rests, Instant(at), spec(1, cooldown=1_000), "released", 2)

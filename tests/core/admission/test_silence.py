@@ -1,4 +1,4 @@
-"""How long the holder of a slot is silent for Boskos' reaper, whatever clocks and outages do."""
+"""The silence of a slot's holder that Boskos' reaper sees, despite clock jumps and outages."""
 
 import pytest
 from msgspec import structs
@@ -15,7 +15,7 @@ EXPIRE = 30 * SECOND * 1_000
 
 @pytest.fixture
 def world() -> World:
-    """A world with one slot `s` in a pool `p`, which a client of Boskos has just acquired."""
+    """Return a world with a slot `s` in pool `p` that a client of Boskos has just acquired."""
     made = World()
     made.slots("p", "s")
     made.ask("a", owner="boskos:x", ttl=NEVER)
@@ -24,20 +24,20 @@ def world() -> World:
 
 
 def stale(world: World, jump: int = 0) -> list[str]:
-    """Return what a reaper would take, if the wall clock has jumped so far (microseconds)."""
+    """Return the slots that a reaper would take after this jump (µs) of the wall clock."""
     wall = Instant(world.wall + jump)
     _, taken = slots_by_name.reset(world.facts, world.moment, wall, "p", "leased", EXPIRE, "dirty")
     return list(taken)
 
 
 def heartbeat(world: World) -> None:
-    """Let the client say that it is alive."""
+    """Update the slot, as the client does to show that it is alive."""
     made = slots_by_name.update(world.facts, world.moment, world.wall, "s", "x", "leased", {})
     world.do((made, None))
 
 
 def test_silence_counts_from_the_last_sign_of_life(world: World) -> None:
-    """The control: what nobody was heard of for is taken, and a heartbeat postpones it."""
+    """Without jumps and outages, a slot is taken 30 s after the last heartbeat."""
     world.now += 29 * SECOND
     assert stale(world) == []
     world.now += SECOND
@@ -50,7 +50,7 @@ def test_silence_counts_from_the_last_sign_of_life(world: World) -> None:
 
 
 def test_a_jump_of_the_wall_clock_is_no_silence(world: World) -> None:
-    """A machine that was suspended, or a clock that was set, takes nobody's resources away."""
+    """A suspended machine or a changed clock does not take resources from their holders."""
     assert stale(world, HOUR) == []
     world.now += 20 * SECOND
     heartbeat(world)
@@ -61,7 +61,7 @@ def test_a_jump_of_the_wall_clock_is_no_silence(world: World) -> None:
 
 
 def test_an_outage_is_no_silence(world: World) -> None:
-    """While nobody served, nobody could be heard: the holder's time stands still."""
+    """An outage does not count as silence, since no heartbeat could arrive."""
     world.now += 20 * SECOND + HOUR
     world.facts.timeline = structs.replace(world.facts.timeline, downtime=HOUR)
     assert stale(world) == []
@@ -69,8 +69,8 @@ def test_an_outage_is_no_silence(world: World) -> None:
     assert stale(world) == ["s"]
 
 
-def test_a_slot_of_an_earlier_release_is_judged_by_its_time(world: World) -> None:
-    """Where the sign of life was not stored, the time that Boskos shows is all there is."""
+def test_a_slot_without_a_stored_heartbeat(world: World) -> None:
+    """Without a stored heartbeat, the update time that Boskos shows counts."""
     slot = world.facts.slots["p"]["s"]
     world.facts.slots["p"]["s"] = structs.replace(slot, heard_at=None)
     assert stale(world) == []

@@ -1,4 +1,4 @@
-"""Facts made by hand, in the shape the store would load them. For tests of the rules only."""
+"""Builders for facts in the shape in which the store loads them, for tests of the rules."""
 
 from collections.abc import Iterable
 
@@ -50,7 +50,7 @@ def add_provider(
     offer: dict[str, Inventory] | None = None,
     **inventories: Inventory,
 ) -> Provider:
-    """Let a provider stand in the facts, with its inventories by resource class."""
+    """Add a provider with its inventories by resource class to the facts."""
     root = uuid if parent is None else known.providers[parent].root
     provider = Provider(uuid, name or f"name-{uuid[:8]}", generation, parent, root, THEN, THEN)
     changes = Changes(providers={uuid: provider})
@@ -68,7 +68,7 @@ def add_consumer(
     generation: int = 1,
     consumer_type: str | None = None,
 ) -> Consumer:
-    """Let a consumer stand in the facts; the stored sums of what it holds rise with it."""
+    """Add a consumer to the facts, and raise the used amounts by its allocations."""
     consumer = Consumer(uuid, generation, "project", "user", consumer_type, allocations, THEN, THEN)
     changes = Changes(consumers={uuid: consumer})
     for provider, amounts in allocations.items():
@@ -80,7 +80,7 @@ def add_consumer(
 
 
 def used(inventory: Inventory, amount: int) -> Inventory:
-    """Return the inventory with another stored sum."""
+    """Return the inventory with another used amount."""
     return Inventory(
         inventory.total,
         inventory.reserved,
@@ -97,33 +97,33 @@ def used(inventory: Inventory, amount: int) -> Inventory:
 def add_tags(
     known: Facts, uuid: ProviderId, traits: Iterable[str], aggregates: Iterable[AggregateId] = ()
 ) -> Tags:
-    """Give a provider traits and aggregates."""
+    """Set a provider's traits and aggregates."""
     tags = Tags(frozenset(traits), frozenset(aggregates), THEN)
     known.apply(Changes(tags={uuid: tags}))
     return tags
 
 
 def add_class(known: Facts, name: str) -> None:
-    """Make a custom resource class known."""
+    """Add a custom resource class."""
     known.apply(Changes(classes={name: CustomName(name, THEN, THEN)}))
 
 
 def add_trait(known: Facts, name: str) -> None:
-    """Make a custom trait known."""
+    """Add a custom trait."""
     known.apply(Changes(traits={name: CustomName(name, THEN, THEN)}))
 
 
 def request(
     consumer: ConsumerId, allocations: Allocations, generation: int | None = None
 ) -> ConsumerRequest:
-    """Return a consumer's wish; the generation None says that it must not exist yet."""
+    """Return a consumer's request; with the generation None the consumer must not exist."""
     return ConsumerRequest(
         consumer, allocations, "project", "user", "INSTANCE", generation=generation
     )
 
 
 class Refused:
-    """`with Refused(Code.X) as refusal:` holds when exactly that refusal is raised inside."""
+    """`with Refused(code) as refusal:` asserts that the body is refused with this code."""
 
     def __init__(self, code: Code) -> None:
         self.code = code

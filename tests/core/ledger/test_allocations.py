@@ -1,4 +1,4 @@
-"""Allocations: everything a consumer asks for or nothing, and never more than there is."""
+"""A claim gets all its allocations or none, and never exceeds capacity."""
 
 import pytest
 
@@ -36,12 +36,12 @@ def catalog() -> Facts:
 
 
 def claim(known: Facts, *requests: ConsumerRequest) -> None:
-    """Decide the requests together and let the facts follow."""
+    """Decide the requests together and apply the changes to the facts."""
     known.apply(allocations.replace_for(known, NOW, list(requests)))
 
 
 def usage(known: Facts) -> dict[str, int]:
-    """Return the stored sums that are not zero, keyed `P1.VCPU`."""
+    """Return the used amounts that are not zero, keyed `P1.VCPU`."""
     names = {P1: "P1", P2: "P2", P3: "P3"}
     return {
         f"{names[uuid]}.{name}": held.used
@@ -52,26 +52,28 @@ def usage(known: Facts) -> dict[str, int]:
 
 
 def test_a_first_claim() -> None:
-    """The consumer starts at generation 1; sums rise; every provider's generation rises once."""
+    """The consumer gets generation 1, and each provider's generation rises by one."""
     known = catalog()
-    wish = {P1: {"VCPU": 3, "DISK_GB": 10}, P2: {"VCPU": 1}}
-    changes = allocations.replace_for(known, NOW, [request(C1, wish)])
-    assert changes.consumers == {C1: Consumer(C1, 1, "project", "user", "INSTANCE", wish, NOW, NOW)}
+    wanted = {P1: {"VCPU": 3, "DISK_GB": 10}, P2: {"VCPU": 1}}
+    changes = allocations.replace_for(known, NOW, [request(C1, wanted)])
+    assert changes.consumers == {
+        C1: Consumer(C1, 1, "project", "user", "INSTANCE", wanted, NOW, NOW)
+    }
     known.apply(changes)
     assert usage(known) == {"P1.VCPU": 3, "P1.DISK_GB": 10, "P2.VCPU": 1}
     assert [known.providers[uuid].generation for uuid in (P1, P2)] == [1, 1]
 
 
 def test_a_refusal_changes_nothing() -> None:
-    """A decision that is refused leaves the facts as they were, the new consumer unmade."""
+    """A refused claim changes no facts and creates no consumer."""
     known, fresh = catalog(), catalog()
     with Refused(Code.CAPACITY_EXCEEDED):
         claim(known, request(C1, {P1: {"VCPU": 1}, P2: {"VCPU": 9}}))
     assert known == fresh
 
 
-def test_a_claim_replaces_everything_the_consumer_held() -> None:
-    """What is not named any more is given back; a provider only left keeps its generation."""
+def test_a_claim_replaces_all_allocations() -> None:
+    """Former allocations are released; a provider that is only left keeps its generation."""
     known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8, "DISK_GB": 5}})
     claim(known, request(C1, {P2: {"VCPU": 8}}, generation=1))
@@ -82,7 +84,10 @@ def test_a_claim_replaces_everything_the_consumer_held() -> None:
 
 
 def test_an_empty_claim_removes_the_consumer() -> None:
-    """Nothing held: the consumer is gone, those it left are touched, and null is expected again."""
+    """An empty claim deletes the consumer and raises the generations of its providers.
+
+    The next claim of the consumer must expect generation null.
+    """
     known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8}})
     claim(known, request(C1, {}, generation=1))
@@ -93,8 +98,8 @@ def test_an_empty_claim_removes_the_consumer() -> None:
     assert known.consumers[C1].generation == 1
 
 
-def test_an_empty_claim_of_nobody_changes_nothing() -> None:
-    """A consumer that holds nothing and asks for nothing is not made."""
+def test_an_empty_claim_of_a_new_consumer_changes_nothing() -> None:
+    """A consumer without allocations that asks for none is not created."""
     known, fresh = catalog(), catalog()
     claim(known, request(C1, {}))
     assert known == fresh
@@ -111,7 +116,7 @@ def test_an_empty_claim_of_nobody_changes_nothing() -> None:
     ],
 )
 def test_consumer_generations(stored: int | None, sent: int | None, text: str) -> None:
-    """A view of the consumer that is not the current one is refused, and says which is."""
+    """An outdated consumer generation is refused, with the expected and the sent one."""
     known = catalog()
     if stored is not None:
         add_consumer(known, C1, {P1: {"VCPU": 1}}, generation=stored)
@@ -121,7 +126,7 @@ def test_consumer_generations(stored: int | None, sent: int | None, text: str) -
 
 
 def test_any_generation_is_not_checked() -> None:
-    """Before 1.28 callers do not say which generation they have seen; it rises all the same."""
+    """Before 1.28 requests have no consumer generation; it rises nevertheless."""
     known = catalog()
     for expected in (1, 2):
         claim(known, ConsumerRequest(C1, {P1: {"VCPU": 1}}, "p", "u", generation=ANY))
@@ -129,7 +134,7 @@ def test_any_generation_is_not_checked() -> None:
 
 
 def test_project_user_and_type_follow_the_request() -> None:
-    """A changed owner is stored; KEEP leaves the type, None takes it away."""
+    """A changed project and user are stored; KEEP keeps the type, None removes it."""
     known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 1}}, consumer_type="INSTANCE")
     claim(known, ConsumerRequest(C1, {P1: {"VCPU": 1}}, "p2", "u2", KEEP))
@@ -142,7 +147,7 @@ def test_project_user_and_type_follow_the_request() -> None:
 
 
 def test_unknown_provider_and_class_leave_no_consumer() -> None:
-    """The corrected request may say null again."""
+    """After such a refusal the corrected request still expects generation null."""
     known, fresh = catalog(), catalog()
     with Refused(Code.PROVIDER_UNKNOWN) as refusal:
         claim(known, request(C1, {P1: {"VCPU": 1}, P3: {"VCPU": 1}}))
@@ -156,7 +161,7 @@ def test_unknown_provider_and_class_leave_no_consumer() -> None:
 
 
 def test_a_known_class_that_is_not_offered() -> None:
-    """Standard or custom, what the provider does not offer cannot be had from it."""
+    """A class without an inventory on the provider is refused, standard or custom."""
     known = catalog()
     add_class(known, "CUSTOM_GPU")
     for name in ("MEMORY_MB", "CUSTOM_GPU"):
@@ -169,7 +174,7 @@ def test_a_known_class_that_is_not_offered() -> None:
     ("amount", "fine"), [(1, False), (2, True), (3, False), (6, True), (7, False), (8, False)]
 )
 def test_unit_sizes(amount: int, fine: bool) -> None:
-    """At least min_unit, at most max_unit, a multiple of step_size."""
+    """An amount must be at least min_unit, at most max_unit, and a multiple of step_size."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(64, min_unit=2, max_unit=6, step_size=2))
     if fine:
@@ -182,7 +187,7 @@ def test_unit_sizes(amount: int, fine: bool) -> None:
 
 
 def test_capacity_is_total_less_reserved_times_ratio() -> None:
-    """The last unit can be had, one more cannot; a fraction of a unit is none."""
+    """The capacity can be used up to the last whole unit, and not beyond."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(10, reserved=3, allocation_ratio=1.5))
     with Refused(Code.CAPACITY_EXCEEDED) as refusal:
@@ -191,8 +196,8 @@ def test_capacity_is_total_less_reserved_times_ratio() -> None:
     claim(known, request(C1, {P1: {"VCPU": 10}}))
 
 
-def test_a_huge_ratio_has_room_for_everybody() -> None:
-    """3.4e38 times the largest total is legal and is neither infinite nor an error."""
+def test_the_largest_ratio_has_room_for_all() -> None:
+    """The largest ratio times the largest total is a finite capacity."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(MAX_INT, allocation_ratio=3.40282e38))
     claim(known, request(C1, {P1: {"VCPU": MAX_INT}}), request(C2, {P1: {"VCPU": MAX_INT}}))
@@ -200,7 +205,7 @@ def test_a_huge_ratio_has_room_for_everybody() -> None:
 
 
 def test_consumers_of_one_request_count_together() -> None:
-    """Two that fit alone do not fit together: neither gets anything."""
+    """If two consumers fit alone but not together, neither gets anything."""
     known, fresh = catalog(), catalog()
     pair = [request(C1, {P1: {"VCPU": 5}}), request(C2, {P1: {"VCPU": 5}})]
     with Refused(Code.CAPACITY_EXCEEDED):
@@ -211,8 +216,8 @@ def test_consumers_of_one_request_count_together() -> None:
     assert known.providers[P1].generation == 1
 
 
-def test_one_consumer_may_take_what_another_gives_back() -> None:
-    """A swap in one request needs no free room: a migration hands over."""
+def test_one_consumer_may_take_what_another_releases() -> None:
+    """Allocations can move between consumers in one request without free capacity."""
     known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 8}})
     claim(known, request(C1, {}, 1), request(C2, {P1: {"VCPU": 8}}))
@@ -221,7 +226,7 @@ def test_one_consumer_may_take_what_another_gives_back() -> None:
 
 
 def over_capacity() -> Facts:
-    """Return facts in which C1 holds 6 and C2 holds 4 of a provider shrunk to 5."""
+    """Return facts in which C1 uses 6 and C2 uses 4 of a provider that was reduced to 5."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(5))
     add_consumer(known, C1, {P1: {"VCPU": 6}})
@@ -230,7 +235,7 @@ def over_capacity() -> Facts:
 
 
 def test_an_over_capacity_state_may_be_kept_or_lowered() -> None:
-    """Who holds too much may go on holding it, or less."""
+    """A consumer may keep or reduce its amount while the provider is over capacity."""
     known = over_capacity()
     claim(known, request(C1, {P1: {"VCPU": 6}}, 1))
     assert usage(known) == {"P1.VCPU": 10}
@@ -239,7 +244,7 @@ def test_an_over_capacity_state_may_be_kept_or_lowered() -> None:
 
 
 def test_an_over_capacity_state_may_not_be_raised() -> None:
-    """Neither by who is there already, nor by one more, not even by one unit."""
+    """While a provider is over capacity, neither old nor new consumers get one more unit."""
     known = over_capacity()
     with Refused(Code.CAPACITY_EXCEEDED):
         claim(known, request(C1, {P1: {"VCPU": 7}}, 1))
@@ -250,14 +255,14 @@ def test_an_over_capacity_state_may_not_be_raised() -> None:
 
 
 def test_an_over_capacity_state_may_change_hands() -> None:
-    """What one gives back in the same request, another may take: the sum does not rise."""
+    """A consumer may take what another releases in the same request: the sum does not rise."""
     known = over_capacity()
     claim(known, request(C1, {P1: {"VCPU": 5}}, 1), request(C3, {P1: {"VCPU": 1}}))
     assert usage(known) == {"P1.VCPU": 10}
 
 
-def test_the_requests_own_rows_are_no_previous_usage() -> None:
-    """Asking again after a refusal is refused again: what was asked for was never held."""
+def test_a_refused_claim_is_no_previous_usage() -> None:
+    """A repeated request is refused again: a refused claim does not count as previous usage."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(1))
     add_consumer(known, C1, {P1: {"VCPU": 1}})
@@ -267,8 +272,8 @@ def test_the_requests_own_rows_are_no_previous_usage() -> None:
     assert usage(known) == {"P1.VCPU": 1}
 
 
-def test_units_count_also_where_nothing_rises() -> None:
-    """Keeping an amount that the unit sizes no longer allow is refused; capacity is not asked."""
+def test_unit_sizes_are_checked_without_a_rise() -> None:
+    """An unchanged amount that the unit sizes no longer allow is refused."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(8, max_unit=4))
     add_consumer(known, C1, {P1: {"VCPU": 6}})
@@ -276,24 +281,24 @@ def test_units_count_also_where_nothing_rises() -> None:
         claim(known, request(C1, {P1: {"VCPU": 6}}, 1))
 
 
-def test_errors_in_their_order() -> None:
-    """Consumer generation, unknown things, then what there is no room for."""
+def test_the_order_of_errors() -> None:
+    """Consumer generations are checked first, then unknown names, then capacity."""
     known = catalog()
     add_provider(known, P3)
-    wishes = [
+    cases = [
         ({P1: {"VCPU": 99}, P2: {"MEMORY_MB": 1}}, Code.CAPACITY_EXCEEDED),
         ({P1: {"VCPU": 99}, P2: {"CUSTOM_NO": 1}}, Code.CLASS_UNKNOWN),
         ({P1: {"VCPU": 99}, C3: {"VCPU": 1}}, Code.PROVIDER_UNKNOWN),
     ]
-    for wish, code in wishes:
+    for wanted, code in cases:
         with Refused(code):
-            claim(known, request(C1, wish))  # type: ignore[arg-type]  # C3 is no provider on purpose
+            claim(known, request(C1, wanted))  # type: ignore[arg-type]  # C3 is no provider on purpose
         with Refused(Code.CONSUMER_GENERATION):
-            claim(known, request(C1, wish, 7))  # type: ignore[arg-type]  # as above
+            claim(known, request(C1, wanted, 7))  # type: ignore[arg-type]  # as above
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("wanted", "code"),
     [
         ({P1: {"VCPU": 9, "NOTHING": 1}}, Code.CAPACITY_EXCEEDED),
         ({P1: {"NOTHING": 1, "VCPU": 9}}, Code.INVENTORY_MISSING),
@@ -303,19 +308,19 @@ def test_errors_in_their_order() -> None:
         ({P1: {"VCPU": 9}, P3: {"DISK_GB": 1}}, Code.INVENTORY_MISSING),
     ],
 )
-def test_the_first_amount_that_cannot_be_had_is_told(
-    wish: dict[ProviderId, dict[str, int]], code: Code
+def test_the_first_unavailable_amount_is_reported(
+    wanted: dict[ProviderId, dict[str, int]], code: Code
 ) -> None:
-    """As in the original: providers that offer nothing wanted first, then in the claim's order."""
+    """As in the original, providers without any wanted class come first, then in claim order."""
     known = catalog()
     add_class(known, "NOTHING")
     add_provider(known, P3)
     with Refused(code):
-        claim(known, request(C1, wish))
+        claim(known, request(C1, wanted))
 
 
-def test_delete_gives_everything_back_and_touches_no_provider() -> None:
-    """The consumer goes, the sums fall, the generations stay."""
+def test_delete_releases_everything_and_keeps_generations() -> None:
+    """Deletion removes the consumer and its usage, and keeps the providers' generations."""
     known = catalog()
     add_consumer(known, C1, {P1: {"VCPU": 2}, P2: {"DISK_GB": 7}})
     add_consumer(known, C2, {P1: {"VCPU": 1}})
@@ -326,7 +331,7 @@ def test_delete_gives_everything_back_and_touches_no_provider() -> None:
 
 
 def test_delete_of_nothing_is_refused() -> None:
-    """A consumer that holds nothing is not there."""
+    """The allocations of a consumer without any cannot be deleted."""
     with Refused(Code.ALLOCATIONS_NOT_FOUND) as refusal:
         allocations.delete_for(catalog(), NOW, C1)
     assert f"No allocations for consumer '{C1}'" in refusal.message

@@ -1,4 +1,4 @@
-"""Bulk changes: only differences are made, a tree is changed whole or not at all."""
+"""Bulk changes write only differences, and change a tree as a whole or not at all."""
 
 from copy import deepcopy
 from random import Random
@@ -52,20 +52,20 @@ def stock() -> Facts:
 
 
 def upsert(
-    known: Facts, *specs: ProviderSpec, teach: bool = False
+    known: Facts, *specs: ProviderSpec, create_names: bool = False
 ) -> tuple[Changes, list[Upserted]]:
-    """Carry out one tree's part of a request; whoever is known may move."""
-    return upsert_tree(known, NOW, list(specs), set(known.providers), teach)
+    """Execute one tree's part of a request; all known providers may move."""
+    return upsert_tree(known, NOW, list(specs), set(known.providers), create_names)
 
 
-def outcome(known: Facts, *specs: ProviderSpec, teach: bool = False) -> list[Any]:
-    """Return the outcomes; of a refusal its code."""
-    _, answers = upsert(known, *specs, teach=teach)
+def outcome(known: Facts, *specs: ProviderSpec, create_names: bool = False) -> list[Any]:
+    """Return the outcomes, or the codes of refusals."""
+    _, answers = upsert(known, *specs, create_names=create_names)
     return [each.refusal.code if each.refusal else each.outcome for each in answers]
 
 
-def test_what_is_so_already_is_left_alone() -> None:
-    """No change, no generation, no time, whether much is said or nothing."""
+def test_a_matching_provider_is_unchanged() -> None:
+    """A spec that already matches changes nothing, whether it is complete or empty."""
     for spec in (
         ProviderSpec(P1),
         ProviderSpec(P1, "one", None, FOUR, SSD, A1),
@@ -89,8 +89,8 @@ def test_what_is_so_already_is_left_alone() -> None:
         ProviderSpec(P1, aggregates=frozenset()),
     ],
 )
-def test_every_difference_is_made(spec: ProviderSpec) -> None:
-    """Whatever differs is changed, and the same again is no change."""
+def test_every_difference_is_written(spec: ProviderSpec) -> None:
+    """Every difference is written, and the same spec again changes nothing."""
     known = stock()
     assert outcome(known, spec) == [Outcome.UPDATED]
     changes, answers = upsert(known, spec)
@@ -98,7 +98,7 @@ def test_every_difference_is_made(spec: ProviderSpec) -> None:
 
 
 def test_only_what_is_named_changes() -> None:
-    """Traits alone leave inventories, aggregates, name and parent as they were."""
+    """A spec with only traits changes neither inventories, aggregates, name nor parent."""
     changes, (answer,) = upsert(stock(), ProviderSpec(P1, traits=frozenset()))
     assert changes.inventories == {} and set(changes.tags) == {P1}
     assert changes.tags[P1].aggregates == A1
@@ -106,7 +106,7 @@ def test_only_what_is_named_changes() -> None:
 
 
 def test_used_amounts_stay() -> None:
-    """Inventories that are described anew keep what is used of them."""
+    """Changed inventories keep their used amounts."""
     known = stock()
     add_consumer(known, C1, {P1: {"VCPU": 3}})
     changes, _ = upsert(known, ProviderSpec(P1, inventories={"VCPU": InventorySpec(9)}))
@@ -115,7 +115,7 @@ def test_used_amounts_stay() -> None:
 
 
 def test_a_new_tree_in_any_order() -> None:
-    """Children may be described before their parents."""
+    """Children may precede their parents in the request."""
     known = facts()
     specs = [
         ProviderSpec(P3, "c", P2),
@@ -151,8 +151,8 @@ REFUSALS: list[tuple[Code, ProviderSpec]] = [
 
 
 @pytest.mark.parametrize(("code", "spec"), REFUSALS)
-def test_a_refusal_takes_the_tree_back(code: Code, spec: ProviderSpec) -> None:
-    """Who is refused says why, the others that they were not at fault; nothing has changed."""
+def test_a_refusal_undoes_the_whole_tree(code: Code, spec: ProviderSpec) -> None:
+    """A refusal undoes the whole tree: the faulty spec gets its code, the others `TREE_REFUSED`."""
     known = stock()
     add_consumer(known, C1, {P1: {"VCPU": 1}})
     good = ProviderSpec(provider_id(9), "nine", None, FOUR, SSD, A1)
@@ -167,45 +167,45 @@ def test_a_refusal_takes_the_tree_back(code: Code, spec: ProviderSpec) -> None:
     assert comparable(known) == comparable(before)
 
 
-def test_new_words_need_to_be_allowed() -> None:
-    """Custom classes and traits are made only on demand, standard-looking ones never."""
+def test_unknown_names_are_created_on_demand() -> None:
+    """Unknown custom classes and traits are created only on demand, other names never."""
     spec = ProviderSpec(
         P3, inventories={"CUSTOM_X": InventorySpec(1)}, traits=frozenset({"CUSTOM_T"})
     )
     assert outcome(stock(), spec) == [Code.CLASS_UNKNOWN]
-    changes, _ = upsert(stock(), spec, teach=True)
+    changes, _ = upsert(stock(), spec, create_names=True)
     assert set(changes.classes) == {"CUSTOM_X"} and set(changes.traits) == {"CUSTOM_T"}
     wrong = ProviderSpec(P3, inventories={"GPU": InventorySpec(1)})
-    assert outcome(stock(), wrong, teach=True) == [Code.INVALID]
+    assert outcome(stock(), wrong, create_names=True) == [Code.INVALID]
 
 
-def test_who_was_moved_meanwhile_is_refused() -> None:
-    """Without its whole tree at hand nothing is moved."""
+def test_a_provider_of_an_unknown_tree_is_not_moved() -> None:
+    """A provider is not moved if its whole tree was not loaded."""
     spec = ProviderSpec(P2, parent=P3)
     _, (answer,) = upsert_tree(stock(), NOW, [spec], set(), False)
     assert answer.refusal is not None and answer.refusal.code is Code.PROVIDER_GENERATION
 
 
-def test_an_unforeseen_error_takes_everything_back() -> None:
-    """A fault in a later step leaves nothing of the earlier ones in the facts."""
+def test_an_unforeseen_error_undoes_everything() -> None:
+    """An exception in a later step undoes the earlier steps in the facts."""
     known = stock()
     before = comparable(deepcopy(known))
-    broken = ProviderSpec(P3, inventories={"VCPU": None})  # type: ignore[dict-item] # that is the fault
+    broken = ProviderSpec(P3, inventories={"VCPU": None})  # type: ignore[dict-item] # the fault
     with pytest.raises(AttributeError):
         upsert(known, ProviderSpec(P4, "four"), broken)
     assert comparable(known) == before
 
 
-def test_parents_first_keeps_everybody() -> None:
-    """Everybody comes once, after the parent; a ring of parents is no obstacle."""
+def test_parents_first_keeps_all_providers() -> None:
+    """Each provider occurs once, after its parent; a cycle of parents is accepted."""
     ring = [ProviderSpec(P1, parent=P2), ProviderSpec(P2, parent=P3), ProviderSpec(P3, parent=P1)]
     assert sorted(spec.uuid for spec in parents_first(ring)) == [P1, P2, P3]
     line = [ProviderSpec(P1), ProviderSpec(P3, parent=P2), ProviderSpec(P2, parent=P1)]
     assert [spec.uuid for spec in parents_first(line)] == [P1, P2, P3]
 
 
-def test_trees_are_put_together() -> None:
-    """By the trees there are, by new parents, and by the trees those are in."""
+def test_specs_are_grouped_by_tree() -> None:
+    """Specs are grouped by present trees, new parents, and the trees of the new parents."""
     roots = {P1: P1, P2: P1, P3: P3, P4: P3}
     known = roots.get
     five, six, seven = (provider_id(n) for n in (5, 6, 7))
@@ -223,7 +223,7 @@ def test_trees_are_put_together() -> None:
 
 
 def comparable(known: Facts) -> dict[str, Any]:
-    """Return what decisions can see of the facts."""
+    """Return the parts of the facts that decisions depend on."""
     return {
         "providers": known.providers,
         "inventories": {uuid: held for uuid, held in known.inventories.items() if held},
@@ -240,7 +240,7 @@ def comparable(known: Facts) -> dict[str, Any]:
 
 
 def some_spec(random: Random) -> ProviderSpec:
-    """Describe one of a few providers."""
+    """Return a random spec for one of six providers."""
     custom = random.random() < 0.2
     classes = random.sample(["VCPU", "DISK_GB", *(["CUSTOM_X"] if custom else [])], 2)
     uuids = [provider_id(n) for n in range(1, 7)]
@@ -257,8 +257,8 @@ def some_spec(random: Random) -> ProviderSpec:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_or_nothing_by_chance(seed: int) -> None:
-    """Each tree is as described or as before, and changes applied twice are as applied once."""
+def test_random_trees_change_completely_or_not_at_all(seed: int) -> None:
+    """A random tree is as specified or as before, and applying changes is idempotent."""
     random = Random(f"bulk/{seed}")
     known = facts()
     done = 0
@@ -268,7 +268,7 @@ def test_all_or_nothing_by_chance(seed: int) -> None:
             {spec.uuid: spec for spec in (some_spec(random) for _ in range(size))}.values()
         )
         before = deepcopy(known)
-        changes, answers = upsert(known, *specs, teach=random.random() < 0.5)
+        changes, answers = upsert(known, *specs, create_names=random.random() < 0.5)
         if any(each.refusal for each in answers):
             assert all(each.refusal for each in answers) and not changes
             assert comparable(known) == comparable(before)
@@ -283,8 +283,8 @@ def test_all_or_nothing_by_chance(seed: int) -> None:
     assert done > 20
 
 
-def test_steps_are_taken_back_in_reverse() -> None:
-    """Names that went round are back where they were."""
+def test_steps_are_undone_in_reverse() -> None:
+    """Names that were passed around are restored."""
     known = stock()
     before = comparable(deepcopy(known))
     trial = Trial(known, NOW)

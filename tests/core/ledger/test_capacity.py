@@ -1,4 +1,4 @@
-"""THE capacity rule: exact, and the same on plain numbers and on columns."""
+"""The capacity rule is exact, and equal for plain numbers and for columns."""
 
 from fractions import Fraction
 
@@ -39,7 +39,7 @@ SMALL = st.builds(
 
 @given(st.lists(st.tuples(INVENTORIES | SMALL, AMOUNTS | st.integers(0, 80)), max_size=20))
 def test_columns_agree_with_numbers(rows: list[tuple[Inventory, int]]) -> None:
-    """The same question asked of columns gives, row by row, what single inventories give."""
+    """The results for columns are, row by row, those for single inventories."""
 
     def column(name: str, kind: type) -> numpy.ndarray:
         return numpy.array([getattr(held, name) for held, _ in rows], dtype=kind)
@@ -64,7 +64,7 @@ def test_columns_agree_with_numbers(rows: list[tuple[Inventory, int]]) -> None:
 
 @given(SMALL, st.integers(1, 40))
 def test_agrees_with_exact_arithmetic(held: Inventory, amount: int) -> None:
-    """Where ratios are exact in binary, the rule is that of whole fractions."""
+    """For ratios that are exact in binary, the rule agrees with exact fractions."""
     if held.allocation_ratio == 0.1:
         held = Inventory(held.total, held.reserved, allocation_ratio=0.5, used=held.used)
     exact = (held.total - held.reserved) * Fraction(held.allocation_ratio)
@@ -74,7 +74,7 @@ def test_agrees_with_exact_arithmetic(held: Inventory, amount: int) -> None:
 
 @given(INVENTORIES)
 def test_the_last_unit(held: Inventory) -> None:
-    """The capacity as shown can be filled, and not exceeded, as long as integers are exact."""
+    """The shown capacity can be used up, but not exceeded, as long as floats are exact."""
     shown = capacity.shown_capacity(held)
     if not 0 < shown < 2**52:
         return
@@ -83,8 +83,8 @@ def test_the_last_unit(held: Inventory) -> None:
     assert not capacity.has_room(empty, shown + 1)
 
 
-def test_the_largest_of_everything() -> None:
-    """The largest ratio on the largest total is a finite number with room for all."""
+def test_the_largest_values() -> None:
+    """The largest ratio times the largest total is finite; negative capacity has no room."""
     held = Inventory(MAX_INT, allocation_ratio=ALLOCATION_RATIO_MAX, used=2**62)
     assert capacity.has_room(held, MAX_INT)
     assert capacity.shown_capacity(held) == int(MAX_INT * ALLOCATION_RATIO_MAX)
@@ -92,7 +92,7 @@ def test_the_largest_of_everything() -> None:
 
 
 @given(UNITS, UNITS, UNITS, AMOUNTS)
-def test_units_say_what_they_mean(least: int, most: int, step: int, amount: int) -> None:
-    """Not less than min_unit, not more than max_unit, and whole steps."""
+def test_unit_sizes_follow_their_definition(least: int, most: int, step: int, amount: int) -> None:
+    """Units are right from min_unit to max_unit, in multiples of step_size."""
     expected = not (amount < least or amount > most or amount % step)
     assert bool(capacity.units_ok(least, most, step, amount)) is expected

@@ -1,4 +1,4 @@
-"""Claims take what is offered by the rules of every allocation, and pass over what is gone."""
+"""Claims take offered candidates by the rules of all allocations, and skip outdated ones."""
 
 from collections import deque
 
@@ -37,8 +37,8 @@ from tests.core.ledger.search.whole import to_end
 QUERY = CandidateQuery((Group("", {"VCPU": 1}),))
 
 
-def wish(n: int, preference: Preference = "pack") -> Wish:
-    """Return the n-th consumer's wish for one unit."""
+def claim_of(n: int, preference: Preference = "pack") -> Wish:
+    """Return the n-th consumer's claim for one unit."""
     return Wish(consumer_id(n), "project", "user", "INSTANCE", QUERY, Order(preference))
 
 
@@ -50,55 +50,55 @@ def offer(*providers: str) -> Offer:
 
 
 def stock() -> Facts:
-    """Return three providers: of two units, none, and two."""
+    """Return three providers with two, none and two free units."""
     known = facts()
     for uuid, total, used in ((P1, 2, 0), (P2, 2, 2), (P3, 2, 0)):
         add_provider(known, uuid, VCPU=Inventory(total, used=used))
     return known
 
 
-def taken(known: Facts, given: Offer, *wishes: Wish) -> list[str]:
-    """Carry out claims one after another; return the providers they got."""
+def execute(known: Facts, offered: Offer, *wishes: Wish) -> list[str]:
+    """Execute claims one after another; return the providers that they got."""
     got = []
     for each in wishes:
-        changes, claimed = take(known, NOW, each, given)
+        changes, claimed = take(known, NOW, each, offered)
         known.apply(changes)
         got += claimed.allocations
     return got
 
 
-def test_who_packs_stays_until_it_is_full() -> None:
-    """The first candidate serves as long as it can, then it is dropped, and full ones with it."""
-    given = offer(P1, P2, P3)
-    assert taken(stock(), given, *map(wish, range(3))) == [P1, P1, P3]
-    assert [list(c.allocations) for c in given.candidates] == [[P3]]
+def test_packing_claims_fill_one_provider() -> None:
+    """Packing claims use the first candidate until it is full; full candidates are dropped."""
+    offered = offer(P1, P2, P3)
+    assert execute(stock(), offered, *map(claim_of, range(3))) == [P1, P1, P3]
+    assert [list(c.allocations) for c in offered.candidates] == [[P3]]
 
 
 @pytest.mark.parametrize("preference", ["spread", "random"])
 def test_others_take_turns(preference: Preference) -> None:
-    """Claims that do not pack get one candidate after another."""
-    wishes = [wish(n, preference) for n in range(4)]
-    assert taken(stock(), offer(P1, P2, P3), *wishes) == [P1, P3, P1, P3]
+    """Claims that do not pack use the candidates in turn."""
+    wishes = [claim_of(n, preference) for n in range(4)]
+    assert execute(stock(), offer(P1, P2, P3), *wishes) == [P1, P3, P1, P3]
 
 
-def test_what_is_gone_is_passed_over() -> None:
-    """A provider or an inventory that is gone by now costs only that candidate."""
+def test_deleted_candidates_are_skipped() -> None:
+    """A candidate whose provider or inventory was deleted since the search is skipped."""
     known = stock()
     del known.providers[P1]
     del known.inventories[P2]["VCPU"]
-    assert taken(known, offer(P1, P2, P3), wish(1)) == [P3]
+    assert execute(known, offer(P1, P2, P3), claim_of(1)) == [P3]
 
 
-def test_nothing_left_asks_for_another_search() -> None:
-    """When all candidates are gone nobody is refused: the catalog must be looked at again."""
+def test_no_candidate_left_needs_another_search() -> None:
+    """If no candidate is left, the claim is not refused but needs another search."""
     with pytest.raises(Restart) as again:
-        take(stock(), NOW, wish(1), offer(P2))
+        take(stock(), NOW, claim_of(1), offer(P2))
     assert again.value.needs == CandidatesNeeded()
 
 
-def test_the_answer_says_what_and_where() -> None:
-    """The consumer exists afterwards, at its first generation, with what the answer says."""
-    changes, claimed = take(stock(), NOW, wish(1), offer(P1))
+def test_the_answer_of_a_claim() -> None:
+    """The answer and the changes contain the new consumer and its allocations."""
+    changes, claimed = take(stock(), NOW, claim_of(1), offer(P1))
     assert claimed == Claimed(consumer_id(1), 1, {P1: {"VCPU": 1}}, {"": (P1,)})
     consumer = changes.consumers[consumer_id(1)]
     assert consumer is not None
@@ -108,17 +108,17 @@ def test_the_answer_says_what_and_where() -> None:
 
 
 def test_a_consumer_that_exists_is_refused() -> None:
-    """Nobody gets a second claim under the same name, whatever was found."""
+    """A claim for an existing consumer is refused, whatever the search found."""
     known = stock()
     add_consumer(known, C1, {P1: {"VCPU": 1}})
     with Refused(Code.CONSUMER_GENERATION):
-        take(known, NOW, wish(1), offer(P3))
+        take(known, NOW, claim_of(1), offer(P3))
     with Refused(Code.CONSUMER_GENERATION):
-        take(known, NOW, wish(1), Offer(refusal=Error(Code.NO_CAPACITY, "")))
+        take(known, NOW, claim_of(1), Offer(refusal=Error(Code.NO_CAPACITY, "")))
 
 
 def test_searches_that_find_nothing_refuse() -> None:
-    """An empty catalog has no capacity; unknown words are told first."""
+    """A search of an empty catalog refuses; unknown classes and traits are reported first."""
     catalog = Catalog(CLASSES, TRAITS)
     for query, code in (
         (QUERY, Code.NO_CAPACITY),

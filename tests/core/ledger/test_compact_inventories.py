@@ -1,4 +1,4 @@
-"""Packed inventories are the same inventories: they read as a dict of them does."""
+"""Packed inventories behave like a dict of inventories."""
 
 from random import Random
 
@@ -13,8 +13,8 @@ from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_A")
 
 
-def some(random: Random) -> dict[str, Inventory]:
-    """Return inventories by chance, large figures among them."""
+def random_inventories(random: Random) -> dict[str, Inventory]:
+    """Return random inventories, some of them large."""
     return {
         name: Inventory(
             total=random.choice((1, 8, MAX_INT)),
@@ -33,8 +33,8 @@ def some(random: Random) -> dict[str, Inventory]:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_packed_reads_as_the_dict_does(seed: int) -> None:
-    """Whatever is read of them, in their order, is what was packed."""
-    plain = some(Random(seed))
+    """All reads, and their order, are equal to those of the packed dict."""
+    plain = random_inventories(Random(seed))
     packed = Shelf().packed(plain)
     assert packed == plain and plain == packed and packed.unpacked() == plain
     assert list(packed.items()) == list(plain.items())
@@ -49,22 +49,22 @@ def test_packed_reads_as_the_dict_does(seed: int) -> None:
         assert offer.units == shown_capacity(plain[offer.name])
 
 
-def test_what_is_missing_is_a_key_error() -> None:
-    """As of a dict; and nothing packed is nothing."""
+def test_a_missing_class_is_a_key_error() -> None:
+    """A missing class raises KeyError; an empty dict packs to `NO_INVENTORIES`."""
     with pytest.raises(KeyError):
         NO_INVENTORIES["VCPU"]
     assert Shelf().packed({}) is NO_INVENTORIES
 
 
 def test_many_classes_are_packed_too() -> None:
-    """There is no bound on the number of classes."""
+    """The number of classes is not bounded."""
     plain = {f"CUSTOM_{number}": Inventory(number + 1, used=number) for number in range(100)}
     packed = Shelf().packed(plain)
     assert packed == plain and packed["CUSTOM_99"] == plain["CUSTOM_99"]
 
 
 def test_equal_offers_are_one_object() -> None:
-    """Hosts of one kind share what they offer, whatever is used of each."""
+    """Equal hosts share their offers, whatever is used of each."""
     shelf = Shelf()
     first = shelf.packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100)})
     second = shelf.packed({"VCPU": Inventory(8, used=5), "DISK_GB": Inventory(100, used=9)})
@@ -74,7 +74,7 @@ def test_equal_offers_are_one_object() -> None:
 
 
 def test_new_figures_keep_the_offers() -> None:
-    """What is used changes without a new offer."""
+    """A changed used amount needs no new offers."""
     held = Shelf().packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100, used=1)})
     own = list(held.own_figures())
     own[0] = 7
@@ -86,14 +86,14 @@ def test_new_figures_keep_the_offers() -> None:
 
 
 def test_renamed() -> None:
-    """A class has another name afterwards, in its old place."""
+    """A renamed class keeps its place in the order."""
     shelf = Shelf()
     held = shelf.packed({"A": Inventory(1), "B": Inventory(2)})
     assert list(shelf.renamed(held, "A", "C").items()) == [("C", Inventory(1)), ("B", Inventory(2))]
 
 
-def test_the_shelf_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every provider offers something else, what is remembered is forgotten now and then."""
+def test_the_shelf_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of shared offers is bounded, even if every provider offers something else."""
     monkeypatch.setattr("moorage.core.ledger.compact_inventories.SHARED_MAX", 10)
     shelf = Shelf()
     packed = [shelf.packed({"VCPU": Inventory(total)}) for total in range(1, 40)]

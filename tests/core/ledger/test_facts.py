@@ -1,4 +1,4 @@
-"""Keys and changes of a batch: unions, last image wins."""
+"""Keys and changes of a batch, and the names of providers."""
 
 from moorage.core.ledger.facts import Changes, Keys
 from moorage.core.ledger.model import CustomName, Inventory
@@ -6,7 +6,7 @@ from tests.core.ledger.build import C1, NOW, P1, P2, add_provider, facts
 
 
 def test_keys_of_a_batch_are_their_union() -> None:
-    """Adding keys keeps both, and the length counts each thing once."""
+    """An update merges keys, and the length counts each key once."""
     keys = Keys(providers={P1}, names={"a"})
     keys.update(Keys(providers={P1, P2}, consumers={C1}, traits={"CUSTOM_T"}))
     assert keys == Keys(providers={P1, P2}, names={"a"}, consumers={C1}, traits={"CUSTOM_T"})
@@ -15,7 +15,7 @@ def test_keys_of_a_batch_are_their_union() -> None:
 
 
 def test_the_last_image_of_a_batch_counts() -> None:
-    """A later decision's image replaces the earlier one's; no changes are falsy."""
+    """A later image replaces the earlier one; empty changes are falsy."""
     first = Changes(
         inventories={(P1, "VCPU"): Inventory(1)},
         classes={"CUSTOM_A": CustomName("CUSTOM_A", NOW, NOW)},
@@ -27,7 +27,7 @@ def test_the_last_image_of_a_batch_counts() -> None:
 
 
 def test_a_name_follows_its_provider() -> None:
-    """Two providers may swap names in three steps; the facts know who has which."""
+    """`names` stays right when two providers swap names in three steps."""
     known = facts()
     one = add_provider(known, P1, name="one")
     two = add_provider(known, P2, name="two")

@@ -1,4 +1,4 @@
-"""Inventories: what a provider offers, and when it may change."""
+"""Inventories: creation, changes, deletion and their refusals."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ def offering(**inventories: Inventory) -> Facts:
     return known
 
 
-def test_replace_all_keeps_what_is_used_and_when_it_was_made() -> None:
-    """Rewriting an inventory changes neither its sum nor its creation time."""
+def test_replace_all_keeps_usage_and_creation_time() -> None:
+    """Replacing an inventory changes neither its used amount nor its creation time."""
     known = offering(
         VCPU=Inventory(8, used=3, created_at=THEN, updated_at=THEN), DISK_GB=Inventory(10)
     )
@@ -36,14 +36,14 @@ def test_replace_all_keeps_what_is_used_and_when_it_was_made() -> None:
 
 
 def test_replace_all_raises_the_generation_without_a_difference() -> None:
-    """Writing the same inventories is a change all the same."""
+    """Writing equal inventories raises the generation, too."""
     known = offering(VCPU=Inventory(8))
     _, state = inventory.replace_all(known, NOW, P1, 5, {"VCPU": InventorySpec(8)}, True)
     assert state.generation == 6
 
 
 def test_replace_all_refusals() -> None:
-    """Unknown provider, old generation, unknown class and a class in use, each by its code."""
+    """Unknown provider, outdated generation, unknown class and class in use have separate codes."""
     known = offering(VCPU=used(Inventory(8), 1), DISK_GB=Inventory(8))
     with Refused(Code.PROVIDER_NOT_FOUND):
         inventory.replace_all(known, NOW, P2, 5, {}, True)
@@ -75,7 +75,7 @@ def test_replace_all_refusals() -> None:
 def test_the_capacity_may_not_be_negative(
     spec: InventorySpec, full_reserve: bool, allowed: bool
 ) -> None:
-    """Before 1.26 the capacity must be above zero, from then on not below; by each way in."""
+    """Before 1.26 the capacity must be positive, since then not negative, in every request."""
     known = offering(DISK_GB=Inventory(8))
     writes: list[Callable[[], tuple[Changes, InventoryState]]] = [
         lambda: inventory.create(known, NOW, P1, "VCPU", spec, full_reserve),
@@ -93,7 +93,7 @@ def test_the_capacity_may_not_be_negative(
 
 
 def test_create_adds_one_class_and_leaves_the_others() -> None:
-    """A new inventory raises the generation; the answer shows all of them."""
+    """A new inventory raises the generation; the answer contains all inventories."""
     known = offering(VCPU=Inventory(8))
     add_class(known, "CUSTOM_GPU")
     changes, state = inventory.create(known, NOW, P1, "CUSTOM_GPU", InventorySpec(2), True)
@@ -103,7 +103,7 @@ def test_create_adds_one_class_and_leaves_the_others() -> None:
 
 
 def test_create_refusals() -> None:
-    """Unknown provider, unknown class, and a class that is offered already."""
+    """An unknown provider, an unknown class and an existing inventory are refused."""
     known = offering(VCPU=Inventory(8))
     with Refused(Code.PROVIDER_NOT_FOUND):
         inventory.create(known, NOW, P2, "VCPU", InventorySpec(1), True)
@@ -115,15 +115,15 @@ def test_create_refusals() -> None:
     assert refusal.message.startswith("Update conflict: ")
 
 
-def test_update_may_shrink_below_what_is_used() -> None:
-    """An over-capacity inventory is a fact of life: the machine has lost memory."""
+def test_update_may_shrink_below_the_usage() -> None:
+    """An inventory may become smaller than its usage: the machine may have lost memory."""
     known = offering(VCPU=used(Inventory(8), 6))
     _, state = inventory.update(known, NOW, P1, "VCPU", 5, InventorySpec(1), True)
     assert (state.inventories["VCPU"].total, state.inventories["VCPU"].used) == (1, 6)
 
 
 def test_update_refusals() -> None:
-    """The provider first, then its generation, the class, and whether it is offered."""
+    """The provider is checked first, then its generation, the class, and the inventory."""
     known = offering(VCPU=Inventory(8))
     spec = InventorySpec(1)
     with Refused(Code.PROVIDER_NOT_FOUND):
@@ -139,7 +139,7 @@ def test_update_refusals() -> None:
 
 
 def test_delete_raises_the_generation() -> None:
-    """What is no longer offered is gone, and others must see it."""
+    """Deletion of one or all inventories raises the generation."""
     known = offering(VCPU=Inventory(8), DISK_GB=Inventory(8))
     changes = inventory.delete(known, NOW, P1, "VCPU")
     assert changes.inventories == {(P1, "VCPU"): None}
@@ -151,7 +151,7 @@ def test_delete_raises_the_generation() -> None:
 
 
 def test_delete_refusals() -> None:
-    """Unknown provider, unknown class, not offered, in use."""
+    """Unknown providers and classes, and missing or used inventories, are refused."""
     known = offering(VCPU=used(Inventory(8), 1))
     with Refused(Code.PROVIDER_NOT_FOUND):
         inventory.delete(known, NOW, P2, "VCPU")

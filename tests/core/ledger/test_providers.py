@@ -1,4 +1,4 @@
-"""Providers and their trees: what may be made, renamed, moved and removed."""
+"""Providers and their trees: creation, renaming, moving and deletion."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_create_takes_the_root_of_its_parent() -> None:
 
 
 def test_create_refuses_a_name_that_is_taken() -> None:
-    """Names are unique; the refusal names the name."""
+    """Names are unique; the refusal contains the name."""
     known = facts()
     add_provider(known, P1, name="one")
     with Refused(Code.DUPLICATE_PROVIDER) as refusal:
@@ -48,7 +48,7 @@ def test_create_refuses_a_name_that_is_taken() -> None:
 
 
 def test_create_refuses_a_uuid_that_is_taken() -> None:
-    """UUIDs are unique; the refusal names the uuid, also when the name is the same."""
+    """UUIDs are unique; the refusal contains the UUID, even if the name is equal, too."""
     known = facts()
     add_provider(known, P1, name="one")
     for name in ("two", "one"):
@@ -58,21 +58,21 @@ def test_create_refuses_a_uuid_that_is_taken() -> None:
 
 
 def test_create_refuses_an_unknown_parent() -> None:
-    """A parent must be there first."""
+    """A parent must exist first."""
     with Refused(Code.PARENT_UNKNOWN) as refusal:
         providers.create(facts(), NOW, P1, "one", P2)
     assert "parent provider UUID does not exist" in refusal.message
 
 
 def test_create_refuses_itself_as_parent() -> None:
-    """Nobody is their own parent."""
+    """A provider cannot be its own parent."""
     with Refused(Code.INVALID) as refusal:
         providers.create(facts(), NOW, P1, "one", P1)
     assert "parent provider UUID cannot be same as UUID" in refusal.message
 
 
 def test_create_and_update_refuse_an_empty_name() -> None:
-    """A provider without a name cannot be told from others."""
+    """Every provider must have a name."""
     known = facts()
     add_provider(known, P1)
     with Refused(Code.INVALID):
@@ -82,7 +82,7 @@ def test_create_and_update_refuse_an_empty_name() -> None:
 
 
 def test_update_renames_and_keeps_the_generation() -> None:
-    """A new name is no change that others must not overwrite."""
+    """Renaming a provider does not raise its generation."""
     known = facts()
     add_provider(known, P1, generation=7)
     changes, renamed = providers.update(known, NOW, P1, "new", False, None, False)
@@ -92,7 +92,7 @@ def test_update_renames_and_keeps_the_generation() -> None:
 
 
 def test_update_may_keep_its_own_name() -> None:
-    """One's own name does not count as taken, and an update without a change is none."""
+    """A provider's own name does not count as taken; an update without a difference is empty."""
     known = facts()
     add_provider(known, P1, name="one")
     changes, same = providers.update(known, NOW, P1, "one", False, None, False)
@@ -102,7 +102,7 @@ def test_update_may_keep_its_own_name() -> None:
 
 
 def test_update_refuses_a_taken_name_and_an_unknown_provider() -> None:
-    """Another provider's name is taken; a provider that is not there cannot be renamed."""
+    """Another provider's name, and an unknown provider, are refused."""
     known = facts()
     add_provider(known, P1, name="one")
     add_provider(known, P2, name="two")
@@ -113,7 +113,7 @@ def test_update_refuses_a_taken_name_and_an_unknown_provider() -> None:
 
 
 def test_a_root_may_get_a_parent_once() -> None:
-    """Before 1.37 a parent can be given to a provider that has none, with all below it."""
+    """Before 1.37 a root can get a parent, and its whole tree moves with it."""
     known = facts()
     add_provider(known, P1)
     add_provider(known, P2)
@@ -128,7 +128,7 @@ def test_a_root_may_get_a_parent_once() -> None:
 
 @pytest.mark.parametrize(("parent", "verb"), [(P3, "re-parenting"), (None, "un-parenting")])
 def test_a_parent_stays_before_1_37(parent: object, verb: str) -> None:
-    """Without `free` neither another parent nor none can be chosen; the same one can."""
+    """Before 1.37 a parent can neither be changed nor removed, but be sent again."""
     known = facts()
     for uuid in (P1, P3):
         add_provider(known, uuid)
@@ -142,8 +142,8 @@ def test_a_parent_stays_before_1_37(parent: object, verb: str) -> None:
         providers.update(known, NOW, P2, "two", True, P4, False)
 
 
-def test_free_moves_a_subtree_out_and_under_another() -> None:
-    """From 1.37 a subtree can become a tree of its own, or part of another."""
+def test_a_subtree_may_move_since_1_37() -> None:
+    """From 1.37 a subtree can become a separate tree or move to another."""
     known = facts()
     for uuid, parent in ((P1, None), (P2, P1), (P3, P2), (P4, None)):
         add_provider(known, uuid, parent=parent)
@@ -156,8 +156,8 @@ def test_free_moves_a_subtree_out_and_under_another() -> None:
     assert changes.providers[P3].root == P4  # type: ignore[union-attr]  # it is there
 
 
-def test_a_move_within_the_tree_changes_only_who_moves() -> None:
-    """Nobody gets another root, so nobody else is written."""
+def test_a_move_within_the_tree_writes_one_provider() -> None:
+    """No root changes, so only the moved provider is written."""
     known = facts()
     for uuid, parent in ((P1, None), (P2, P1), (P3, P1), (P4, P2)):
         add_provider(known, uuid, parent=parent)
@@ -168,7 +168,7 @@ def test_a_move_within_the_tree_changes_only_who_moves() -> None:
 
 @pytest.mark.parametrize("parent", [P1, P2, P3])
 def test_a_loop_is_refused(parent: object) -> None:
-    """Neither oneself nor anything below oneself can be the new parent."""
+    """Neither a provider itself nor any of its descendants can become its parent."""
     known = facts()
     for uuid, above in ((P1, None), (P2, P1), (P3, P2)):
         add_provider(known, uuid, parent=above)
@@ -178,7 +178,7 @@ def test_a_loop_is_refused(parent: object) -> None:
 
 
 def test_a_move_to_an_unknown_parent_is_refused() -> None:
-    """The new parent must be there."""
+    """The new parent must exist."""
     known = facts()
     add_provider(known, P1)
     with Refused(Code.PARENT_UNKNOWN):
@@ -186,7 +186,7 @@ def test_a_move_to_an_unknown_parent_is_refused() -> None:
 
 
 def test_a_move_of_too_large_a_tree_is_refused() -> None:
-    """The number of providers that move at once is bounded."""
+    """The number of providers that one request may move is bounded."""
     known = facts()
     add_provider(known, P1)
     add_provider(known, P2)
@@ -197,7 +197,7 @@ def test_a_move_of_too_large_a_tree_is_refused() -> None:
 
 
 def test_delete_removes_inventories_and_tags_as_well() -> None:
-    """Nothing of a removed provider stays behind."""
+    """Nothing of a deleted provider remains in the facts."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(8), DISK_GB=Inventory(8))
     add_tags(known, P1, {"STORAGE_DISK_SSD"})
@@ -214,7 +214,7 @@ def test_delete_removes_inventories_and_tags_as_well() -> None:
 
 
 def test_delete_refusals() -> None:
-    """Children are looked at first, then allocations; an unknown provider is not found."""
+    """Children are checked first, then allocations; an unknown provider is not found."""
     known = facts()
     add_provider(known, P1, VCPU=used(Inventory(8), 1))
     add_provider(known, P2, parent=P1)
@@ -231,7 +231,7 @@ def test_delete_refusals() -> None:
 
 
 def test_later_decisions_of_a_batch_see_the_earlier_ones() -> None:
-    """A name is free again once its owner was renamed; a child counts at once."""
+    """Renamed names and new children count for later decisions of the same batch."""
     known = facts()
     add_provider(known, P1, name="one")
     known.apply(providers.update(known, NOW, P1, "uno", False, None, True)[0])

@@ -1,4 +1,4 @@
-"""The reshape: inventories and allocations move together, judged by the final state alone."""
+"""A reshape replaces inventories and allocations together; only the final state is judged."""
 
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
@@ -27,7 +27,7 @@ Offer = dict[ProviderId, tuple[int, dict[str, InventorySpec]]]
 
 
 def host() -> Facts:
-    """Return a root with 8 VCPU, of which C1 holds 4 and C2 holds 2, and an empty child."""
+    """Return a root with 8 VCPU, of which C1 uses 4 and C2 uses 2, and an empty child."""
     known = facts()
     add_provider(known, P1, VCPU=Inventory(8), DISK_GB=Inventory(100))
     add_provider(known, P2, parent=P1)
@@ -37,11 +37,11 @@ def host() -> Facts:
 
 
 def run(known: Facts, offer: Offer, *requests: ConsumerRequest) -> None:
-    """Decide the reshape and let the facts follow."""
+    """Decide the reshape and apply the changes to the facts."""
     known.apply(reshape.reshape(known, NOW, offer, list(requests)))
 
 
-def moved() -> Offer:
+def offer_of_moved_class() -> Offer:
     """Return the offer that moves VCPU from the root to the child."""
     return {
         P1: (0, {"DISK_GB": InventorySpec(100)}),
@@ -50,11 +50,11 @@ def moved() -> Offer:
 
 
 def test_a_class_moves_with_its_allocations() -> None:
-    """In no order of single steps would this be legal; together it is."""
+    """A class moves with its allocations, which no order of single requests would allow."""
     known = host()
     run(
         known,
-        moved(),
+        offer_of_moved_class(),
         request(C1, {P1: {"DISK_GB": 10}, P2: {"VCPU": 4}}, 1),
         request(C2, {P2: {"VCPU": 2}}, 1),
     )
@@ -65,7 +65,7 @@ def test_a_class_moves_with_its_allocations() -> None:
 
 
 def test_generations_of_everything_named_rise() -> None:
-    """Providers in inventories and providers in allocations; others keep theirs."""
+    """The generations of providers in inventories or allocations rise, and of no others."""
     known = host()
     add_provider(known, P3, VCPU=Inventory(4))
     add_provider(known, P4)
@@ -74,7 +74,7 @@ def test_generations_of_everything_named_rise() -> None:
 
 
 def test_a_generation_rises_with_every_step_of_the_reshape() -> None:
-    """Both inventories side by side, the allocations, the new inventory: as clients know it."""
+    """As in the original, interim inventories, allocations and final inventories each raise it."""
     known = host()
     add_provider(known, P3, VCPU=Inventory(4))
     offer: Offer = {P2: (0, {"VCPU": InventorySpec(8)}), P3: (0, {"VCPU": InventorySpec(4)})}
@@ -82,8 +82,8 @@ def test_a_generation_rises_with_every_step_of_the_reshape() -> None:
     assert [known.providers[uuid].generation for uuid in (P1, P2, P3)] == [0, 2, 3]
 
 
-def test_what_is_not_listed_stays() -> None:
-    """Unnamed consumers keep what they hold, unnamed providers what they offer."""
+def test_unnamed_consumers_and_providers_stay() -> None:
+    """Unnamed consumers keep their allocations, and unnamed providers their inventories."""
     known = host()
     run(known, {P2: (0, {"VCPU": InventorySpec(1)})})
     assert known.inventories_of(P1)["VCPU"].used == 6
@@ -91,15 +91,15 @@ def test_what_is_not_listed_stays() -> None:
 
 
 def test_an_unnamed_consumer_keeps_its_class_from_being_dropped() -> None:
-    """C2 was forgotten: the class it is on cannot go."""
+    """A class cannot be dropped while an unnamed consumer, here C2, uses it."""
     known = host()
     with Refused(Code.INVENTORY_IN_USE) as refusal:
-        run(known, moved(), request(C1, {P1: {"DISK_GB": 10}, P2: {"VCPU": 4}}, 1))
+        run(known, offer_of_moved_class(), request(C1, {P1: {"DISK_GB": 10}, P2: {"VCPU": 4}}, 1))
     assert f"Inventory for 'VCPU' on resource provider '{P1}' in use." in refusal.message
 
 
-def test_a_dropped_class_that_is_taken_in_the_same_request_is_in_use() -> None:
-    """Who takes what goes is told that it is in use, not that it was never there."""
+def test_a_dropped_class_that_is_allocated_is_in_use() -> None:
+    """A dropped class that the same request allocates is refused as in use, not as missing."""
     known, fresh = host(), host()
     offer: Offer = {P1: (0, {"DISK_GB": InventorySpec(100)})}
     with Refused(Code.INVENTORY_IN_USE):
@@ -113,16 +113,16 @@ def test_a_dropped_class_that_is_taken_in_the_same_request_is_in_use() -> None:
     assert set(known.inventories_of(P1)) == {"DISK_GB"}
 
 
-def test_a_total_may_fall_below_what_unnamed_consumers_use() -> None:
-    """As with a plain inventory write, the host may have lost what is in use."""
+def test_a_total_may_fall_below_the_usage() -> None:
+    """As in a plain write of inventories, a total may be smaller than its usage."""
     known = host()
     run(known, {P1: (0, {"VCPU": InventorySpec(1), "DISK_GB": InventorySpec(1)})})
     held = known.inventories_of(P1)["VCPU"]
     assert (held.total, held.used) == (1, 6)
 
 
-def test_an_empty_wish_wipes_a_named_consumer() -> None:
-    """A consumer that gives everything back makes way for the class to go."""
+def test_an_empty_request_deletes_a_consumer() -> None:
+    """A consumer without allocations in the request is deleted, so its class can be dropped."""
     known = host()
     run(
         known,
@@ -135,7 +135,7 @@ def test_an_empty_wish_wipes_a_named_consumer() -> None:
 
 
 def test_capacity_is_that_of_the_final_state() -> None:
-    """What is taken must fit what will be offered, not what was or what both would be."""
+    """Allocations must fit the new inventories, not the old ones."""
     known, fresh = host(), host()
     offer = {P2: (0, {"VCPU": InventorySpec(3)})}
     with Refused(Code.CAPACITY_EXCEEDED):
@@ -152,7 +152,7 @@ def test_capacity_is_that_of_the_final_state() -> None:
 
 
 def test_the_order_of_refusals() -> None:
-    """Providers in body order, then consumers, then what allocations name, then classes."""
+    """Providers are checked in body order, then consumers, allocations' providers and classes."""
     known = host()
     bad_class = {"CUSTOM_NO": InventorySpec(1)}
     stale, unknown = request(C1, {P4: {"VCPU": 1}}, 9), request(C1, {P4: {"VCPU": 1}}, 1)
@@ -176,7 +176,7 @@ def test_the_order_of_refusals() -> None:
 
 
 def test_a_refused_reshape_makes_no_consumer() -> None:
-    """An unknown provider in allocations leaves nothing; the corrected reshape says null again."""
+    """After a refusal no consumer exists, so the corrected reshape expects generation null."""
     known, fresh = host(), host()
     offer: Offer = {P2: (0, {"VCPU": InventorySpec(8)})}
     with Refused(Code.PROVIDER_UNKNOWN):
@@ -186,8 +186,8 @@ def test_a_refused_reshape_makes_no_consumer() -> None:
     assert known.consumers[C3].generation == 1
 
 
-def test_an_over_capacity_state_may_be_carried_along() -> None:
-    """A shrunk class keeps who is on it, as long as nobody takes more."""
+def test_an_over_capacity_state_may_be_kept_by_a_reshape() -> None:
+    """Allocations above the new total may be kept, but not raised."""
     known = host()
     offer: Offer = {P1: (0, {"VCPU": InventorySpec(1), "DISK_GB": InventorySpec(100)})}
     run(known, offer, request(C1, {P1: {"VCPU": 4, "DISK_GB": 10}}, 1))

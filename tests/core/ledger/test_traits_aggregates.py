@@ -21,7 +21,7 @@ A1, A2 = aggregate_id(1), aggregate_id(2)
 
 
 def test_traits_are_replaced_and_aggregates_stay() -> None:
-    """A new set of traits raises the generation and leaves the aggregates."""
+    """Replacing the traits raises the generation and keeps the aggregates."""
     known = facts()
     add_provider(known, P1, generation=3)
     add_trait(known, "CUSTOM_GOLD")
@@ -35,7 +35,7 @@ def test_traits_are_replaced_and_aggregates_stay() -> None:
 
 
 def test_the_same_traits_change_nothing() -> None:
-    """Writing the traits a provider has leaves its generation."""
+    """Writing equal traits does not raise the generation."""
     known = facts()
     add_provider(known, P1, generation=3)
     add_tags(known, P1, {SSD})
@@ -45,7 +45,7 @@ def test_the_same_traits_change_nothing() -> None:
 
 
 def test_deleting_traits_raises_the_generation_only_if_there_were_any() -> None:
-    """Taking nothing away is no change."""
+    """Deleting the traits of a provider without any changes nothing."""
     known = facts()
     add_provider(known, P1, generation=3)
     add_tags(known, P1, {SSD}, {A1})
@@ -57,7 +57,7 @@ def test_deleting_traits_raises_the_generation_only_if_there_were_any() -> None:
 
 
 def test_trait_refusals() -> None:
-    """Unknown provider, old generation, unknown trait: in this order."""
+    """The provider is checked first, then its generation, then the traits."""
     known = facts()
     add_provider(known, P1, generation=3)
     unknown = frozenset({"CUSTOM_B", SSD, "CUSTOM_A"})
@@ -72,8 +72,8 @@ def test_trait_refusals() -> None:
     assert refusal.message == "No such trait CUSTOM_A, CUSTOM_B"
 
 
-def test_aggregates_exist_by_being_named() -> None:
-    """With a generation it is checked and rises by one, changed or not."""
+def test_aggregates_are_replaced_with_a_generation() -> None:
+    """A request with a generation checks it and raises it, even if nothing differs."""
     known = facts()
     add_provider(known, P1, generation=3)
     add_tags(known, P1, {SSD}, {A1})
@@ -86,8 +86,8 @@ def test_aggregates_exist_by_being_named() -> None:
     assert state.generation == 5
 
 
-def test_aggregates_without_a_generation_leave_it() -> None:
-    """Before 1.19 nothing is checked and nothing is raised."""
+def test_aggregates_without_a_generation_keep_it() -> None:
+    """Before 1.19 the generation is neither checked nor raised."""
     known = facts()
     add_provider(known, P1, generation=3)
     changes, state = traits_aggregates.replace_aggregates(known, NOW, P1, frozenset({A1}), None)
@@ -95,7 +95,7 @@ def test_aggregates_without_a_generation_leave_it() -> None:
 
 
 def test_aggregate_refusals() -> None:
-    """Unknown provider and old generation."""
+    """An unknown provider and an outdated generation are refused."""
     known = facts()
     add_provider(known, P1, generation=3)
     with Refused(Code.PROVIDER_NOT_FOUND):
@@ -106,7 +106,7 @@ def test_aggregate_refusals() -> None:
 
 
 def test_aggregates_of_one_provider_are_bounded() -> None:
-    """As many as may be are taken, one more is refused with or without a generation."""
+    """More than `AGGREGATES_MAX` aggregates are refused, with or without a generation."""
     known = facts()
     add_provider(known, P1, generation=3)
     most = frozenset(aggregate_id(number) for number in range(AGGREGATES_MAX))

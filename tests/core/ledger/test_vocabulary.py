@@ -1,4 +1,4 @@
-"""Custom resource classes and traits: made, renamed, removed, and never a standard one."""
+"""Creation, renaming and deletion of custom resource classes and traits."""
 
 import pytest
 
@@ -24,7 +24,7 @@ TOO_LONG = "CUSTOM_" + "A" * 249
 
 @pytest.mark.parametrize("name", ["CUSTOM_A", "CUSTOM_0", "CUSTOM__", TOO_LONG[:255]])
 def test_custom_names(name: str) -> None:
-    """Capitals, digits and underscores after the prefix, up to 255 characters."""
+    """Names have capitals, digits and underscores after the prefix, up to 255 characters."""
     assert vocabulary.is_custom(name)
     changes, made = vocabulary.class_create(facts(), NOW, name)
     assert (
@@ -38,8 +38,8 @@ def test_custom_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*NO_NAMES, TOO_LONG])
-def test_names_that_are_none(name: str) -> None:
-    """Anything else is refused before it is looked up."""
+def test_invalid_names(name: str) -> None:
+    """Other names are refused as invalid."""
     known = facts()
     add_class(known, "CUSTOM_OLD")
     assert not vocabulary.is_custom(name)
@@ -56,8 +56,8 @@ def test_names_that_are_none(name: str) -> None:
     assert "no longer than 255 characters" in refusal.message
 
 
-def test_class_create_refuses_one_that_is_known() -> None:
-    """To create is to be first."""
+def test_class_create_refuses_an_existing_class() -> None:
+    """Creating an existing class is refused."""
     known = facts()
     add_class(known, "CUSTOM_A")
     with Refused(Code.CLASS_EXISTS) as refusal:
@@ -66,7 +66,7 @@ def test_class_create_refuses_one_that_is_known() -> None:
 
 
 def test_class_ensure_is_idempotent() -> None:
-    """To ensure is to be told whether one was first."""
+    """Ensuring a class returns whether it was created."""
     known = facts()
     changes, made = vocabulary.class_ensure(known, NOW, "CUSTOM_A")
     assert made
@@ -74,8 +74,8 @@ def test_class_ensure_is_idempotent() -> None:
     assert vocabulary.class_ensure(known, NOW, "CUSTOM_A") == (Changes(), False)
 
 
-def test_class_rename_keeps_when_it_was_made() -> None:
-    """The old name goes, the new one comes, and everybody is told to rename."""
+def test_class_rename_keeps_the_creation_time() -> None:
+    """Renaming keeps the creation time, and the changes also contain the pair of names."""
     known = facts()
     add_class(known, "CUSTOM_A")
     changes, renamed = vocabulary.class_rename(known, NOW, "CUSTOM_A", "CUSTOM_B")
@@ -86,7 +86,7 @@ def test_class_rename_keeps_when_it_was_made() -> None:
 
 
 def test_class_rename_refusals() -> None:
-    """A standard class, an unknown one, and a new name that is taken."""
+    """Standard and unknown classes, and a new name that exists, are refused."""
     known = facts()
     for name in ("CUSTOM_A", "CUSTOM_B"):
         add_class(known, name)
@@ -101,7 +101,7 @@ def test_class_rename_refusals() -> None:
 
 
 def test_a_class_may_keep_its_own_name() -> None:
-    """Nothing changes, not even the time."""
+    """Renaming a class to its own name changes nothing, not even the time."""
     known = facts()
     add_class(known, "CUSTOM_GOLD")
     changes, kept = vocabulary.class_rename(known, NOW, "CUSTOM_GOLD", "CUSTOM_GOLD")
@@ -110,7 +110,7 @@ def test_a_class_may_keep_its_own_name() -> None:
 
 
 def test_class_delete_refusals() -> None:
-    """A standard class, an unknown one, and one that an inventory is of."""
+    """Standard and unknown classes, and classes with an inventory, cannot be deleted."""
     known = facts()
     add_class(known, "CUSTOM_A")
     add_provider(known, P1, CUSTOM_A=Inventory(1))
@@ -126,7 +126,7 @@ def test_class_delete_refusals() -> None:
 
 
 def test_a_batch_counts_the_uses_of_a_class() -> None:
-    """An inventory that an earlier request made or dropped counts for the next one."""
+    """An inventory that an earlier request of the batch created or deleted counts."""
     known = facts()
     add_class(known, "CUSTOM_A")
     add_provider(known, P1)
@@ -141,7 +141,7 @@ def test_a_batch_counts_the_uses_of_a_class() -> None:
 
 
 def test_trait_ensure_is_idempotent() -> None:
-    """A trait that is known is answered as it was made."""
+    """Ensuring an existing trait returns it unchanged."""
     known = facts()
     add_trait(known, "CUSTOM_T")
     changes, (found, new) = vocabulary.trait_ensure(known, NOW, "CUSTOM_T")
@@ -149,7 +149,7 @@ def test_trait_ensure_is_idempotent() -> None:
 
 
 def test_trait_delete_refusals() -> None:
-    """A standard trait, an unknown one, and one that a provider has; then it goes."""
+    """Standard, unknown and used traits cannot be deleted; an unused one can."""
     known = facts()
     add_trait(known, "CUSTOM_T")
     add_provider(known, P1)

@@ -12,13 +12,15 @@ from pathlib import Path
 from tests.e2e.support.chance import judged, seeded
 from tests.e2e.support.peer import Peer, differences
 from tests.e2e.support.pool_fuzzer import Known, PoolFuzzer, complaint
-from tests.faces.boskos.ground import Ground, ground
+from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 
 REQUESTS = 12_000 * (20 if os.environ.get("MOORAGE_SOAK") else 1)
 CONNECTIONS = 6
 
 
-async def send_all(served: Ground, fuzzer: PoolFuzzer, known: Known, seen: Counter[str]) -> None:
+async def send_all(
+    served: BoskosServer, fuzzer: PoolFuzzer, known: Known, seen: Counter[str]
+) -> None:
     """Send requests to both doors, each after the answer to the one before."""
     async with Peer(served.server.url) as native, Peer(served.url) as second:
         for _ in range(REQUESTS // CONNECTIONS):
@@ -27,7 +29,7 @@ async def send_all(served: Ground, fuzzer: PoolFuzzer, known: Known, seen: Count
             await judged(door, sent, complaint, known.learn, seen)
 
 
-async def whole(served: Ground, seed: int) -> Counter[str]:
+async def whole(served: BoskosServer, seed: int) -> Counter[str]:
     """Fuzz on several connections at the same time; what is stored must be sound."""
     seen: Counter[str] = Counter()
     known = Known()
@@ -44,7 +46,7 @@ async def whole(served: Ground, seed: int) -> Counter[str]:
 def test_fuzz_of_pools(tmp_path: Path) -> None:
     """No 5xx, no connection without an answer, no traceback, and the server's check is clean."""
     with seeded() as seed:
-        with ground(tmp_path, "safe", None, "--lease-proxy-seconds-max", "0.01") as served:
+        with serve_boskos(tmp_path, "safe", None, "--lease-proxy-seconds-max", "0.01") as served:
             seen = asyncio.run(whole(served, seed))
         said = "".join(served.server.said)
         assert "Traceback" not in said, said[:5_000]

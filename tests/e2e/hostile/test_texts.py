@@ -20,7 +20,7 @@ from tests.e2e.support.chance import seeded
 from tests.e2e.support.hostile import written
 from tests.e2e.support.peer import Answer, NoAnswer, Peer, differences, head
 from tests.e2e.support.texts import PROVIDER, Ask, Now, Variant, variants
-from tests.faces.boskos.ground import Ground, ground
+from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.support import cluster
 
 SHARE = 1 if os.environ.get("MOORAGE_SOAK") else 4
@@ -32,10 +32,12 @@ AGAIN = 100
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BoskosServer]:
     """Return a server with both doors."""
     url = cluster.fresh() if request.param == "postgresql" else None
-    with ground(tmp_path, "safe", None, "--lease-proxy-seconds-max", "0.01", database=url) as made:
+    with serve_boskos(
+        tmp_path, "safe", None, "--lease-proxy-seconds-max", "0.01", database=url
+    ) as made:
         yield made
     if url is not None:
         cluster.shared().drop(cluster.database_of(url))
@@ -74,7 +76,7 @@ class Sender:
         assert not ask.sure or answer.status < 300, f"{answer} to {ask}"
 
 
-async def send_all(served: Ground, asks: list[Ask], first: int) -> int:
+async def send_all(served: BoskosServer, asks: list[Ask], first: int) -> int:
     """Send the variants of some requests that are to be sent; return how many there were."""
     count = 0
     async with Peer(served.server.url) as native, Peer(served.url) as second:
@@ -89,7 +91,7 @@ async def send_all(served: Ground, asks: list[Ask], first: int) -> int:
     return count
 
 
-async def whole(served: Ground, seed: int) -> int:
+async def whole(served: BoskosServer, seed: int) -> int:
     """Send everything; what is stored must be sound, and can be read."""
     async with Peer(served.server.url) as native, Peer(served.url) as second:
         sender = Sender(native, second)
@@ -111,7 +113,7 @@ async def whole(served: Ground, seed: int) -> int:
     return sum(counts)
 
 
-def test_any_text_anywhere(served: Ground) -> None:
+def test_any_text_anywhere(served: BoskosServer) -> None:
     """Slashes, escapes, NUL, half characters, long names: answered, and nobody else suffers."""
     try:
         with seeded() as seed:
@@ -125,7 +127,7 @@ def test_any_text_anywhere(served: Ground) -> None:
     assert count > 15_000 // SHARE
 
 
-async def known(served: Ground) -> None:
+async def known(served: BoskosServer) -> None:
     """Send what once did harm, and beside each what is good: it is refused for the right reason."""
     wish = {"needs": [{"pool": "p"}], "key": "k"}
     held = {"consumer": str(uuid4()), "project_id": "p", "user_id": "u"}
@@ -156,7 +158,7 @@ async def known(served: Ground) -> None:
         assert (await native.call("GET", "/metrics")).status == 200
 
 
-def test_texts_that_did_harm(served: Ground) -> None:
+def test_texts_that_did_harm(served: BoskosServer) -> None:
     """Each is refused or kept; nothing else stops for it."""
     asyncio.run(known(served))
     assert "Traceback" not in "".join(served.server.said)

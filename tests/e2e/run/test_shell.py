@@ -15,7 +15,7 @@ import pytest
 
 from moorage.wire.admission import Lease
 from tests.cli.command import private
-from tests.cli.test_commands import answered_once
+from tests.cli.test_commands import respond_once
 from tests.client import single
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone
 from tests.e2e.support.server import serve
@@ -274,7 +274,7 @@ def test_a_redirect_is_not_followed(quay: Quay) -> None:
     ):
         there.settimeout(0)
         answer = f"HTTP/1.1 302 Found\r\nLocation: {at(there)}/x\r\nContent-Length: 0\r\n\r\n"
-        heard = thread.submit(answered_once, here, answer.encode())
+        heard = thread.submit(respond_once, here, answer.encode())
         where = {"LEASE_PROXY_SERVER_URL": at(here).replace("://", "://ci:secret@")}
         code, _, err = quay.shell("lease__acquire --type=p", **where)
         assert (code, "302" in err) == (1, True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.screen import Screen, parent, quoted, state
+from tests.client.screen import Screen, parent, shell_command, state
 from tests.client.screen import eventually as so
 from tests.client.test_run_terminal import PAGER
 from tests.e2e.run.test_run import WAITING
@@ -22,13 +22,13 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
 def test_beside_a_pager_the_lease_is_renewed(port: Harbour) -> None:
     """While the pager waits for a key the lease of the command outlasts its TTL."""
     pool = port.pool(ttl=2.0)
-    inner = quoted("run", "--pool", pool, "--", "bash", "-c", "echo one; exec sleep 1000")
+    inner = shell_command("run", "--pool", pool, "--", "bash", "-c", "echo one; exec sleep 1000")
     screen = Screen(f"{inner} | {PAGER} > /dev/null; echo code $?", **port.where())
     eventually(lambda: port.leases(pool) or None)
     port.outlasts_its_ttl(pool)
     screen.type("\x03")
-    screen.rest()
-    screen.ended()
+    screen.read_rest()
+    screen.exit_code()
     eventually(lambda: True if not port.leases(pool) else None)
     assert [lease.cause for lease in port.ended(pool)] == ["released"]
 
@@ -37,9 +37,9 @@ def test_what_was_stopped_too_long_does_not_go_on(port: Harbour) -> None:
     """Its lease is another's by then: `fg` ends it, before it does anything more."""
     pool = port.pool(ttl=2.0)
     script = "w=worked; echo pid=$$.; trap 'echo $w-on' CONT; read x < /dev/tty; echo $w-on"
-    inner = quoted("run", "--pool", pool, "--", "bash", "-c", script)
+    inner = shell_command("run", "--pool", pool, "--", "bash", "-c", script)
     screen = Screen(f"{inner}; echo stopped; read go; fg; echo code $?", **port.where())
-    pid = screen.number("pid")
+    pid = screen.read_number("pid")
     screen.type("\x1a")
     screen.until("stopped")
     so(lambda: (state(pid), state(parent(pid))) == ("T", "T"))
@@ -49,15 +49,15 @@ def test_what_was_stopped_too_long_does_not_go_on(port: Harbour) -> None:
         said = screen.until("code 120")
         assert "the lease is lost" in said
         assert "worked-on" not in said
-        screen.rest()
-        assert screen.ended() == 0
+        screen.read_rest()
+        assert screen.exit_code() == 0
 
 
 def test_a_line_of_ours_does_not_stop_us(port: Harbour) -> None:
     """On a terminal that stops whatever writes from the background we say what there is to say."""
     pool = port.pool(ttl=2.0)
     script = "echo up; read x; echo got $x"
-    inner = quoted("run", "--pool", pool, "--on-lost", "warn", "--", "bash", "-c", script)
+    inner = shell_command("run", "--pool", pool, "--on-lost", "warn", "--", "bash", "-c", script)
     screen = Screen(f"stty tostop; {inner}; echo code $?", **port.where())
     screen.until("up")
     port.admission.revoke(port.leases(pool)[0].id, "a reason")
@@ -65,7 +65,7 @@ def test_a_line_of_ours_does_not_stop_us(port: Harbour) -> None:
     screen.type("hello\n")
     screen.until("got hello")
     screen.until("code 0")
-    assert screen.ended() == 0
+    assert screen.exit_code() == 0
 
 
 def test_a_loop_is_left_by_an_interrupt_in_line(port: Harbour) -> None:
@@ -73,11 +73,11 @@ def test_a_loop_is_left_by_an_interrupt_in_line(port: Harbour) -> None:
     pool = port.pool()
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
         line(holder)
-        inner = quoted("run", "--pool", pool, "--", "true")
+        inner = shell_command("run", "--pool", pool, "--", "true")
         loop = f"for n in 1 2; do {inner} | cat; echo on $n; done"
         screen = Screen(shlex.join(["bash", "-c", loop]), **port.where())
         port.waiting(pool)
         screen.type("\x03")
-        assert "on 2" not in screen.rest()
-        screen.ended()
+        assert "on 2" not in screen.read_rest()
+        screen.exit_code()
         assert len(port.leases(pool)) == 1

@@ -1,4 +1,4 @@
-"""A small Keystone: as much of its v3 token API as validating tokens takes."""
+"""A small Keystone: the part of its v3 token API that validates tokens."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ LATE = "2099-01-01T00:00:00.000000Z"
 
 
 class Keystone(ThreadingHTTPServer):
-    """Knows tokens; `asked` counts validations, `away` makes it fail, `gate` makes it wait."""
+    """A Keystone with these tokens; `asked` counts validations, `away` makes every call fail."""
 
     daemon_threads = True
 
@@ -25,7 +25,7 @@ class Keystone(ThreadingHTTPServer):
         self.asked = 0
         self.away = False
         self.slow = ""
-        """How tokens begin whose validation waits for the gate."""
+        """Validations of tokens with this prefix wait until the gate is open."""
         self.gate = threading.Event()
         self.gate.set()
 
@@ -35,7 +35,7 @@ class Keystone(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/v3"
 
     def admit(self, token: str, *roles: str, expires_at: str = LATE, **scope: Any) -> None:
-        """Make a token known."""
+        """Add a token."""
         self.tokens[token] = {
             "user": {"id": f"id-of-{token}", "name": token, "domain": {"id": "default"}},
             "roles": [{"id": f"r-{role}", "name": role} for role in roles],
@@ -91,12 +91,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
-def running() -> Iterator[Keystone]:
-    """Serve until the block ends."""
+def serve_keystone() -> Iterator[Keystone]:
+    """Run a Keystone until the block ends."""
     with Keystone() as keystone:
         thread = threading.Thread(target=keystone.serve_forever, args=(0.05,))
         thread.start()

@@ -1,4 +1,4 @@
-"""Keystone's tokens, against a small stand-in for Keystone's v3 token API."""
+"""Keystone's tokens, validated against a small stand-in for its v3 token API."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from moorage.faces.v1.roles import role_of
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
 from tests.e2e.support.server import serve
-from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, running
+from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, serve_keystone
 from tests.serve.wire import talk
 from tests.service.running import HandClock
 
@@ -22,19 +22,19 @@ BEGINNING = 1_800_000_000 * SECOND
 
 @pytest.fixture
 def keystone() -> Iterator[Keystone]:
-    """A Keystone that knows nobody yet."""
-    with running() as server:
+    """Yield a Keystone without tokens."""
+    with serve_keystone() as server:
         yield server
 
 
-def made(
+def authenticator_for(
     keystone: Keystone,
     clock: HandClock,
     password: str = PASSWORD,
     admin_project: str = "admin",
     admin_domain: str = "Default",
 ) -> KeystoneAuthenticator:
-    """An authenticator that asks this Keystone."""
+    """Return an authenticator that uses this Keystone."""
     access = KeystoneAccess(
         url=keystone.url,
         username=USER,
@@ -50,11 +50,11 @@ def made(
     return KeystoneAuthenticator(access, clock)
 
 
-def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
-    """User, project, roles and scope come from Keystone; an unknown token is nobody's."""
+def test_callers_of_tokens(keystone: Keystone) -> None:
+    """User, project, roles and scope come from Keystone; an unknown token has no caller."""
     keystone.admit("t1", "Admin", "reader", project=ADMINS)
     keystone.admit("t2", "admin", system={"all": True})
-    authenticator = made(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) == Caller(
@@ -72,13 +72,13 @@ def test_callers_are_known_by_their_tokens(keystone: Keystone) -> None:
 
 
 ADMINS = {"id": "id-of-admins", "name": "admin", "domain": {"id": "default", "name": "Default"}}
-"""The project whose admins administer Moorage, by default."""
+"""The project whose admins administer Moorage by default."""
 
 DOMAIN = {"domain": {"id": "d1", "name": "customer"}}
 
 
-def test_roles_in_a_domain_count_for_nothing(keystone: Keystone, tmp_path: Path) -> None:
-    """Domain-scoped and unscoped tokens of admins and readers open neither API."""
+def test_roles_in_a_domain_have_no_effect(keystone: Keystone, tmp_path: Path) -> None:
+    """Domain-scoped and unscoped tokens of admins and readers give access to neither API."""
     keystone.admit("domain-admin", "admin", "reader", "service", **DOMAIN)
     keystone.admit("domain-reader", "reader", **DOMAIN)
     keystone.admit("unscoped", "admin")
@@ -90,24 +90,24 @@ def test_roles_in_a_domain_count_for_nothing(keystone: Keystone, tmp_path: Path)
         for token in ("domain-admin", "domain-reader", "unscoped"):
             assert statuses(server.url, token) == [403, 403, 403], token
         assert statuses(server.url, "project-admin") == [200, 200, 200]
-        # As the original: its policy is for projects.
+        # As in Placement, whose policy is for projects.
         assert statuses(server.url, "system-admin") == [403, 200, 200]
 
 
 def statuses(url: str, token: str) -> list[int]:
-    """Read a page of each API, and the tokens of this server."""
+    """Return the statuses of a list of each API and of the list of tokens."""
     header = f"X-Auth-Token: {token}\r\n".encode()
     paths = (b"/resource_providers", b"/v1/providers", b"/v1/tokens")
     head = b"GET %s HTTP/1.1\r\nHost: localhost\r\n" + header + b"Connection: close\r\n\r\n"
     return [talk(url, head % path)[0].status for path in paths]
 
 
-def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
-    """Good and bad tokens are asked about once a minute, and no longer than they are valid."""
+def test_answers_are_cached_for_a_minute(keystone: Keystone) -> None:
+    """Answers are cached for at most a minute, valid tokens at most until they expire."""
     clock = HandClock(BEGINNING)
     keystone.admit("long", "reader")
-    keystone.admit("short", "reader", expires_at="2027-01-15T08:00:30.000000Z")  # in 30 seconds
-    authenticator = made(keystone, clock)
+    keystone.admit("short", "reader", expires_at="2027-01-15T08:00:30.000000Z")  # BEGINNING + 30 s
+    authenticator = authenticator_for(keystone, clock)
 
     async def known(token: str) -> bool:
         return await authenticator.authenticate({"x-auth-token": token}) is not None
@@ -128,10 +128,10 @@ def test_answers_are_believed_for_a_minute(keystone: Keystone) -> None:
     asyncio.run(act())
 
 
-def test_equal_questions_are_asked_once(keystone: Keystone) -> None:
-    """Many requests with one new token wait for one validation."""
+def test_concurrent_validations_are_coalesced(keystone: Keystone) -> None:
+    """Concurrent requests with the same new token share one validation."""
     keystone.admit("t1", "reader")
-    authenticator = made(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
     keystone.gate.clear()
 
     async def act() -> None:
@@ -148,11 +148,11 @@ def test_equal_questions_are_asked_once(keystone: Keystone) -> None:
     assert keystone.asked == 1
 
 
-def test_a_lost_login_is_made_anew(keystone: Keystone) -> None:
-    """When Keystone forgets our own token, we log in again and go on."""
+def test_a_lost_login_is_repeated(keystone: Keystone) -> None:
+    """If Keystone no longer knows the service's token, the authenticator logs in again."""
     keystone.admit("t1", "reader")
     keystone.admit("t2", "reader")
-    authenticator = made(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
 
     async def act() -> None:
         assert await authenticator.authenticate({"x-auth-token": "t1"}) is not None
@@ -163,8 +163,8 @@ def test_a_lost_login_is_made_anew(keystone: Keystone) -> None:
     assert keystone.logins == 2
 
 
-def test_keystone_that_cannot_tell(keystone: Keystone) -> None:
-    """Away, refusing us, or talking nonsense: unavailable, never a caller and never a 401."""
+def test_failures_of_keystone(keystone: Keystone) -> None:
+    """If Keystone is down, refuses the login or sends nonsense, the error is 503, never a 401."""
     clock = HandClock(BEGINNING)
 
     async def refused(authenticator: KeystoneAuthenticator) -> Code:
@@ -173,19 +173,17 @@ def test_keystone_that_cannot_tell(keystone: Keystone) -> None:
         return error.value.code
 
     keystone.admit("t1", "reader")
-    assert asyncio.run(refused(made(keystone, clock, "wrong"))) is Code.UNAVAILABLE
+    assert asyncio.run(refused(authenticator_for(keystone, clock, "wrong"))) is Code.UNAVAILABLE
     keystone.away = True
-    assert asyncio.run(refused(made(keystone, clock))) is Code.UNAVAILABLE
+    assert asyncio.run(refused(authenticator_for(keystone, clock))) is Code.UNAVAILABLE
     keystone.away = False
     for nonsense in ({"user": 5}, {}, {"user": {"id": "x"}, "expires_at": "soon"}):
         keystone.tokens["t1"] = nonsense
-        assert asyncio.run(refused(made(keystone, clock))) is Code.UNAVAILABLE
+        assert asyncio.run(refused(authenticator_for(keystone, clock))) is Code.UNAVAILABLE
 
 
 def test_keystone_in_a_served_moorage(keystone: Keystone, tmp_path: Path) -> None:
-    """A server asks Keystone; it answers 503 while Keystone is away, and its own administrator's
-    token works all the same.
-    """
+    """A server responds 503 while Keystone is down, but accepts cached tokens and its own."""
     keystone.admit("t1", "admin", project={"id": "p1"})
     database = tmp_path / "moorage.sqlite"
     options = ["--auth", "keystone", "--keystone-url", keystone.url]
@@ -204,8 +202,8 @@ def test_keystone_in_a_served_moorage(keystone: Keystone, tmp_path: Path) -> Non
         assert status(Path(f"{database}.token").read_text().strip()) == 200
 
 
-def scoped(project: str, name: str, domain: str = "Default") -> dict[str, object]:
-    """A token's project as Keystone tells it."""
+def project_scope(project: str, name: str, domain: str = "Default") -> dict[str, object]:
+    """Return a token's project scope as Keystone sends it."""
     there = {"id": f"id-of-{domain}", "name": domain}
     return {"project": {"id": project, "name": name, "domain": there}}
 
@@ -213,24 +211,26 @@ def scoped(project: str, name: str, domain: str = "Default") -> dict[str, object
 @pytest.mark.parametrize(
     ("project", "foreign"),
     [
-        (scoped("a1", "admin"), set()),
-        (scoped("s1", "service"), {"admin"}),
-        (scoped("p1", "shop"), {"admin", "service"}),
-        (scoped("p1", "admin", "customer"), {"admin", "service"}),
-        (scoped("p1", "service", "customer"), {"admin", "service"}),
+        (project_scope("a1", "admin"), set()),
+        (project_scope("s1", "service"), {"admin"}),
+        (project_scope("p1", "shop"), {"admin", "service"}),
+        (project_scope("p1", "admin", "customer"), {"admin", "service"}),
+        (project_scope("p1", "service", "customer"), {"admin", "service"}),
         ({"project": {"id": "p1", "name": "admin"}}, {"admin", "service"}),
         ({"system": {"all": True}}, set()),
     ],
 )
-def test_where_a_role_was_given_decides_what_it_means(
+def test_roles_count_only_in_trusted_projects(
     keystone: Keystone, project: dict[str, object], foreign: set[str]
 ) -> None:
-    """Roles that a domain's administrator can give in a project of his mean nothing to Moorage."""
+    """Privileged roles count only in projects that the domain's administrator cannot create."""
     keystone.admit("t1", "admin", "service", "member", "reader", **project)
-    found = asyncio.run(made(keystone, HandClock(BEGINNING)).authenticate({"x-auth-token": "t1"}))
+    found = asyncio.run(
+        authenticator_for(keystone, HandClock(BEGINNING)).authenticate({"x-auth-token": "t1"})
+    )
     assert found is not None
     assert found.foreign == foreign
-    assert found.roles == {"admin", "service", "member", "reader"}  # as policies see them
+    assert found.roles == {"admin", "service", "member", "reader"}  # policies still see all roles
     role = role_of(found)
     wanted = Role.ADMIN if "admin" not in foreign else Role.OPERATOR
     assert role is (Role.USER if "service" in foreign else wanted)
@@ -250,9 +250,9 @@ def test_where_a_role_was_given_decides_what_it_means(
 def test_the_administrators_project_is_a_setting(
     keystone: Keystone, admin_project: str, admin_domain: str, believed: bool
 ) -> None:
-    """By name in a domain, by id, or any."""
-    keystone.admit("t1", "admin", **scoped("p1", "ops", "cloud"))
-    authenticator = made(
+    """It is set by name and domain, by id, or `*` for any."""
+    keystone.admit("t1", "admin", **project_scope("p1", "ops", "cloud"))
+    authenticator = authenticator_for(
         keystone, HandClock(BEGINNING), admin_project=admin_project, admin_domain=admin_domain
     )
     found = asyncio.run(authenticator.authenticate({"x-auth-token": "t1"}))
@@ -261,10 +261,10 @@ def test_the_administrators_project_is_a_setting(
 
 
 def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
-    """However many of them Keystone is slow to judge, who was valid a minute ago is let in."""
+    """However slow the validation of unknown tokens is, a recently valid token comes first."""
     clock = HandClock(BEGINNING)
     keystone.admit("known", "reader", project=ADMINS)
-    authenticator = made(keystone, clock)
+    authenticator = authenticator_for(keystone, clock)
     keystone.slow = "junk"
 
     async def act() -> None:
@@ -288,12 +288,10 @@ def test_unknown_tokens_do_not_delay_known_ones(keystone: Keystone) -> None:
     asyncio.run(act())
 
 
-def test_a_flood_from_one_client_keeps_no_newcomer_out(keystone: Keystone) -> None:
-    """Who shows any number of unknown tokens, from whatever address of its network, delays the
-    first token of another client by a few questions only.
-    """
+def test_a_flood_from_one_client_does_not_exclude_others(keystone: Keystone) -> None:
+    """Any number of unknown tokens from one network delays another client's token only a little."""
     keystone.admit("fresh", "reader", project=ADMINS)
-    authenticator = made(keystone, HandClock(BEGINNING))
+    authenticator = authenticator_for(keystone, HandClock(BEGINNING))
     keystone.slow = "junk"
 
     async def act() -> None:
@@ -316,8 +314,8 @@ def test_a_flood_from_one_client_keeps_no_newcomer_out(keystone: Keystone) -> No
         keystone.gate.set()
         assert await fresh is not None
         asked_before = keystone.asked
-        told = await asyncio.gather(*junk, return_exceptions=True)
-        turned_away = [one for one in told if one is not None]
+        results = await asyncio.gather(*junk, return_exceptions=True)
+        turned_away = [one for one in results if one is not None]
         assert [type(one) for one in turned_away] == [Error]
         assert asked_before < ASKING_MAX / 2
 

@@ -1,4 +1,4 @@
-"""Questions to another service: clients take turns, and nobody keeps the others waiting."""
+"""A lane to another service: clients take turns, so that none makes the others wait."""
 
 import asyncio
 import threading
@@ -11,8 +11,8 @@ from moorage.core.errors import Code, Error
 from moorage.faces.auth.lanes import Lane
 
 
-class Asked:
-    """A lane whose questions wait for a gate, and what was asked in which order."""
+class GatedLane:
+    """A lane whose calls wait for a gate, and the order of the calls."""
 
     def __init__(self, threads: int, asking_max: int) -> None:
         self.lane = Lane("test", threads, asking_max)
@@ -20,7 +20,7 @@ class Asked:
         self.order: list[str] = []
 
     def ask(self, client: str) -> asyncio.Task[str]:
-        """Ask a question. Raises `Error`."""
+        """Start a call for a client. Raises `Error`."""
         return asyncio.create_task(
             self.lane.ask(self.lane.enter(client), lambda: self._put(client))
         )
@@ -32,10 +32,10 @@ class Asked:
 
 
 def test_clients_take_turns() -> None:
-    """Who came first with many is asked for once before each of the others."""
+    """The first call of each client comes before further calls of a client with many."""
 
     async def act() -> None:
-        asked = Asked(1, 10)
+        asked = GatedLane(1, 10)
         tasks = [asked.ask(client) for client in ("a", "a", "a", "a", "b", "c", "b")]
         asked.gate.set()
         assert await asyncio.gather(*tasks) == ["a", "a", "a", "a", "b", "c", "b"]
@@ -44,13 +44,15 @@ def test_clients_take_turns() -> None:
     asyncio.run(act())
 
 
-def test_who_asks_most_gives_way() -> None:
-    """With no room left, the last question of the client with the most is turned away; a client
-    with as many is refused, and then questions are as welcome as before.
+def test_a_full_lane_drops_the_largest_client() -> None:
+    """A full lane drops the last call of the client with the most calls.
+
+    A new call that would give another client as many is refused; afterwards calls are accepted
+    again.
     """
 
     async def act() -> None:
-        asked = Asked(1, 4)
+        asked = GatedLane(1, 4)
         first, *kept, last = [asked.ask("a") for _ in range(4)]
         with pytest.raises(Error) as refused:
             asked.ask("a")
@@ -60,7 +62,7 @@ def test_who_asks_most_gives_way() -> None:
             await last
         assert away.value.code is Code.OVERLOADED
         with pytest.raises(Error):
-            asked.ask("b")  # it has one, "a" has two
+            asked.ask("b")  # "b" has one, "a" has two
         asked.gate.set()
         assert await asyncio.gather(first, *kept, other) == ["a", "a", "a", "b"]
         assert await asyncio.gather(*[asked.ask("a") for _ in range(4)]) == ["a"] * 4
@@ -68,8 +70,8 @@ def test_who_asks_most_gives_way() -> None:
     asyncio.run(act())
 
 
-def test_a_question_that_fails_frees_its_thread() -> None:
-    """What it raises is told to who asked, and the next one is asked."""
+def test_a_failed_call_frees_its_thread() -> None:
+    """The exception is raised to the caller, and the next call is made."""
 
     async def act() -> None:
         lane = Lane("test", 1, 4)
@@ -78,20 +80,20 @@ def test_a_question_that_fails_frees_its_thread() -> None:
             raise OSError("away")
 
         failing = [asyncio.create_task(lane.ask(lane.enter("a"), fail)) for _ in range(3)]
-        told = await asyncio.gather(*failing, return_exceptions=True)
-        assert [type(one) for one in told] == [OSError] * 3
+        results = await asyncio.gather(*failing, return_exceptions=True)
+        assert [type(one) for one in results] == [OSError] * 3
         assert await lane.ask(lane.enter("a"), lambda: 5) == 5
 
     asyncio.run(act())
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_flood_costs_others_little(seed: int) -> None:
-    """However many one client asks, all of the others' questions are asked, and soon."""
+def test_a_flood_delays_others_only_briefly(seed: int) -> None:
+    """Whatever one client sends, the calls of all others are made, and soon."""
     random = Random(seed)
 
     async def act() -> None:
-        asked = Asked(2, 32)
+        asked = GatedLane(2, 32)
         flood: list[asyncio.Task[str]] = []
         others: list[asyncio.Task[str]] = []
         clients = [f"client-{n}" for n in range(10)]
@@ -104,8 +106,8 @@ def test_a_flood_costs_others_little(seed: int) -> None:
             others.append(asked.ask(client))
         asked.gate.set()
         assert Counter(await asyncio.gather(*others)) == Counter(clients)
-        told = await asyncio.gather(*flood, return_exceptions=True)
-        assert all(one == "flood" or isinstance(one, Error) for one in told)
+        results = await asyncio.gather(*flood, return_exceptions=True)
+        assert all(one == "flood" or isinstance(one, Error) for one in results)
         last = max(asked.order.index(client) for client in clients)
         assert last <= 2 * len(clients) + 2
 
@@ -113,11 +115,11 @@ def test_a_flood_costs_others_little(seed: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_who_is_cancelled_keeps_no_thread(steps: int) -> None:
-    """Whenever that is: while it waits for its turn, once the turn has come, while it is asked."""
+def test_a_cancelled_call_frees_its_thread(steps: int) -> None:
+    """A call may be cancelled while it waits, when its turn comes, or while it is made."""
 
     async def act() -> None:
-        asked = Asked(1, 8)
+        asked = GatedLane(1, 8)
         before, cancelled, after = (asked.ask(client) for client in "abc")
         asked.gate.set()
         await before
@@ -131,13 +133,13 @@ def test_who_is_cancelled_keeps_no_thread(steps: int) -> None:
     asyncio.run(act())
 
 
-def test_who_is_cancelled_when_its_turn_comes_keeps_no_thread() -> None:
-    """Its turn has come, but nothing is asked yet: the next one is asked all the same."""
+def test_a_call_cancelled_at_its_turn_frees_its_thread() -> None:
+    """A call that is cancelled at its turn does not prevent the next one."""
 
     async def act() -> None:
         lane = Lane("test", 1, 8)
         first, second = lane.enter("a"), lane.enter("b")
-        second.add_done_callback(lambda _: waiting.cancel())  # before `waiting` goes on
+        second.add_done_callback(lambda _: waiting.cancel())  # runs before `waiting` continues
         waiting = asyncio.create_task(lane.ask(second, lambda: 2))
         await asyncio.sleep(0)
         assert await lane.ask(first, lambda: 1) == 1

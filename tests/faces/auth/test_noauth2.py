@@ -1,4 +1,4 @@
-"""The test scheme believes what it is told, as the original's does."""
+"""The test scheme `noauth2` trusts the headers, as Placement's does."""
 
 import asyncio
 
@@ -30,6 +30,6 @@ NONE: frozenset[str] = frozenset()
         ),
     ],
 )
-def test_the_caller_is_who_it_says(headers: dict[str, str], caller: Caller | None) -> None:
-    """Token, roles, project and scope are taken from the headers as they stand."""
+def test_callers_of_headers(headers: dict[str, str], caller: Caller | None) -> None:
+    """Token, roles, project and scope are taken unchecked from the headers."""
     assert asyncio.run(NoAuth2().authenticate(headers)) == caller

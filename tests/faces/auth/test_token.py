@@ -1,4 +1,4 @@
-"""Moorage's own tokens: who holds one, what its role means, when it stops to work."""
+"""Moorage's own tokens: their holder, the meaning of their roles, and when they expire."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ TESTER = Actor("tester", None, "test")
 
 
 def with_service(path: Path, act: Callable[[Service], Awaitable[None]]) -> None:
-    """Run a test on a real service with a database of its own."""
+    """Run a test on a real service with its own database."""
 
     def fail(error: Exception) -> None:
         raise AssertionError from error
@@ -39,8 +39,8 @@ def with_service(path: Path, act: Callable[[Service], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_a_token_names_its_holder(tmp_path: Path) -> None:
-    """The holder of a token is known by name, project and roles; nobody by a wrong one."""
+def test_callers_by_their_tokens(tmp_path: Path) -> None:
+    """A valid token has its holder's name, project and roles; a wrong one has no caller."""
 
     async def act(service: Service) -> None:
         authenticator = TokenAuthenticator(service.access)
@@ -48,7 +48,7 @@ def test_a_token_names_its_holder(tmp_path: Path) -> None:
         assert secret.startswith(SECRET_PREFIX)
         assert token.role is Role.USER
         holder = Caller("bob", "p1", frozenset({"member", "reader"}), token_id=token.id)
-        for _ in range(2):  # from the database, then from memory
+        for _ in range(2):  # from the database, then from the cache
             assert await authenticator.authenticate({"x-auth-token": secret}) == holder
         assert await authenticator.authenticate({"authorization": f"Bearer {secret}"}) == holder
         for wrong in ("", "admin", secret[:-1], secret + "A", "\udcff"):
@@ -58,8 +58,8 @@ def test_a_token_names_its_holder(tmp_path: Path) -> None:
     with_service(tmp_path, act)
 
 
-def test_a_name_cannot_pass_for_a_project_and_a_name(tmp_path: Path) -> None:
-    """Who owns a lease is told by project and name: nobody else can be called so."""
+def test_a_name_does_not_look_like_a_project_and_a_name(tmp_path: Path) -> None:
+    """The owner of a lease is `PROJECT/NAME`, so no token's name may look like it."""
 
     async def act(service: Service) -> None:
         for name in ("p1/bob", "boskos:janitor", "lease-proxy"):
@@ -70,8 +70,8 @@ def test_a_name_cannot_pass_for_a_project_and_a_name(tmp_path: Path) -> None:
     with_service(tmp_path, act)
 
 
-def test_a_revoked_token_stops_to_work_at_once(tmp_path: Path) -> None:
-    """After the revocation's answer the token is refused, although it was remembered."""
+def test_a_revoked_token_is_refused_at_once(tmp_path: Path) -> None:
+    """As soon as the revocation is answered the token is refused, although it was cached."""
 
     async def act(service: Service) -> None:
         secret, token = await service.access.create("bob", "admin", by=TESTER)
@@ -105,10 +105,10 @@ def test_a_revoked_token_stops_to_work_at_once(tmp_path: Path) -> None:
         ("bob", "reader", ""),
     ],
 )
-def test_wrong_wishes_are_refused(
+def test_invalid_tokens_are_refused(
     tmp_path: Path, name: str, role: str, project: str | None
 ) -> None:
-    """A token without a proper name, role or project is not made."""
+    """A token without a valid name, role or project is not created."""
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
@@ -120,28 +120,30 @@ def test_wrong_wishes_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "project", "said"),
+    ("name", "project", "expected"),
     [
         ("a\x1bb", "p", "A token's name must not contain U+001B."),
         ("bob", "p\n1", "A token's project must not contain U+000A."),
     ],
 )
-def test_the_refusal_of_a_name_says_which_character_it_is(
-    tmp_path: Path, name: str, project: str, said: str
+def test_the_refusal_of_a_name_names_the_character(
+    tmp_path: Path, name: str, project: str, expected: str
 ) -> None:
-    """A control character cannot be seen, so it is named by its number."""
+    """A control character is invisible, so the error names its code point."""
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
             await service.access.create(name, "user", project, by=TESTER)
-        assert (refused.value.code, refused.value.message) == (Code.INVALID, said)
+        assert (refused.value.code, refused.value.message) == (Code.INVALID, expected)
 
     with_service(tmp_path, act)
 
 
 def test_what_roles_may_do_at_placement() -> None:
-    """Operators and services may do everything, administrators all but what Placement keeps to
-    services, readers and users see their own project's usages.
+    """Placement's rules apply to the roles of tokens.
+
+    Operators and services may do everything, administrators all but what Placement reserves for
+    services; readers and users see the usages of their own project.
     """
     able = {
         role: [
@@ -163,7 +165,7 @@ def test_what_roles_may_do_at_placement() -> None:
 
 
 def test_where_tokens_are_found() -> None:
-    """X-Auth-Token counts before Authorization; only the Bearer scheme carries a token."""
+    """X-Auth-Token overrides Authorization; only the Bearer scheme carries a token."""
     assert token_of({"x-auth-token": "a", "authorization": "Bearer b"}) == "a"
     assert token_of({"authorization": "bearer  b "}) == "b"
     assert token_of({"authorization": "Basic b"}) is None
@@ -173,7 +175,7 @@ def test_where_tokens_are_found() -> None:
 
 @pytest.mark.parametrize("role", ["service", "operator", "admin"])
 def test_only_readers_and_users_have_a_project(tmp_path: Path, role: str) -> None:
-    """For other roles it would mean nothing, so it is refused instead of ignored."""
+    """For other roles a project would have no effect, so it is refused."""
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
@@ -185,8 +187,8 @@ def test_only_readers_and_users_have_a_project(tmp_path: Path, role: str) -> Non
 
 
 @pytest.mark.parametrize("project", ["boskos:ci", "boskos:", "lease-proxy"])
-def test_a_project_cannot_pass_for_clients_of_boskos(tmp_path: Path, project: str) -> None:
-    """`boskos:ci/user` would be an owner of Boskos' own."""
+def test_a_project_does_not_look_like_clients_of_boskos(tmp_path: Path, project: str) -> None:
+    """`boskos:ci/user` would look like an owner of Boskos."""
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
@@ -196,8 +198,8 @@ def test_a_project_cannot_pass_for_clients_of_boskos(tmp_path: Path, project: st
     with_service(tmp_path, act)
 
 
-def on_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[None]]) -> None:
-    """Run a test on a service whose time is moved by hand."""
+def with_manual_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[None]]) -> None:
+    """Run a test on a service with a manual clock."""
     clock = HandClock()
 
     async def run() -> None:
@@ -212,8 +214,8 @@ def on_clock(path: Path, act: Callable[[Service, HandClock], Awaitable[None]]) -
     asyncio.run(run())
 
 
-def test_a_token_ends_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is valid until its end, remembered or not; whoever shows it later is logged."""
+def test_a_token_expires(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It expires on time although it is cached; a later use is logged."""
 
     async def act(service: Service, clock: HandClock) -> None:
         access = service.access
@@ -232,13 +234,11 @@ def test_a_token_ends_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture
                 await access.create("bob", "service", by=TESTER, lasts=wrong)
             assert refused.value.code is Code.INVALID
 
-    on_clock(tmp_path, act)
+    with_manual_clock(tmp_path, act)
 
 
-def test_a_revoked_token_that_is_shown_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """By its id, at most once a minute; an unknown one is nobody's and not told."""
+def test_use_of_a_revoked_token_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log names the token's id, at most once a minute; an unknown token is not logged."""
 
     async def act(service: Service, clock: HandClock) -> None:
         secret, token = await service.access.create("bob", "service", by=TESTER)
@@ -250,12 +250,13 @@ def test_a_revoked_token_that_is_shown_is_logged(
         lines = [one.getMessage() for one in caplog.records if one.name == "moorage.auth"]
         assert lines == [f"refused the token {token.id} (bob): it was revoked"] * 2
 
-    on_clock(tmp_path, act)
+    with_manual_clock(tmp_path, act)
 
 
 def test_rotation(tmp_path: Path) -> None:
-    """Both are valid during the grace; then the new one is, for as long as the old one was meant
-    to be; a token is rotated once.
+    """Both tokens are valid during the grace, then only the new one, for the old one's lifetime.
+
+    A token can be rotated only once.
     """
 
     async def act(service: Service, clock: HandClock) -> None:
@@ -286,11 +287,11 @@ def test_rotation(tmp_path: Path) -> None:
         actions = [row.action for row in rows]
         assert sorted(actions) == ["token.create", "token.revoke", "token.rotate", "token.rotate"]
 
-    on_clock(tmp_path, act)
+    with_manual_clock(tmp_path, act)
 
 
-def test_a_grace_does_not_lengthen_a_life(tmp_path: Path) -> None:
-    """A token that would end within the grace ends when it would have."""
+def test_a_grace_does_not_extend_a_token(tmp_path: Path) -> None:
+    """A token that expires within the grace keeps its end."""
 
     async def act(service: Service, clock: HandClock) -> None:
         old, first = await service.access.create("bob", "service", by=TESTER, lasts=10)
@@ -298,22 +299,22 @@ def test_a_grace_does_not_lengthen_a_life(tmp_path: Path) -> None:
         clock.at += 10
         assert await service.access.find(old) is None
 
-    on_clock(tmp_path, act)
+    with_manual_clock(tmp_path, act)
 
 
-def test_the_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
-    """However often a token is shown; a token that is not shown has none. Lists tell it at once."""
+def test_the_last_use_is_stored_once_an_hour(tmp_path: Path) -> None:
+    """Uses are written at most once an hour; lists still show the last use at once."""
 
     async def used(service: Service) -> list[int | None]:
-        told = [token.used_at for token in await service.access.list()]
+        times = [token.used_at for token in await service.access.list()]
         await service.access.note_uses()
         anew = Access(service.engine, service.transactor, service.clock)
-        assert [token.used_at for token in await anew.list()] == told
-        return told
+        assert [token.used_at for token in await anew.list()] == times
+        return times
 
     async def act(service: Service, clock: HandClock) -> None:
         secret, _ = await service.access.create("bob", "service", by=TESTER)
-        clock.at += 1  # the list has the older one first
+        clock.at += 1  # so that the list has it first
         await service.access.create("eve", "service", by=TESTER)
         assert await used(service) == [None, None]
         first = clock.at
@@ -324,7 +325,7 @@ def test_the_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
         assert await service.access.find(secret) is not None
         assert await used(service) == [first + USED_EVERY // 3 * 3, None]
 
-    on_clock(tmp_path, act)
+    with_manual_clock(tmp_path, act)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +345,7 @@ def test_the_last_use_is_written_once_an_hour(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_scopes_are_refused(tmp_path: Path, role: str, scope: dict[str, list[str]]) -> None:
-    """A scope names what its role is bound to, never everything; roles of the ladder have none."""
+    """A scope names what its role is bound to, but not everything; unscoped roles have none."""
 
     async def act(service: Service) -> None:
         with pytest.raises(Error) as refused:
@@ -356,7 +357,7 @@ def test_wrong_scopes_are_refused(tmp_path: Path, role: str, scope: dict[str, li
 
 
 def test_what_a_scope_covers() -> None:
-    """Full names, and those below a prefix; not the prefix itself, nor its neighbours."""
+    """Full names, and names below a prefix; neither the prefix itself nor its neighbours."""
     scope = Scope(ScopedRole.JANITOR, ("a", "b/*", "c/d/*"))
     assert all(scope.covers(name) for name in ("a", "b/x", "b/x/y", "c/d/e"))
     assert not any(scope.covers(name) for name in ("", "A", "a/x", "b", "bx", "c", "c/d", "c/dd"))

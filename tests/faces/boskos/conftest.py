@@ -1,10 +1,10 @@
-"""One server for many tests: each has types of its own."""
+"""Servers that many tests share; each test has its own types."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.faces.boskos.ground import Ground, configuration, ground
+from tests.faces.boskos.boskos_server import BoskosServer, configuration, serve_boskos
 
 DYNAMIC = """
 - type: growing
@@ -19,24 +19,24 @@ DYNAMIC = """
 
 
 @pytest.fixture(scope="module", params=["safe", "strict"])
-def there(
+def boskos(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ground]:
-    """Both ways of being compatible."""
+) -> Iterator[BoskosServer]:
+    """Yield a server for each of the two ways of compatibility."""
     folder = tmp_path_factory.mktemp("boskos")
-    with ground(folder, request.param, configuration(DYNAMIC)) as one:
+    with serve_boskos(folder, request.param, configuration(DYNAMIC)) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def strictly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Exactly as Boskos."""
-    with ground(tmp_path_factory.mktemp("strict"), "strict") as one:
+def strict_boskos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
+    """Yield a server that behaves exactly as Boskos."""
+    with serve_boskos(tmp_path_factory.mktemp("strict"), "strict") as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def safely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Better than Boskos."""
-    with ground(tmp_path_factory.mktemp("safe"), "safe") as one:
+def safe_boskos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
+    """Yield a server that avoids Boskos' races."""
+    with serve_boskos(tmp_path_factory.mktemp("safe"), "safe") as one:
         yield one

@@ -1,4 +1,4 @@
-"""Two servers on one PostgreSQL: one line, the same resources, and whoever waits is woken."""
+"""Two servers on one PostgreSQL share lines and resources, and wake each other's waiters."""
 
 import json
 import threading
@@ -7,31 +7,33 @@ from pathlib import Path
 
 import pytest
 
-from tests.faces.boskos.ground import Ground, ground
+from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.support import cluster
 
 WAIT_SECONDS = 15.0
 
 
 @pytest.fixture(params=["safe", "strict"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ground, Ground]]:
-    """Two servers with the same configuration."""
+def pair(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[BoskosServer, BoskosServer]]:
+    """Yield two servers with the same configuration."""
     url = cluster.fresh()
     with (
-        ground(tmp_path, request.param, None, database=url) as one,
-        ground(tmp_path, request.param, None, database=url) as other,
+        serve_boskos(tmp_path, request.param, None, database=url) as one,
+        serve_boskos(tmp_path, request.param, None, database=url) as other,
     ):
         yield one, other
-        for there in (one, other):
-            assert there.native("POST", "/v1/database/check")["differences"] == []
+        for boskos in (one, other):
+            assert boskos.native("POST", "/v1/database/check")["differences"] == []
 
 
-def test_one_line(pair: tuple[Ground, Ground]) -> None:
-    """Who waits at one server is before who came later at the other."""
+def test_servers_share_a_line(pair: tuple[BoskosServer, BoskosServer]) -> None:
+    """A ticket at one server is before a later one at the other."""
     one, other = pair
-    kind, names = one.own()
-    for there in (one, other, one):
-        assert there.acquire(kind, "him") is not None
+    kind, names = one.new_type()
+    for boskos in (one, other, one):
+        assert boskos.acquire(kind, "him") is not None
     assert one.acquire(kind, request_id="id-1") is None
     assert other.acquire(kind, request_id="id-2") is None
     other.release(names[0], "him")
@@ -44,10 +46,12 @@ def test_one_line(pair: tuple[Ground, Ground]) -> None:
     assert metric["owner"] == {"him": 1, "me": 2}
 
 
-def test_the_proxy_is_woken(pair: tuple[Ground, Ground]) -> None:
-    """A lease that is waited for at one server is granted when the other gives some back."""
+def test_a_release_wakes_waiters_of_the_other_server(
+    pair: tuple[BoskosServer, BoskosServer],
+) -> None:
+    """A release at one server grants a lease that a client waits for at the other."""
     one, other = pair
-    kind, names = one.own()
+    kind, names = one.new_type()
     held = json.loads(other.call("POST", f"/lease/acquire?type={kind}&count=3").body)["names"]
     found: list[int] = []
     waiter = threading.Thread(
@@ -62,9 +66,11 @@ def test_the_proxy_is_woken(pair: tuple[Ground, Ground]) -> None:
     assert sorted(held) == names
 
 
-def test_nobody_twice(pair: tuple[Ground, Ground]) -> None:
-    """However many ask at both at the same time, each resource is given out once."""
-    kind, names = pair[0].own()
+def test_concurrent_requests_get_different_resources(
+    pair: tuple[BoskosServer, BoskosServer],
+) -> None:
+    """Concurrent requests at both servers never get the same resource."""
+    kind, names = pair[0].new_type()
     found: list[str | None] = []
     threads = [
         threading.Thread(

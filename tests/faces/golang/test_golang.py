@@ -1,8 +1,9 @@
-"""What Go reads and writes, and what stands in for it here: every expectation is Go's own answer.
+"""What Go reads and writes, and its replacement here: every expectation is Go's own output.
 
 The expectations were written by a program that calls `url.ParseQuery`, `strconv.Quote`,
-`json.Marshal`, `json.Decoder`, `json.Unmarshal` and `time.ParseDuration`. (Of `json.Marshal`: since
-Go 1.22 backspace and form feed have short forms.) Only the reasons why JSON is refused are ours.
+`json.Marshal`, `json.Decoder`, `json.Unmarshal` and `time.ParseDuration`. (Since Go 1.22
+`json.Marshal` has short forms of backspace and form feed.) Only the reasons why JSON is refused are
+Moorage's own.
 """
 
 import pytest
@@ -85,7 +86,7 @@ MAPS = {
     b'{"a":null}': '{"a":""}',
     b'{"a":"\x7f"}': '{"a":"\x7f"}',
 }
-"""Bodies with a map of strings; Go accepts them all."""
+"""Bodies with a map of strings, all accepted by Go."""
 
 NO_MAPS = (
     *(b'{"a":1}', b'{"b":"x","a":[1]}', b'{"a":1,"a":"b"}', b"[]", b'"x"', b"5", b"true"),
@@ -94,7 +95,7 @@ NO_MAPS = (
     *(b'{"a":"\\x"}', b'{"a":"\\u12x"}', b'{"a":"\n"}', b"\xc3\xa9", b"'", b"nul", b"\x0b{}"),
     *(b"\xef\xbb\xbf{}", b'{"a":' + b"1" * 10_000 + b"}", b'{"a":' + b"[" * 20_000),
 )
-"""Bodies that Go refuses where a map of strings is expected."""
+"""Bodies that Go refuses if it expects a map of strings."""
 
 NAMES = {
     b"{}": "[]",
@@ -106,7 +107,7 @@ NAMES = {
     b'{"names":["a",null]}': '["a",""]',
     b'{"x":1' + b"0" * 10_000 + b"}": "[]",
 }
-"""Bodies with a list of names; Go accepts them all."""
+"""Bodies with a list of names, all accepted by Go."""
 
 NO_NAMES = (
     *(b"", b" ", b"[]", b'"x"', b"7", b'{"names":"x"}', b'{"names":{}}', b'{"names":[1]}'),
@@ -121,35 +122,35 @@ NO_NAMES = (
     *(b'{"names":[tru', b'{"other":NaN}', b'{"other":Infinity}', b'{"other":-Infinity}'),
     b'{"other":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
 )
-"""Bodies that Go refuses where a list of names is expected."""
+"""Bodies that Go refuses if it expects a list of names."""
 
 
 def text(raw: bytes) -> str:
-    """Bytes as the faces hand them around."""
+    """Return bytes as the faces represent text."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize("raw", QUERIES)
 def test_queries(raw: bytes) -> None:
-    """The first value counts; pairs with semicolons or broken escapes are left out."""
+    """The first value counts; pairs with semicolons or broken escapes are ignored."""
     assert texts.json_strings(query.query_values(raw)) == QUERIES[raw]
 
 
 @pytest.mark.parametrize("raw", QUOTED)
 def test_quoted(raw: bytes) -> None:
-    """What cannot be printed is escaped; bytes that are no UTF-8 one by one."""
+    """Unprintable characters are escaped, bytes that are not UTF-8 one by one."""
     assert texts.quoted(text(raw)) == QUOTED[raw]
 
 
 @pytest.mark.parametrize("raw", STRINGS)
 def test_json_strings(raw: bytes) -> None:
-    """Signs that mean something in HTML are escaped, other UTF-8 is not."""
+    """Characters with a meaning in HTML are escaped, other UTF-8 is not."""
     assert texts.json_string(text(raw)) == STRINGS[raw]
 
 
 @pytest.mark.parametrize("raw", DURATIONS)
 def test_durations(raw: bytes) -> None:
-    """Units add up, fractions are cut off to nanoseconds, and what is wrong is quoted."""
+    """Units add up, fractions are truncated to nanoseconds, and errors quote the text."""
     try:
         found = str(durations.parse(text(raw)))
     except DurationError as error:
@@ -164,7 +165,7 @@ def test_maps_of_strings(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("raw", NO_MAPS)
-def test_no_maps_of_strings(raw: bytes) -> None:
+def test_invalid_maps_of_strings(raw: bytes) -> None:
     """Everything else is refused with a reason."""
     with pytest.raises(BodyError, match=REASON):
         decoding.strings_read(raw)
@@ -172,19 +173,19 @@ def test_no_maps_of_strings(raw: bytes) -> None:
 
 @pytest.mark.parametrize("raw", NAMES)
 def test_lists_of_names(raw: bytes) -> None:
-    """A whole body must be one value; the name of its field is read in any case."""
+    """A body must be exactly one value; its field's name is case-insensitive."""
     assert texts.json_list(map(texts.json_string, decoding.names_read(raw))) == NAMES[raw]
 
 
 @pytest.mark.parametrize("raw", NO_NAMES)
-def test_no_lists_of_names(raw: bytes) -> None:
+def test_invalid_lists_of_names(raw: bytes) -> None:
     """Everything else is refused with a reason."""
     with pytest.raises(BodyError, match=REASON):
         decoding.names_read(raw)
 
 
 def test_times() -> None:
-    """Times are in UTC and whole seconds; one that never was is the year 1."""
+    """Times are in UTC and whole seconds; the zero time is in the year 1."""
     assert texts.json_time(Instant(1_700_000_000_999_999)) == '"2023-11-14T22:13:20Z"'
     assert texts.json_time(Instant(-62_135_596_800_000_000)) == '"0001-01-01T00:00:00Z"'
 
@@ -195,6 +196,6 @@ def test_newer_short_forms() -> None:
 
 
 def test_storable() -> None:
-    """What no database takes is replaced; all else stays."""
+    """Characters that no database accepts are replaced; all others are kept."""
     assert texts.storable(text(b"a\xff\x00\xc3\xa9")) == "a\ufffd\ufffd\u00e9"
     assert texts.storable("\ud800 \udc00 \udc80 \udfff") == "\ufffd \ufffd \ufffd \ufffd"

@@ -1,57 +1,57 @@
-"""How leases of the lease proxy end that are not released in time, and what pools say of them."""
+"""Leases of the lease proxy that are not released in time, and the settings of their pools."""
 
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from tests.faces.boskos.ground import Ground, ground
+from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.faces.leaseproxy.test_lease_proxy import (
     acquire,
-    free,
-    hanging,
+    free_count,
     release,
+    start_acquire,
     until_free,
     until_waiting,
 )
 
 
 @pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A server whose acquires wait for long."""
-    with ground(tmp_path_factory.mktemp("ends")) as one:
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
+    """Yield a server whose acquires wait for a long time."""
+    with serve_boskos(tmp_path_factory.mktemp("ends")) as one:
         yield one
 
 
-def test_a_late_release_is_no_release_of_the_next_holder(patient: Ground) -> None:
-    """Who held until the hold was over releases a name that another has by now."""
-    kind, names = patient.own()
+def test_a_late_release_does_not_affect_the_next_holder(patient: BoskosServer) -> None:
+    """A late release of an expired lease must not release a name that has a new holder."""
+    kind, names = patient.new_type()
     patient.native("PUT", f"/v1/pools/{kind}", {"hold": 0.2, "pacing": None})
     acquire(patient, kind, 3)
     until_free(patient, kind, 3)
     patient.native("PUT", f"/v1/pools/{kind}", {"hold": 3600, "pacing": None})
     acquire(patient, kind, 3)
     assert release(patient, *names).status == 204
-    assert free(patient, kind) == 0
+    assert free_count(patient, kind) == 0
     assert release(patient, *names).status == 204
-    assert free(patient, kind) == 3
+    assert free_count(patient, kind) == 3
 
 
-def test_leases_may_be_bounded(patient: Ground) -> None:
-    """A pool may end leases whose callers are never heard of again."""
-    kind, _ = patient.own()
-    told = patient.native("PUT", f"/v1/pools/{kind}", {"proxy_ttl": 0.3})
-    assert told["proxy_ttl"] == 0.3
+def test_leases_of_the_proxy_may_have_a_ttl(patient: BoskosServer) -> None:
+    """A pool may have a TTL for leases of the proxy, which no caller renews."""
+    kind, _ = patient.new_type()
+    response = patient.native("PUT", f"/v1/pools/{kind}", {"proxy_ttl": 0.3})
+    assert response["proxy_ttl"] == 0.3
     acquire(patient, kind, 3)
     until_free(patient, kind, 3)
 
 
-def test_a_full_line_is_full_for_now(patient: Ground) -> None:
-    """Who finds too many waiting is to come again."""
-    kind, _ = patient.own()
+def test_a_full_line_is_answered_with_retry_after(patient: BoskosServer) -> None:
+    """A request that finds the line full is to be repeated: 503 with Retry-After."""
+    kind, _ = patient.new_type()
     patient.native("PUT", f"/v1/pools/{kind}", {"queue_max": 1})
     names = acquire(patient, kind, 3)
-    with hanging(patient, kind, 1):
+    with start_acquire(patient, kind, 1):
         until_waiting(patient, kind, 1)
         answer = patient.call("POST", f"/lease/acquire?type={kind}")
         assert (answer.status, answer.headers.get("retry-after")) == (503, "1")
@@ -59,23 +59,23 @@ def test_a_full_line_is_full_for_now(patient: Ground) -> None:
     release(patient, *names)
 
 
-def test_a_pool_with_slots_and_a_hold_is_paced(patient: Ground) -> None:
-    """As one with a limit is: at the hold divided by its slots, unless somebody says otherwise."""
-    kind, names = patient.own()
-    told = patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600})
-    assert told["pacing"] == {"interval": 200.0, "burst": 1, "jitter": 0.0}
-    assert patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600}) == told
+def test_a_pool_with_slots_and_a_hold_is_paced(patient: BoskosServer) -> None:
+    """As with a limit, the default pacing is the hold divided by the number of slots."""
+    kind, names = patient.new_type()
+    response = patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600})
+    assert response["pacing"] == {"interval": 200.0, "burst": 1, "jitter": 0.0}
+    assert patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600}) == response
     assert acquire(patient, kind) == [names[0]]
-    with hanging(patient, kind, 1):
+    with start_acquire(patient, kind, 1):
         until_waiting(patient, kind, 1)
         first = patient.native("GET", f"/v1/pools/{kind}")["first"]
         assert first["waiting"]["code"] == "pacing"
-    told = patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600, "pacing": None})
-    assert told["pacing"] is None
+    response = patient.native("PUT", f"/v1/pools/{kind}", {"hold": 600, "pacing": None})
+    assert response["pacing"] is None
 
 
-def test_a_request_has_so_many_units_at_most(patient: Ground) -> None:
-    """However large a pool is: the names of all its units would be too much for one answer."""
+def test_the_most_units_of_a_request(patient: BoskosServer) -> None:
+    """One request gets at most 1000 units, since the response has a name for each."""
     patient.native("PUT", "/v1/pools/large", {"limit": 2_000_000_000})
     for count in (1_001, 2_000_000_000, (1 << 64) - 1):
         answer = patient.call("POST", f"/lease/acquire?type=large&count={count}")

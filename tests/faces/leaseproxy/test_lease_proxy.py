@@ -1,4 +1,4 @@
-"""The lease proxy for scripts: every answer, and what those need who wait, vanish or come again."""
+"""The lease proxy for scripts: its responses, and clients that wait, disconnect or repeat."""
 
 import json
 import signal
@@ -12,15 +12,15 @@ from time import monotonic
 
 import pytest
 
-from tests.faces.boskos.ground import (
+from tests.faces.boskos.boskos_server import (
     Answer,
-    Ground,
-    answer_of,
-    ground,
-    received,
-    refused,
-    said,
-    spelled,
+    BoskosServer,
+    error_answer,
+    http_request,
+    parse_answer,
+    read_all,
+    serve_boskos,
+    success_answer,
 )
 
 JSON = "application/json"
@@ -28,99 +28,101 @@ WAIT_SECONDS = 15.0
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A server with slots, whose acquires give up after 2 seconds."""
+def boskos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
+    """Yield a server with slots, whose acquires give up after 2 seconds."""
     options = ("--lease-proxy-seconds-max", "2")
-    with ground(tmp_path_factory.mktemp("proxy"), "safe", None, *options) as one:
+    with serve_boskos(tmp_path_factory.mktemp("proxy"), "safe", None, *options) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A server whose acquires wait for long."""
-    with ground(tmp_path_factory.mktemp("patient")) as one:
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
+    """Yield a server whose acquires wait for a long time."""
+    with serve_boskos(tmp_path_factory.mktemp("patient")) as one:
         yield one
 
 
-def acquire(there: Ground, kind: str, count: int = 1) -> list[str]:
-    """Acquire leases that are to be had."""
-    answer = there.call("POST", f"/lease/acquire?type={kind}&count={count}")
+def acquire(boskos: BoskosServer, kind: str, count: int = 1) -> list[str]:
+    """Acquire available leases; return their names."""
+    answer = boskos.call("POST", f"/lease/acquire?type={kind}&count={count}")
     assert answer.status == 200, answer
     names: list[str] = json.loads(answer.body)["names"]
     return names
 
 
-def release(there: Ground, *names: str) -> Answer:
+def release(boskos: BoskosServer, *names: str) -> Answer:
     """Release leases."""
-    return there.call("POST", "/lease/release", json.dumps({"names": names}).encode())
+    return boskos.call("POST", "/lease/release", json.dumps({"names": names}).encode())
 
 
-def test_growing_types(tmp_path: Path) -> None:
-    """A type that may have more slots makes them for whoever waits, through either door."""
+def test_dynamic_types(tmp_path: Path) -> None:
+    """A dynamic type makes slots for requests of the lease proxy and of the native API."""
     config = """resources:
 - {type: None, min-count: 0, max-count: 3}
 - {type: Worked, state: dirty, min-count: 1, max-count: 2}
 """
     options = ("--lease-proxy-seconds-max", "1")
-    with ground(tmp_path, "safe", config, *options) as there:
-        names = acquire(there, "None", 2)
+    with serve_boskos(tmp_path, "safe", config, *options) as boskos:
+        names = acquire(boskos, "None", 2)
         assert len(set(names)) == 2
-        third = acquire(there, "None")
-        assert there.call("POST", "/lease/acquire?type=None").status == 500
-        assert there.call("POST", "/lease/acquire?type=None&count=4").status == 500
-        assert release(there, *names, *third).status == 204
+        third = acquire(boskos, "None")
+        assert boskos.call("POST", "/lease/acquire?type=None").status == 500
+        assert boskos.call("POST", "/lease/acquire?type=None&count=4").status == 500
+        assert release(boskos, *names, *third).status == 204
         needs = {"needs": [{"pool": "None", "units": 3}], "key": "native"}
-        assert there.native("POST", "/v1/leases", needs)["state"] == "granted"
-        assert there.native("GET", "/v1/pools/None")["slots"] == {"leased": 3}
-        # What comes dirty must be cleaned first; nobody makes more than there may be.
-        assert there.call("POST", "/lease/acquire?type=Worked&count=2").status == 500
-        assert there.native("GET", "/v1/pools/Worked")["slots"] == {"dirty": 2}
-        changed = there.native("PUT", "/v1/pools/Worked", {"hold": 60, "pacing": None})
+        assert boskos.native("POST", "/v1/leases", needs)["state"] == "granted"
+        assert boskos.native("GET", "/v1/pools/None")["slots"] == {"leased": 3}
+        # New dirty slots must be cleaned first, and the maximum is never exceeded.
+        assert boskos.call("POST", "/lease/acquire?type=Worked&count=2").status == 500
+        assert boskos.native("GET", "/v1/pools/Worked")["slots"] == {"dirty": 2}
+        changed = boskos.native("PUT", "/v1/pools/Worked", {"hold": 60, "pacing": None})
         assert changed["hold"] == 60
 
 
-def waiting(there: Ground, kind: str) -> int:
-    """How many wait for a type."""
-    waits: int = there.native("GET", f"/v1/pools/{kind}")["waiting"]
+def waiting_count(boskos: BoskosServer, kind: str) -> int:
+    """Return the number of requests that wait for a type."""
+    waits: int = boskos.native("GET", f"/v1/pools/{kind}")["waiting"]
     return waits
 
 
-def until_waiting(there: Ground, kind: str, count: int) -> None:
-    """Ask until so many wait."""
+def until_waiting(boskos: BoskosServer, kind: str, count: int) -> None:
+    """Poll until this many requests wait."""
     end = monotonic() + WAIT_SECONDS
-    while waiting(there, kind) != count:
-        assert monotonic() < end, f"{waiting(there, kind)} wait"
+    while waiting_count(boskos, kind) != count:
+        assert monotonic() < end, f"{waiting_count(boskos, kind)} requests wait"
 
 
-def free(there: Ground, kind: str) -> int:
-    """How many slots of a type are free."""
-    current = json.loads(there.call("GET", f"/metric?type={kind}", None).body)["current"]
+def free_count(boskos: BoskosServer, kind: str) -> int:
+    """Return the number of free slots of a type."""
+    current = json.loads(boskos.call("GET", f"/metric?type={kind}", None).body)["current"]
     slots: int = current.get("free", 0)
     return slots
 
 
-def test_acquire_and_release(there: Ground) -> None:
-    """Names as JSON; a release says nothing, once or twice, and leaves the slots free."""
-    kind, names = there.own()
-    answer = there.call("POST", f"/lease/acquire?type={kind}&count=2", None)
-    assert answer == said(f'{{"names":["{names[0]}","{names[1]}"]}}', JSON)
-    assert acquire(there, kind) == [names[2]]
+def test_acquire_and_release(boskos: BoskosServer) -> None:
+    """Names are returned as JSON; a release has no body and may be repeated."""
+    kind, names = boskos.new_type()
+    answer = boskos.call("POST", f"/lease/acquire?type={kind}&count=2", None)
+    assert answer == success_answer(f'{{"names":["{names[0]}","{names[1]}"]}}', JSON)
+    assert acquire(boskos, kind) == [names[2]]
     for _ in range(2):
-        assert release(there, *names) == Answer(204, {}, "")
-    assert release(there) == there.call("POST", "/lease/release", b"{}") == Answer(204, {}, "")
-    assert free(there, kind) == 3
+        assert release(boskos, *names) == Answer(204, {}, "")
+    assert release(boskos) == boskos.call("POST", "/lease/release", b"{}") == Answer(204, {}, "")
+    assert free_count(boskos, kind) == 3
 
 
-def test_count_zero(there: Ground) -> None:
-    """Nothing of anything is always to be had."""
-    assert there.call("POST", "/lease/acquire?type=nobody&count=0") == said('{"names":[]}', JSON)
+def test_count_zero(boskos: BoskosServer) -> None:
+    """A request for no units always succeeds, even of an unknown type."""
+    assert boskos.call("POST", "/lease/acquire?type=nobody&count=0") == success_answer(
+        '{"names":[]}', JSON
+    )
 
 
 @pytest.mark.parametrize("path", ["/lease/acquire?type=t0", "/lease/release"])
-def test_other_methods(there: Ground, path: str) -> None:
-    """Only POST."""
-    expected = refused(405, "Method GET not allowed, POST requests only.")
-    assert there.call("GET", path, None) == expected
+def test_other_methods(boskos: BoskosServer, path: str) -> None:
+    """Only POST is accepted."""
+    expected = error_answer(405, "Method GET not allowed, POST requests only.")
+    assert boskos.call("GET", path, None) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,9 +141,9 @@ def test_other_methods(there: Ground, path: str) -> None:
         ("?type=no%22", 404, 'Failed to acquire lease "no\\"": resource type not found'),
     ],
 )
-def test_bad_queries(there: Ground, query: str, status: int, text: str) -> None:
-    """What is wrong is told in the words of the original."""
-    assert there.call("POST", f"/lease/acquire{query}") == refused(status, text)
+def test_bad_queries(boskos: BoskosServer, query: str, status: int, text: str) -> None:
+    """Errors have the text of the original service."""
+    assert boskos.call("POST", f"/lease/acquire{query}") == error_answer(status, text)
 
 
 @pytest.mark.parametrize(
@@ -153,73 +155,73 @@ def test_bad_queries(there: Ground, query: str, status: int, text: str) -> None:
         (b'{"names":"a"}', "names must be a list of strings"),
     ],
 )
-def test_bad_bodies(there: Ground, body: bytes, text: str) -> None:
-    """A body that is no list of names is refused."""
-    expected = refused(400, f"unmarshal request body: {text}")
-    assert there.call("POST", "/lease/release", body) == expected
+def test_bad_bodies(boskos: BoskosServer, body: bytes, text: str) -> None:
+    """A body that is not a list of names is refused."""
+    expected = error_answer(400, f"unmarshal request body: {text}")
+    assert boskos.call("POST", "/lease/release", body) == expected
 
 
-def test_other_paths(there: Ground) -> None:
-    """Nothing else is here; untidy addresses are tidied up."""
-    assert there.call("POST", "/lease/other") == refused(404, "404 page not found")
+def test_other_paths(boskos: BoskosServer) -> None:
+    """Other paths are not found; paths that are not clean are redirected."""
+    assert boskos.call("POST", "/lease/other") == error_answer(404, "404 page not found")
     moved = {"location": "/lease/acquire?type=a", "content-length": "0"}
-    assert there.call("POST", "/lease//acquire?type=a") == Answer(301, moved, "")
+    assert boskos.call("POST", "/lease//acquire?type=a") == Answer(301, moved, "")
 
 
-def test_a_failing_name(there: Ground) -> None:
-    """The first failure ends a release; those before it are told, and stay released."""
-    kind, names = there.own()
-    acquire(there, kind, 3)
+def test_a_failing_name(boskos: BoskosServer) -> None:
+    """The first failure ends a release; names released before it are reported and stay free."""
+    kind, names = boskos.new_type()
+    acquire(boskos, kind, 3)
     text = "Failed to release lease nobody: no resource name nobody\nReleased: "
-    assert release(there, "nobody", names[0]) == refused(500, text)
-    assert free(there, kind) == 0
-    assert release(there, *names[:2], "nobody", names[2]) == refused(
+    assert release(boskos, "nobody", names[0]) == error_answer(500, text)
+    assert free_count(boskos, kind) == 0
+    assert release(boskos, *names[:2], "nobody", names[2]) == error_answer(
         500, text + " ".join(names[:2])
     )
-    assert free(there, kind) == 2
+    assert free_count(boskos, kind) == 2
 
 
-def test_the_first_clients_way(there: Ground) -> None:
-    """A name in the query, without a body, is released, too."""
-    kind, names = there.own()
-    acquire(there, kind)
-    assert there.call("POST", f"/lease/release?name={names[0]}") == Answer(204, {}, "")
-    assert free(there, kind) == 3
+def test_release_by_query(boskos: BoskosServer) -> None:
+    """A name in the query, without a body, is also released."""
+    kind, names = boskos.new_type()
+    acquire(boskos, kind)
+    assert boskos.call("POST", f"/lease/release?name={names[0]}") == Answer(204, {}, "")
+    assert free_count(boskos, kind) == 3
 
 
-def test_somebody_elses(there: Ground) -> None:
-    """What somebody else holds by now is not taken from them, and that is no failure."""
-    kind, names = there.own()
-    assert there.acquire(kind, "him") == names[0]
-    assert release(there, names[0]) == Answer(204, {}, "")
-    assert free(there, kind) == 2
+def test_a_release_by_another_client_has_no_effect(boskos: BoskosServer) -> None:
+    """A slot that has another holder stays with it, and the release succeeds."""
+    kind, names = boskos.new_type()
+    assert boskos.acquire(kind, "him") == names[0]
+    assert release(boskos, names[0]) == Answer(204, {}, "")
+    assert free_count(boskos, kind) == 2
 
 
-def test_time_over(there: Ground) -> None:
-    """Who waits in vain is told so after the time that is set, and holds nothing."""
-    kind, names = there.own()
-    acquire(there, kind, 2)
+def test_a_request_that_waits_too_long_fails(boskos: BoskosServer) -> None:
+    """A request that cannot be served fails after the maximum wait, and occupies nothing."""
+    kind, names = boskos.new_type()
+    acquire(boskos, kind, 2)
     begun = monotonic()
-    expected = refused(500, f'Failed to acquire lease "{kind}": resources not found')
-    assert there.call("POST", f"/lease/acquire?type={kind}&count=2") == expected
+    expected = error_answer(500, f'Failed to acquire lease "{kind}": resources not found')
+    assert boskos.call("POST", f"/lease/acquire?type={kind}&count=2") == expected
     assert monotonic() - begun > 1.9
-    assert (free(there, kind), waiting(there, kind)) == (1, 0)
+    assert (free_count(boskos, kind), waiting_count(boskos, kind)) == (1, 0)
     assert len(names) == 3
 
 
-def test_more_than_there_are(there: Ground) -> None:
-    """Nobody waits for more than there will ever be."""
-    kind, _ = there.own()
+def test_more_units_than_a_type_can_have(boskos: BoskosServer) -> None:
+    """A request for more units than a type can have fails at once."""
+    kind, _ = boskos.new_type()
     begun = monotonic()
-    answer = there.call("POST", f"/lease/acquire?type={kind}&count=4")
+    answer = boskos.call("POST", f"/lease/acquire?type={kind}&count=4")
     assert answer.status == 500
     assert answer.body.startswith(f'Failed to acquire lease "{kind}": ')
     assert monotonic() - begun < 1.5
 
 
-def test_all_at_once(patient: Ground) -> None:
-    """Two that want two of three never hold one each: one is served, then the other."""
-    kind, names = patient.own()
+def test_requests_get_all_units_at_once(patient: BoskosServer) -> None:
+    """Each request gets all of its units at once, so two requests cannot block each other."""
+    kind, names = patient.new_type()
     (first,) = acquire(patient, kind)
     found: list[list[str]] = []
     threads = [
@@ -233,29 +235,29 @@ def test_all_at_once(patient: Ground) -> None:
         threads[1].join(0.01)
     assert sorted(found[0]) == sorted(set(names) - {first})
     release(patient, first)
-    assert waiting(patient, kind) == 1
+    assert waiting_count(patient, kind) == 1
     release(patient, *found[0])
     for thread in threads:
         thread.join(WAIT_SECONDS)
     assert len(found) == 2
     release(patient, *found[1])
-    assert free(patient, kind) == 3
+    assert free_count(patient, kind) == 3
 
 
-def hanging(there: Ground, kind: str, count: int) -> socket.socket:
-    """Ask for leases and do not wait for the answer."""
-    connection = there.connect()
-    connection.sendall(spelled("POST", f"/lease/acquire?type={kind}&count={count}", b""))
+def start_acquire(boskos: BoskosServer, kind: str, count: int) -> socket.socket:
+    """Send a request for leases without waiting for the response."""
+    connection = boskos.connect()
+    connection.sendall(http_request("POST", f"/lease/acquire?type={kind}&count={count}", b""))
     return connection
 
 
-def test_who_goes_away_is_withdrawn(patient: Ground) -> None:
-    """A closed connection is out of the line at once, and those behind it are served."""
-    kind, _ = patient.own()
+def test_a_disconnected_client_is_withdrawn(patient: BoskosServer) -> None:
+    """A closed connection leaves the line at once, and the requests behind it are served."""
+    kind, _ = patient.new_type()
     (first,) = acquire(patient, kind)
-    gone = hanging(patient, kind, 3)
+    gone = start_acquire(patient, kind, 3)
     until_waiting(patient, kind, 1)
-    behind = hanging(patient, kind, 1)
+    behind = start_acquire(patient, kind, 1)
     until_waiting(patient, kind, 2)
     gone.close()
     with behind:
@@ -265,11 +267,11 @@ def test_who_goes_away_is_withdrawn(patient: Ground) -> None:
     until_free(patient, kind, 3)
 
 
-def until_free(there: Ground, kind: str, count: int) -> None:
-    """Ask until so many slots are free."""
+def until_free(boskos: BoskosServer, kind: str, count: int) -> None:
+    """Poll until this many slots are free."""
     end = monotonic() + WAIT_SECONDS
-    while free(there, kind) != count:
-        assert monotonic() < end, f"{free(there, kind)} are free"
+    while free_count(boskos, kind) != count:
+        assert monotonic() < end, f"{free_count(boskos, kind)} are free"
 
 
 CLIENT = """
@@ -281,12 +283,12 @@ connection.recv(1)
 """
 
 
-def test_a_killed_client_is_withdrawn(patient: Ground) -> None:
-    """SIGKILL of a waiting client takes it out of the line; nothing is granted to it later."""
-    kind, _ = patient.own()
+def test_a_killed_client_is_withdrawn(patient: BoskosServer) -> None:
+    """A waiting client that is killed leaves the line; nothing is granted to it later."""
+    kind, _ = patient.new_type()
     names = acquire(patient, kind, 3)
     port = patient.url.rpartition(":")[2]
-    raw = spelled("POST", f"/lease/acquire?type={kind}&count=2", b"").decode()
+    raw = http_request("POST", f"/lease/acquire?type={kind}&count=2", b"").decode()
     words = [sys.executable, "-c", CLIENT, port, raw.encode("unicode_escape").decode()]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as client:
         assert client.stdout is not None and client.stdout.readline() == b"sent\n"
@@ -294,11 +296,11 @@ def test_a_killed_client_is_withdrawn(patient: Ground) -> None:
         client.send_signal(signal.SIGKILL)
     until_waiting(patient, kind, 0)
     release(patient, *names)
-    assert free(patient, kind) == 3
+    assert free_count(patient, kind) == 3
 
 
-def test_a_pool_without_slots(patient: Ground) -> None:
-    """Units without names are called by their lease, and are given back one by one."""
+def test_a_pool_without_slots(patient: BoskosServer) -> None:
+    """The names of units are the lease's id with a number, and are released one by one."""
     patient.native("PUT", "/v1/pools/units", {"limit": 3})
     names = acquire(patient, "units", 3)
     lease = names[0].rpartition(".")[0]
@@ -319,9 +321,9 @@ def test_a_pool_without_slots(patient: Ground) -> None:
     assert acquire(patient, "units", 3) != names
 
 
-def test_the_native_api_sees_it(patient: Ground) -> None:
-    """What the proxy gives out is a live lease without a TTL, and may be revoked."""
-    kind, names = patient.own()
+def test_the_native_api_sees_it(patient: BoskosServer) -> None:
+    """Units of the proxy are a native lease without a TTL, which may be revoked."""
+    kind, names = patient.new_type()
     acquire(patient, kind, 2)
     (lease,) = patient.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
     assert (lease["owner"], lease["slots"], lease["ttl"], lease["expires_at"]) == (
@@ -331,35 +333,35 @@ def test_the_native_api_sees_it(patient: Ground) -> None:
         None,
     )
     patient.native("POST", f"/v1/leases/{lease['id']}/revoke", {})
-    assert free(patient, kind) == 3
+    assert free_count(patient, kind) == 3
     assert release(patient, *names).status == 204
 
 
-def test_stopping_lets_go(tmp_path: Path) -> None:
-    """A server that is told to end answers who waits, and leaves nobody in the line."""
-    with ground(tmp_path) as there:
-        kind, names = there.own()
-        acquire(there, kind, 3)
-        with hanging(there, kind, 1) as connection:
-            until_waiting(there, kind, 1)
-            assert there.server.stop() == 0
-            answer = answer_of(received(connection))
-            assert answer.status == 503, "scripts repeat it"
+def test_a_stopping_server_answers_waiting_requests(tmp_path: Path) -> None:
+    """A server that stops answers waiting requests with 503 and leaves no ticket in the line."""
+    with serve_boskos(tmp_path) as boskos:
+        kind, names = boskos.new_type()
+        acquire(boskos, kind, 3)
+        with start_acquire(boskos, kind, 1) as connection:
+            until_waiting(boskos, kind, 1)
+            assert boskos.server.stop() == 0
+            answer = parse_answer(read_all(connection))
+            assert answer.status == 503, "scripts must repeat the request"
             assert answer.headers["retry-after"].isdigit()
-    with ground(tmp_path) as there:
-        assert waiting(there, kind) == 0
-        assert release(there, *names).status == 204
+    with serve_boskos(tmp_path) as boskos:
+        assert waiting_count(boskos, kind) == 0
+        assert release(boskos, *names).status == 204
 
 
 def test_killed_while_somebody_waits(tmp_path: Path) -> None:
-    """What a client was not told of, because the server was killed, ends by itself."""
-    with ground(tmp_path) as there:
-        kind, names = there.own()
-        acquire(there, kind, 3)
-        with hanging(there, kind, 1):
-            until_waiting(there, kind, 1)
-            there.server.stop(signal.SIGKILL)
-    with ground(tmp_path) as there:
-        assert release(there, *names).status == 204
-        (lease,) = there.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
-        assert lease["expires_at"] is not None  # so it ends, though nobody knows of it
+    """A lease that was granted but not returned, because the server was killed, expires."""
+    with serve_boskos(tmp_path) as boskos:
+        kind, names = boskos.new_type()
+        acquire(boskos, kind, 3)
+        with start_acquire(boskos, kind, 1):
+            until_waiting(boskos, kind, 1)
+            boskos.server.stop(signal.SIGKILL)
+    with serve_boskos(tmp_path) as boskos:
+        assert release(boskos, *names).status == 204
+        (lease,) = boskos.native("GET", f"/v1/leases?pool={kind}&state=granted")["leases"]
+        assert lease["expires_at"] is not None  # it expires, because no client knows it

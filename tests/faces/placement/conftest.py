@@ -1,4 +1,4 @@
-"""A face on an empty ledger."""
+"""A Placement face on an empty ledger."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.faces.placement.support.client import Client
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Client]:
-    """Ask the Placement API of an empty service, as its administrator by default."""
+    """Yield a client of an empty service, by default with the rights of an administrator."""
     client = Client(tmp_path)
     yield client
     client.close()

@@ -1,4 +1,4 @@
-"""Answers: headers, links and the shapes that microversions give them."""
+"""Responses: headers, links and the forms that microversions give them."""
 
 import sqlite3
 from email.utils import parsedate_to_datetime
@@ -18,13 +18,13 @@ LATER_TEXT = "Tue, 14 Nov 2023 23:13:20 GMT"
 PATH = f"/resource_providers/{RP}"
 
 
-def later(api: Client) -> None:
-    """Let an hour pass."""
+def pass_an_hour(api: Client) -> None:
+    """Advance the clock by an hour."""
     api.clock.at += HOUR
 
 
-def test_every_answer_tells_its_version(api: Client) -> None:
-    """And a cache is told that it depends on the header."""
+def test_every_answer_names_its_version(api: Client) -> None:
+    """The header `Vary` tells caches that the response depends on the version."""
     for path in ("/traits", "/nowhere", "/resource_providers/x"):
         reply = api.ask("GET", path, version=17)
         assert reply.headers["openstack-api-version"] == "placement 1.17"
@@ -49,7 +49,7 @@ def test_every_answer_tells_its_version(api: Client) -> None:
     ],
 )
 def test_reads_have_cache_headers_since_1_15(api: Client, path: str) -> None:
-    """Not before, and never a stale copy."""
+    """Since 1.15 only, and caches must revalidate."""
     api.provider(RP, VCPU=4)
     reply = api.ask("GET", path, version=15)
     assert reply.headers["cache-control"] == "no-cache"
@@ -59,21 +59,21 @@ def test_reads_have_cache_headers_since_1_15(api: Client, path: str) -> None:
 
 
 def test_last_modified_is_the_time_of_what_is_shown(api: Client) -> None:
-    """The newest row's; now, where nothing shown has a time of its own."""
+    """It is the time of the newest row shown, or the present if no row has a time."""
     api.provider(RP, VCPU=4)
-    later(api)
+    pass_an_hour(api)
     for path in ("/resource_providers", PATH, f"{PATH}/inventories", f"{PATH}/inventories/VCPU"):
         assert api.ask("GET", path).headers["last-modified"] == BEGINNING_TEXT
     for path in (f"{PATH}/usages", f"{PATH}/aggregates", f"{PATH}/traits"):
         assert api.ask("GET", path).headers["last-modified"] == LATER_TEXT
     api.ask("PUT", "/traits/CUSTOM_A")
-    later(api)
+    pass_an_hour(api)
     assert api.ask("GET", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
     assert api.ask("PUT", "/traits/CUSTOM_A").headers["last-modified"] == LATER_TEXT
 
 
-def test_standard_words_are_as_old_as_the_ledger(tmp_path: Path) -> None:
-    """They were made with it, by the clock of the database, and a restart makes them no newer."""
+def test_standard_names_are_as_old_as_the_ledger(tmp_path: Path) -> None:
+    """They are as old as the database by its own clock, and a restart does not change that."""
     paths = ("/resource_classes/VCPU", "/resource_classes", "/traits/HW_CPU_X86_AVX", "/traits")
     (tmp_path / "before").touch()
     api = Client(tmp_path)
@@ -92,7 +92,7 @@ def test_standard_words_are_as_old_as_the_ledger(tmp_path: Path) -> None:
     api.close()
     api = Client(tmp_path)
     assert {api.ask("GET", path).headers["last-modified"] for path in paths} == {BEGINNING_TEXT}
-    later(api)
+    pass_an_hour(api)
     api.ask("PUT", "/resource_classes/CUSTOM_A")
     api.ask("PUT", "/traits/CUSTOM_A")
     for path in ("/resource_classes", "/traits"):
@@ -100,11 +100,11 @@ def test_standard_words_are_as_old_as_the_ledger(tmp_path: Path) -> None:
     api.close()
 
 
-def test_an_update_of_a_provider_shows_the_time_of_the_one_before(api: Client) -> None:
-    """To make a root counts as one, to make a child does not: then there is no last-modified."""
+def test_an_update_has_the_time_of_the_previous_one(api: Client) -> None:
+    """Creating a root counts as an update, creating a child does not and has no Last-Modified."""
     api.provider(RP)
     api.provider(CHILD, parent=RP)
-    later(api)
+    pass_an_hour(api)
     reply = api.ask("PUT", f"/resource_providers/{CHILD}", {"name": "child"})
     assert reply.headers["cache-control"] == "no-cache"
     assert "last-modified" not in reply.headers
@@ -114,13 +114,13 @@ def test_an_update_of_a_provider_shows_the_time_of_the_one_before(api: Client) -
     reply = api.ask("PUT", PATH, {"name": "root"})
     assert reply.headers["last-modified"] == BEGINNING_TEXT
     assert api.ask("GET", PATH).headers["last-modified"] == LATER_TEXT
-    later(api)
+    pass_an_hour(api)
     assert api.ask("PUT", PATH, {"name": "root"}).headers["last-modified"] == LATER_TEXT
     assert api.ask("GET", PATH).headers["last-modified"] == LATER_TEXT
 
 
-def test_no_inventory_has_no_time(api: Client) -> None:
-    """Neither when all are taken away nor when there are none."""
+def test_empty_inventories_have_no_last_modified(api: Client) -> None:
+    """Neither after all inventories are removed nor if there were none."""
     api.provider(RP, VCPU=4)
     body = {"resource_provider_generation": 1, "inventories": {}}
     for reply in (
@@ -132,8 +132,8 @@ def test_no_inventory_has_no_time(api: Client) -> None:
         assert "last-modified" not in reply.headers
 
 
-def test_figures_are_echoed_as_they_were_sent(api: Client) -> None:
-    """A ratio of 1 is answered as 1; what is shown later is a number with a fraction."""
+def test_numbers_are_echoed_as_they_were_sent(api: Client) -> None:
+    """A PUT returns a ratio of 1 as 1; a later GET returns it with a fraction."""
     api.provider(RP)
     sent = {"total": 4, "allocation_ratio": 1}
     both = {
@@ -151,7 +151,7 @@ def test_figures_are_echoed_as_they_were_sent(api: Client) -> None:
 
 
 def test_writes_without_a_body_have_none(api: Client) -> None:
-    """Neither content type nor cache headers; PUT of a trait is the exception."""
+    """Such responses have neither content type nor cache headers."""
     api.provider(RP, VCPU=4)
     replies = [
         api.ask("PUT", "/resource_classes/CUSTOM_A"),
@@ -168,7 +168,7 @@ def test_writes_without_a_body_have_none(api: Client) -> None:
 
 
 def test_locations_are_absolute(api: Client) -> None:
-    """With the host that was asked, and the path the service is mounted under."""
+    """They have the host of the request and the path where the service is mounted."""
     for api.prefix, base in (("", "/"), ("/placement", "/placement/")):
         name = f"CUSTOM_{len(api.prefix)}"
         reply = api.ask("PUT", f"/traits/{name}")
@@ -191,10 +191,10 @@ def test_locations_are_absolute(api: Client) -> None:
         (14, ["self", "inventories", "usages", "aggregates", "traits", "allocations"], True),
     ],
 )
-def test_a_provider_shows_what_its_version_knows(
+def test_fields_of_a_provider_by_version(
     api: Client, version: int, relations: list[str], tree: bool
 ) -> None:
-    """Links in this order; parent and root since 1.14."""
+    """Links are in this order; parent and root are shown since 1.14."""
     api.provider(RP)
     api.provider(CHILD, RP)
     shown = api.ask("GET", f"/resource_providers/{CHILD}", version=version).json
@@ -204,13 +204,13 @@ def test_a_provider_shows_what_its_version_knows(
 
 
 def candidates(api: Client, version: int, query: str = "resources=VCPU:1") -> Any:
-    """Ask for candidates."""
+    """Return the candidates of a query."""
     reply = api.ask("GET", f"/allocation_candidates?{query}", version=version)
     assert reply.status == 200, reply.detail
     return reply.json
 
 
-def test_candidates_show_what_their_version_knows(api: Client) -> None:
+def test_fields_of_candidates_by_version(api: Client) -> None:
     """From the list of 1.10 to the mappings of 1.34."""
     api.provider(RP, VCPU=4, DISK_GB=10)
     api.provider(CHILD, RP)
@@ -235,7 +235,7 @@ def test_candidates_show_what_their_version_knows(api: Client) -> None:
 
 
 def test_remembered_summaries_follow_every_change(api: Client) -> None:
-    """Usage, capacity, traits and the tree; and an emptied service forgets them."""
+    """Cached summaries follow usage, capacity, traits and the tree, and are dropped by a wipe."""
     api.provider(RP, VCPU=4)
 
     def shown() -> Any:
@@ -255,8 +255,8 @@ def test_remembered_summaries_follow_every_change(api: Client) -> None:
     assert shown()["resources"]["VCPU"] == {"capacity": 9, "used": 0}
 
 
-def test_a_limit_begins_elsewhere_every_time(api: Client) -> None:
-    """So that schedulers that ask together do not all get the same provider."""
+def test_a_limited_search_starts_at_changing_providers(api: Client) -> None:
+    """So that concurrent schedulers do not all get the same provider."""
     uuids = [f"4e6e6d4c-4444-4000-8000-{number:012}" for number in range(4)]
     for uuid in uuids:
         api.provider(uuid, VCPU=1)
@@ -267,8 +267,8 @@ def test_a_limit_begins_elsewhere_every_time(api: Client) -> None:
     assert found == set(uuids)
 
 
-def test_unknown_words_in_queries_are_refused_unknown_uuids_are_not(api: Client) -> None:
-    """A class or trait nobody made is a mistake; an aggregate nobody is in is an answer."""
+def test_unknown_names_and_uuids_in_queries(api: Client) -> None:
+    """An unknown class or trait is an error; an aggregate without providers is not."""
     api.provider(RP, VCPU=1)
     refused = {
         "/allocation_candidates?resources=CUSTOM_X:1": (
@@ -290,7 +290,7 @@ def test_unknown_words_in_queries_are_refused_unknown_uuids_are_not(api: Client)
 
 
 def test_usages_by_type(api: Client) -> None:
-    """Old consumers are of an unknown type; `all` is one sum."""
+    """Consumers made before 1.38 have an unknown type; `all` is a single sum."""
     api.provider(RP, VCPU=8)
     api.claim(CONSUMER, RP, VCPU=2)
     owner = {"project_id": "project", "user_id": "other", "consumer_generation": None}
@@ -316,8 +316,8 @@ def test_usages_by_type(api: Client) -> None:
     assert api.ask("GET", f"/allocations/{CHILD}").json["consumer_type"] == "unknown"
 
 
-def test_a_refused_claim_leaves_no_consumer_behind(api: Client) -> None:
-    """The corrected request is a new consumer's again (the original answers 409)."""
+def test_a_refused_claim_creates_no_consumer(api: Client) -> None:
+    """The corrected request is again one of a new consumer (OpenStack Placement responds 409)."""
     api.provider(RP, VCPU=8)
     refused = api.claim(CONSUMER, CHILD, VCPU=1)
     assert refused.status == 400
@@ -325,16 +325,16 @@ def test_a_refused_claim_leaves_no_consumer_behind(api: Client) -> None:
     assert api.claim(CONSUMER, RP, VCPU=1).status == 204
 
 
-def test_the_reshaper_says_which_provider_it_misses(api: Client) -> None:
-    """With the code that the API reference lists for it."""
+def test_the_reshaper_names_an_unknown_provider(api: Client) -> None:
+    """The error has the code that the API reference lists for it."""
     part = {"resource_provider_generation": 0, "inventories": {}}
     reply = api.ask("POST", "/reshaper", {"inventories": {RP: part}, "allocations": {}})
     assert (reply.status, reply.code) == (400, "placement.resource_provider.not_found")
     assert api.ask("GET", PATH).code == "placement.undefined_code"
 
 
-def test_one_inventory_in_use_has_an_odd_code(api: Client) -> None:
-    """One is a concurrent update, all of them are in use: as clients know it."""
+def test_codes_of_inventories_in_use(api: Client) -> None:
+    """As in OpenStack Placement, deleting one is a concurrent update, deleting all is `inuse`."""
     api.provider(RP, VCPU=8)
     api.claim(CONSUMER, RP, VCPU=1)
     one = api.ask("DELETE", f"{PATH}/inventories/VCPU")
@@ -343,8 +343,8 @@ def test_one_inventory_in_use_has_an_odd_code(api: Client) -> None:
     assert (everything.status, everything.code) == (409, "placement.inventory.inuse")
 
 
-def test_aggregates_are_shown_as_they_were_named(api: Client) -> None:
-    """In the order of the request, in lower case; since 1.19 with the generation."""
+def test_aggregates_keep_the_order_of_the_request(api: Client) -> None:
+    """In the order of the request and in lower case; since 1.19 with the generation."""
     api.provider(RP)
     named = [AGGREGATE.upper(), CHILD]
     old = api.ask("PUT", f"{PATH}/aggregates", named, version=18)
@@ -356,16 +356,16 @@ def test_aggregates_are_shown_as_they_were_named(api: Client) -> None:
     assert "has non-unique elements" in api.ask("PUT", f"{PATH}/aggregates", twice).detail
 
 
-def test_a_service_that_stops_says_so(api: Client) -> None:
-    """A service that is shutting down says so, and when to try again."""
+def test_a_stopping_service_responds_503(api: Client) -> None:
+    """A service that is shutting down responds 503 with Retry-After."""
     api.run(api.service.transactor.stop())
     reply = api.ask("PUT", "/traits/CUSTOM_A")
     assert reply.status == 503
     assert reply.headers["retry-after"] == "1"
 
 
-def test_an_empty_name_is_no_condition(api: Client) -> None:
-    """As if it had not been asked for; the other conditions hold."""
+def test_an_empty_name_is_ignored(api: Client) -> None:
+    """It is ignored; the other conditions apply."""
     api.provider(RP)
     api.provider(CHILD)
     listed = api.ask("GET", "/resource_providers?name=").json["resource_providers"]
@@ -375,7 +375,7 @@ def test_an_empty_name_is_no_condition(api: Client) -> None:
 
 
 def test_a_class_may_keep_its_own_name(api: Client) -> None:
-    """Before 1.7 a class is renamed; to its own name is no conflict."""
+    """Before 1.7 a class is renamed; its present name is not a conflict."""
     api.ask("PUT", "/resource_classes/CUSTOM_GOLD")
     body = {"name": "CUSTOM_GOLD"}
     reply = api.ask("PUT", "/resource_classes/CUSTOM_GOLD", body, version=6)

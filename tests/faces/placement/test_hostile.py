@@ -1,4 +1,4 @@
-"""Bad input: always a 4xx with the reason, never half a write."""
+"""Bad input is refused with a 4xx and the reason, and nothing is written."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ DEEP = 100_000
 
 
 def malformed(reply: Reply, reason: str) -> bool:
-    """Was the body refused for this reason?"""
+    """Return whether the body was refused for this reason."""
     return reply.status == 400 and f"Malformed JSON: {reason}" in reply.detail
 
 
@@ -45,20 +45,20 @@ def malformed(reply: Reply, reason: str) -> bool:
     ],
 )
 def test_malformed_json(api: Client, body: bytes, reason: str) -> None:
-    """The reason is told, and nothing is made."""
+    """The response has the reason, and nothing is created."""
     assert malformed(api.ask("POST", "/resource_providers", body), reason)
     assert api.ask("GET", "/resource_providers").json == {"resource_providers": []}
 
 
-def test_harmless_escapes_pass(api: Client) -> None:
-    """A backslash before what looks like NUL is only text; colons in text are only colons."""
+def test_harmless_escapes_are_accepted(api: Client) -> None:
+    """An escaped backslash before `u0000` is plain text, and so are colons in text."""
     for name in ("a\\u0000", "a:b::c", '"', "☃", "{"):
         assert api.ask("POST", "/resource_providers", {"name": name}).status == 200
 
 
 @pytest.mark.parametrize("length", [None, "5", "999999999999999999999999"])
 def test_bodies_have_a_limit(tmp_path: Path, length: str | None) -> None:
-    """It is named with its setting, whatever length was announced."""
+    """The error names the limit and its setting, whatever the announced length."""
     client = Client(tmp_path, Limits(body_bytes_max=1_000))
     headers = {"x-auth-token": "admin", **JSON}
     if length:
@@ -70,7 +70,7 @@ def test_bodies_have_a_limit(tmp_path: Path, length: str | None) -> None:
 
 
 def test_the_reshaper_takes_larger_bodies(tmp_path: Path) -> None:
-    """Its limit is another setting."""
+    """Its limit is a separate setting."""
     client = Client(tmp_path, Limits(body_bytes_max=10, bulk_bytes_max=1_000))
     assert (
         "JSON does not validate" in client.ask("POST", "/reshaper", b"{" + b" " * 900 + b"}").detail
@@ -81,8 +81,8 @@ def test_the_reshaper_takes_larger_bodies(tmp_path: Path) -> None:
     client.close()
 
 
-def test_bodies_come_whole_and_uncompressed(api: Client) -> None:
-    """A sender that goes away has asked for nothing; what is compressed is not unpacked."""
+def test_partial_and_compressed_bodies_are_refused(api: Client) -> None:
+    """A disconnect within the body cancels the request; compressed bodies are refused."""
     headers = {"x-auth-token": "admin", **JSON}
     assert api.send("POST", "/resource_providers", headers, []).status == 400
     body = json.dumps({"name": "a"}).encode()
@@ -114,7 +114,7 @@ def test_bodies_come_whole_and_uncompressed(api: Client) -> None:
     ],
 )
 def test_query_strings(api: Client, query: str, status: int) -> None:
-    """Not UTF-8, NUL, too long, too many: told, not guessed."""
+    """Queries that are not UTF-8, contain NUL, or are too long are refused."""
     assert api.ask("GET", f"/resource_providers?{query}").status == status
 
 
@@ -129,8 +129,8 @@ def test_query_strings(api: Client, query: str, status: int) -> None:
         "resources=VCPU:1&" + "&".join([f"member_of={RP}"] * 900),
     ],
 )
-def test_huge_questions_get_answers(api: Client, query: str) -> None:
-    """Amounts beyond every integer of a column, and as many groups as there may be."""
+def test_huge_queries(api: Client, query: str) -> None:
+    """Amounts beyond any integer column and as many groups as permitted are answered."""
     api.provider(RP, VCPU=4)
     reply = api.ask("GET", f"/allocation_candidates?{query}")
     assert reply.status == 200, reply.detail
@@ -138,8 +138,8 @@ def test_huge_questions_get_answers(api: Client, query: str) -> None:
 
 @pytest.mark.parametrize("path", ["resource_providers", "allocation_candidates"])
 @pytest.mark.parametrize("amount", [MAX_INT, MAX_INT + 1, 10**30])
-def test_huge_amounts_of_odd_units_get_answers(api: Client, path: str, amount: int) -> None:
-    """Beyond every integer of a column nothing is divided by its step, at home or abroad."""
+def test_huge_amounts_with_a_step_size(api: Client, path: str, amount: int) -> None:
+    """Amounts beyond any integer column must not be divided by the step, also if shared."""
     api.provider(RP)
     inventory = {"resource_class": "VCPU", "total": 4, "step_size": 2}
     assert api.ask("POST", f"/resource_providers/{RP}/inventories", inventory).status == 201
@@ -153,15 +153,15 @@ def test_huge_amounts_of_odd_units_get_answers(api: Client, path: str, amount: i
 
 @pytest.mark.parametrize("amount", [MAX_INT, MAX_INT + 1, 2**63, 2**64, 10**400])
 def test_huge_claims_are_refused(api: Client, amount: int) -> None:
-    """However large, an amount is compared exactly."""
+    """Amounts of any size are compared exactly."""
     api.provider(RP, VCPU=4)
     reply = api.claim(CONSUMER, RP, VCPU=amount)
     assert (reply.status, reply.code) == (409, "placement.undefined_code")
     assert api.ask("GET", f"/allocations/{CONSUMER}").json == {"allocations": {}}
 
 
-def test_huge_ratios_are_legal(api: Client) -> None:
-    """3.4e38 times the largest total is shown to the last digit it has."""
+def test_huge_ratios_are_valid(api: Client) -> None:
+    """3.4e38 times the largest total is shown with every digit."""
     api.provider(RP)
     inventory = {"total": MAX_INT, "allocation_ratio": 3.4e38, "resource_class": "VCPU"}
     assert api.ask("POST", f"/resource_providers/{RP}/inventories", inventory).status == 201
@@ -195,7 +195,7 @@ def test_huge_ratios_are_legal(api: Client) -> None:
     ],
 )
 def test_long_lists_and_odd_names(api: Client, path: str, body: dict[str, object] | None) -> None:
-    """Refused in bounded words, whatever their length."""
+    """They are refused with an error of bounded length."""
     api.provider(RP)
     if body is not None:
         body.setdefault("resource_provider_generation", 0)
@@ -205,7 +205,7 @@ def test_long_lists_and_odd_names(api: Client, path: str, body: dict[str, object
 
 
 def test_keys_that_differ_only_in_case_are_one(api: Client) -> None:
-    """A consumer or provider named twice is refused; nothing is added up silently."""
+    """Two spellings of a consumer or provider are refused instead of added up."""
     api.provider(RP, VCPU=4)
     owner = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "A"}
     taken = {"resources": {"VCPU": 1}}
@@ -227,7 +227,7 @@ def test_keys_that_differ_only_in_case_are_one(api: Client) -> None:
     [(-1e308, 400), (-3.5e38, 400), (-3.40282e38, 204), (3.40282e38, 204), (3.5e38, 400)],
 )
 def test_no_capacity_is_infinite(api: Client, ratio: float, status: int) -> None:
-    """Ratios beyond single precision are refused by the reshaper, too; the largest can be shown."""
+    """The reshaper refuses ratios beyond single precision, too; the largest can be shown."""
     api.provider(RP, DISK_GB=4)
     seen = api.ask("GET", f"/resource_providers/{RP}").json
     offer = {

@@ -1,4 +1,4 @@
-"""Long answers are written while they are read, in bounded memory; none that is cut looks whole."""
+"""Long responses are written while they are read, in bounded memory, and never cut unnoticed."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ def uuid(number: int) -> str:
 
 @pytest.fixture
 def wide(api: Client) -> Client:
-    """Return a client of one tree with more candidates than an answer may have."""
+    """Return a client of one tree with more candidates than a response may have."""
     api.ask("PUT", "/resource_classes/CUSTOM_NIC")
     api.provider(uuid(0))
     for number in range(1, CHILDREN + 1):
@@ -38,7 +38,7 @@ def wide(api: Client) -> Client:
 
 
 class Reader:
-    """A client that reads as much of an answer as it is told to."""
+    """A client that reads only as many parts of a response as the test permits."""
 
     def __init__(self, client: Client, target: str) -> None:
         self.scope: Scope = client._scope(
@@ -48,7 +48,7 @@ class Reader:
         self.scope[ABORT] = self._abort
         self.sent: list[Message] = []
         self.reads = asyncio.Semaphore(0)
-        """One for each part of the answer that is read."""
+        """One for each part of the response that may be read."""
         self.stalls = asyncio.Event()
         """Set while the server waits for this client."""
         self.left = asyncio.Event()
@@ -67,15 +67,15 @@ class Reader:
         await self.reads.acquire()
         self.sent.append(message)
 
-    async def stalled(self, parts: int) -> None:
-        """Read so many parts; return when the server waits for more to be read."""
+    async def read_until_stalled(self, parts: int) -> None:
+        """Read this many parts; return when the server waits for more to be read."""
         self.stalls.clear()
         for _ in range(parts):
             self.reads.release()
         await asyncio.wait_for(self.stalls.wait(), 60)
 
-    async def whole(self) -> bytes:
-        """Read everything."""
+    async def read_all(self) -> bytes:
+        """Read the complete response."""
         for _ in range(10_000):
             self.reads.release()
         await asyncio.wait_for(self.task, 60)
@@ -85,36 +85,36 @@ class Reader:
 
 
 def test_a_slow_reader_does_not_keep_the_whole_answer(wide: Client) -> None:
-    """While a client reads the beginning of 97 MB, the process holds a fifth of that at most."""
+    """While a client reads the beginning of 97 MB, the process holds at most a fifth of that."""
 
-    async def scene() -> None:
+    async def steps() -> None:
         gc.collect()
         tracemalloc.start()
         try:
             before, _ = tracemalloc.get_traced_memory()
             reader = Reader(wide, QUESTION)
-            await reader.stalled(4)
+            await reader.read_until_stalled(4)
             held = tracemalloc.get_traced_memory()[0] - before
         finally:
             tracemalloc.stop()
         unsent = wide.service.unsent
         taken = unsent.bytes
-        body = await reader.whole()
+        body = await reader.read_all()
         assert len(json.loads(body)["allocation_requests"]) == 100_000
-        assert held < len(body) / 5, f"{held} bytes held of {len(body)}"
-        assert held / 2 < taken < held * 2, "what is counted is about what is held"
+        assert held < len(body) / 5, f"{held} bytes in memory of {len(body)}"
+        assert held / 2 < taken < held * 2, "the counted bytes must be close to the memory in use"
         assert unsent.bytes == 0
 
-    wide.run(scene())
+    wide.run(steps())
 
 
 @pytest.mark.parametrize("ending", ["leaves", "is cancelled"])
-def test_room_is_given_back(wide: Client, ending: str) -> None:
-    """However a client ends that has read a part of an answer, nothing of it is kept."""
+def test_memory_of_an_unfinished_response_is_freed(wide: Client, ending: str) -> None:
+    """However a partly read response ends, none of it is kept."""
 
-    async def scene() -> None:
+    async def steps() -> None:
         reader = Reader(wide, QUESTION)
-        await reader.stalled(3)
+        await reader.read_until_stalled(3)
         assert wide.service.unsent.bytes > WHOLE_BYTES_MAX
         if ending == "leaves":
             reader.left.set()
@@ -125,37 +125,37 @@ def test_room_is_given_back(wide: Client, ending: str) -> None:
             reader.task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reader.task
-        # A request may also be refused while it is answered, because its body never ends: what was
-        # sent to an HTTP/1.0 client until then must not look as if it were all.
+        # A request may also be refused during its response, because its body never ends. The part
+        # sent to an HTTP/1.0 client must not look complete.
         assert reader.aborted
         assert wide.service.unsent.bytes == 0
         assert len(reader.sent) < 10
 
-    wide.run(scene())
+    wide.run(steps())
 
 
-def test_more_than_there_is_room_for_is_refused_before_it_begins(wide: Client) -> None:
-    """The second of two long answers is a 503 with Retry-After; short ones are answered."""
+def test_a_response_beyond_the_limit_is_refused(wide: Client) -> None:
+    """The second of two long responses is a 503 with Retry-After; short ones are still sent."""
 
-    async def scene() -> None:
+    async def steps() -> None:
         unsent = wide.service.unsent = Unsent(2 * WHOLE_BYTES_MAX)
         first = Reader(wide, QUESTION)
-        await first.stalled(3)
-        second = await wide.asked("GET", QUESTION)
+        await first.read_until_stalled(3)
+        second = await wide.ask_async("GET", QUESTION)
         assert second.status == 503 and second.headers["retry-after"] == "1"
         assert "still being read" in second.detail
         assert unsent.refused == 1
-        short = await wide.asked("GET", QUESTION + "&limit=10")
+        short = await wide.ask_async("GET", QUESTION + "&limit=10")
         assert short.status == 200 and len(short.json["allocation_requests"]) == 10
-        await first.whole()
-        again = await wide.asked("GET", QUESTION)
+        await first.read_all()
+        again = await wide.ask_async("GET", QUESTION)
         assert again.status == 200 and unsent.bytes == 0
 
-    wide.run(scene())
+    wide.run(steps())
 
 
-def test_room_for_one_there_is_always() -> None:
-    """An answer that needs more than all room is sent, but by itself."""
+def test_a_single_response_is_always_sent() -> None:
+    """A response that is larger than the limit is sent if there is no other."""
     unsent = Unsent(10)
     unsent.take(11)
     with pytest.raises(Error) as refusal:
@@ -166,17 +166,17 @@ def test_room_for_one_there_is_always() -> None:
     unsent.take(5)
 
 
-async def at_once() -> None:
-    """Read whatever comes."""
+async def read_now() -> None:
+    """Read immediately."""
 
 
-async def never() -> None:
+async def read_never() -> None:
     """Read nothing."""
     await asyncio.Event().wait()
 
 
 class Sending:
-    """One answer of ten pieces of 64 KiB on its way to a client."""
+    """A response of ten pieces of 64 KiB on its way to a client."""
 
     def __init__(self, pieces: Iterator[bytes] | None = None) -> None:
         self.aborts = 0
@@ -188,9 +188,9 @@ class Sending:
     def run(
         self,
         read: Callable[[], Awaitable[None]],
-        read_head: Callable[[], Awaitable[None]] = at_once,
+        read_head: Callable[[], Awaitable[None]] = read_now,
     ) -> None:
-        """Send it to a client that reads a piece as `read` does, and the head as `read_head`."""
+        """Send it to a client that awaits `read` for each piece, and `read_head` for the head."""
 
         async def send(message: Message) -> None:
             if message is start:
@@ -215,46 +215,48 @@ class Sending:
         asyncio.run(long_send(start, self.answer, scope, receive, send, turn))
 
 
-async def briefly() -> None:
+async def read_slowly() -> None:
     """Take a tenth of a second."""
     passed = asyncio.Event()
     asyncio.get_running_loop().call_later(0.1, passed.set)
     await passed.wait()
 
 
-def test_who_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece in good time is not enough: they add up. Who reads at the rate is served."""
+def test_a_client_that_reads_too_slowly_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The total rate counts, not only the time of each piece; a client at the minimum is served."""
     monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.5)
     monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 40)
     slow = Sending()
-    slow.run(briefly)
+    slow.run(read_slowly)
     assert slow.aborts == 1 and 0 < len(slow.sent) < 10
     monkeypatch.setattr(module, "READ_RATE_MIN", 1 << 16)
     steady = Sending()
-    steady.run(briefly)
+    steady.run(read_slowly)
     assert steady.aborts == 0 and [each["more_body"] for each in steady.sent] == [True] * 10 + [
         False
     ]
 
 
-def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time for one piece, with nothing sent."""
+def test_a_client_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is disconnected after the time for one piece; nothing is sent."""
     monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
     silent = Sending()
-    silent.run(never)
+    silent.run(read_never)
     assert silent.aborts == 1 and silent.head and not silent.sent
 
 
-def test_who_reads_nothing_of_the_answer_before_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The head waits for what was sent before it: a client must not hold room by leaving that."""
+def test_a_client_that_leaves_earlier_data_unread_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The head waits for earlier responses: leaving those unread must not occupy memory."""
     monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
     silent = Sending()
-    silent.run(at_once, never)
+    silent.run(read_now, read_never)
     assert silent.aborts == 1 and not silent.head and not silent.sent
 
 
-def test_an_answer_that_cannot_be_written_is_cut() -> None:
-    """A fault in the middle ends the connection; the answer is never ended as if it were whole."""
+def test_an_exception_aborts_a_long_answer() -> None:
+    """An exception within a response aborts the connection, so that it does not look complete."""
 
     def faulty() -> Iterator[bytes]:
         yield bytes(module.SENT_BYTES)
@@ -262,6 +264,6 @@ def test_an_answer_that_cannot_be_written_is_cut() -> None:
 
     sending = Sending(faulty())
     with pytest.raises(ZeroDivisionError):
-        sending.run(at_once)
+        sending.run(read_now)
     assert sending.aborts == 1
     assert [each["more_body"] for each in sending.sent] == [True]

@@ -1,4 +1,4 @@
-"""Long bodies are read in a thread and in parts: what comes of them is the same."""
+"""Long bodies are read in a thread and in parts, with the same result as short ones."""
 
 import asyncio
 import json
@@ -28,12 +28,12 @@ COUNT = 12_000
 
 
 def consumer(number: int) -> str:
-    """The UUID of a consumer."""
+    """Return the UUID of a consumer."""
     return f"cccccccc-0000-4000-8000-{number:012x}"
 
 
 def reshape(count: int) -> dict[str, Any]:
-    """A reshape of so many consumers of one host."""
+    """Return a reshape with this many consumers of one host."""
     inventories = {"VCPU": {"total": 1_000_000}}
     return {
         "inventories": {HOST: {"resource_provider_generation": 1, "inventories": inventories}},
@@ -53,8 +53,8 @@ def reshape(count: int) -> dict[str, Any]:
 NAMES = ("inventories", "allocations")
 
 
-def test_a_long_reshape_is_carried_out(api: Client) -> None:
-    """Longer than what is decoded in one go: every consumer holds what was asked for."""
+def test_a_long_reshape(api: Client) -> None:
+    """The body is decoded in parts, and every consumer gets its allocations."""
     api.provider(HOST, VCPU=9)
     body = reshape(COUNT)
     assert len(json.dumps(body)) > PIECE_BYTES
@@ -68,8 +68,8 @@ def test_a_long_reshape_is_carried_out(api: Client) -> None:
     assert used == {"VCPU": sum(1 + number % 3 for number in range(COUNT))}
 
 
-def test_long_json_is_what_short_json_is() -> None:
-    """Objects and lists that are decoded member by member are the same values."""
+def test_long_json_has_the_same_values() -> None:
+    """Objects and lists that are decoded member by member have the same values."""
     for value in (
         reshape(COUNT),
         [reshape(9), *map(str, range(200_000))],
@@ -81,7 +81,7 @@ def test_long_json_is_what_short_json_is() -> None:
 
 
 def some_value(random: Random, depth: int) -> Any:
-    """Return any JSON value, often one of many short members."""
+    """Return a random JSON value, often with many short members."""
     kind = random.randrange(7 if depth else 4)
     if kind < 4:
         text = "".join(random.choice("ab:,{[") for _ in range(random.randrange(9)))
@@ -92,8 +92,8 @@ def some_value(random: Random, depth: int) -> Any:
     return {f"{number}:{number}": some_value(random, depth - 1) for number in range(count)}
 
 
-def test_members_are_decoded_together_or_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the runs of short members end, the values are those of the standard library."""
+def test_runs_of_short_members_are_decoded_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever runs of short members end, the values are those of the standard library."""
     monkeypatch.setattr(web, "PIECE_BYTES", 64)
     monkeypatch.setattr(web, "RUN_BYTES", 24)
     monkeypatch.setattr(web, "RUN_VALUES", 5)
@@ -111,7 +111,7 @@ def test_members_are_decoded_together_or_by_themselves(monkeypatch: pytest.Monke
 
 
 def test_short_members_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long list of empty objects takes a few steps, not one for each of them."""
+    """A long list of empty objects takes a few steps, not one for each object."""
     steps = 0
     decode = web._loose
 
@@ -128,7 +128,7 @@ def test_short_members_are_not_decoded_one_by_one(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("member", [b"{}", b"[]", b"1", b'{"a":{}}'])
 def test_bodies_of_very_many_values_are_refused(member: bytes) -> None:
-    """They are refused before they are decoded, when they would take a hundred bytes for each."""
+    """They are refused before they are decoded, which would take a hundred bytes per value."""
     body = b'{"a":[' + (member + b",") * limits.BODY_VALUES_MAX + b"1]}"
     tracemalloc.start()
     try:
@@ -141,8 +141,8 @@ def test_bodies_of_very_many_values_are_refused(member: bytes) -> None:
     assert "more than 2000000 values" in refused.value.message
 
 
-def test_what_bulk_bodies_have_room_for_is_read() -> None:
-    """As many consumers as a body of the default size can hold have fewer values than that."""
+def test_the_largest_bulk_bodies_are_read() -> None:
+    """A body of the default size that is full of consumers has fewer values than the limit."""
     one = json.dumps(reshape(1), separators=(",", ":")).encode()
     two = json.dumps(reshape(2), separators=(",", ":")).encode()
     most = Limits().bulk_bytes_max // (len(two) - len(one))
@@ -161,7 +161,7 @@ def test_what_bulk_bodies_have_room_for_is_read() -> None:
     ],
 )
 def test_long_json_is_read_strictly(old: bytes, new: bytes, says: str) -> None:
-    """What short JSON is refused for, long JSON is, too, in whichever part it is."""
+    """Long JSON is refused for the same reasons as short JSON, in whichever part they are."""
     whole = json.dumps(reshape(COUNT)).encode()
     json_decode(whole)
     place = whole.rindex(old) if whole.count(old) > 1 else whole.index(old)
@@ -171,7 +171,7 @@ def test_long_json_is_read_strictly(old: bytes, new: bytes, says: str) -> None:
 
 
 def test_long_bodies_are_checked_in_parts() -> None:
-    """A wrong member anywhere is refused; integers may be written as floats, as elsewhere."""
+    """A wrong member is refused wherever it is; as elsewhere, integers may be written as floats."""
     body = reshape(COUNT)
     whole = bodies.long_check(body, schemas.Reshape38, NAMES)
     assert whole == bodies.body_check(body, schemas.Reshape38)
@@ -192,13 +192,13 @@ def test_long_bodies_are_checked_in_parts() -> None:
 
 
 def test_long_bodies_are_read_in_a_thread() -> None:
-    """A short one is not: that would take longer than reading it."""
+    """A short body is not, because the thread would take longer than reading it."""
 
-    async def scene() -> None:
+    async def run() -> None:
         def where() -> str:
             return threading.current_thread().name
 
         assert await decoded(b" " * LONG_BYTES, where) != where()
         assert await decoded(b" " * (LONG_BYTES - 1), where) == where()
 
-    asyncio.run(scene())
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Microversions: what a header asks for, and where each begins."""
+"""Microversions: how the header is read, and where each one begins."""
 
 import pytest
 
@@ -25,15 +25,15 @@ from tests.faces.placement.support.client import Client
     ],
 )
 def test_the_last_entry_for_placement_counts(header: str, version: int) -> None:
-    """Other services share the header; without an entry it is the lowest version."""
+    """Other services share the header; without an entry the lowest version applies."""
     assert negotiate(header) == version
 
 
 @pytest.mark.parametrize(
     "text", ["pony.horse", "1.2.3", "1", "1.x", "1.٣", "1 .2", "+1.2", "1.1_0"]
 )
-def test_what_is_no_version_is_refused(text: str) -> None:
-    """A header that cannot be read is a bad request, and the answer says what was read."""
+def test_invalid_versions_are_refused(text: str) -> None:
+    """An invalid header is a bad request, and the error quotes it."""
     with pytest.raises(ProblemError) as refused:
         negotiate(f"placement {text}")
     assert refused.value.status == 400
@@ -41,8 +41,8 @@ def test_what_is_no_version_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0.5", "0.9", "1.40", "2.0", "-1.2", "1.-2", "1." + "9" * 99])
-def test_what_there_is_not_is_not_acceptable(text: str) -> None:
-    """A version outside the range names the range."""
+def test_unknown_versions_are_not_acceptable(text: str) -> None:
+    """The error for a version outside the range names the range."""
     with pytest.raises(ProblemError) as refused:
         negotiate(f"placement {text}")
     assert refused.value.status == 406
@@ -66,7 +66,7 @@ def test_what_there_is_not_is_not_acceptable(text: str) -> None:
 def test_routes_begin_at_their_version(
     api: Client, method: str, path: str, since: int, status: int
 ) -> None:
-    """One version earlier there is no such route, and the answer says which version that was."""
+    """One version earlier the route does not exist; the response names the version in use."""
     before = api.ask(method, path, version=since - 1)
     assert before.status == status
     assert before.headers["openstack-api-version"] == f"placement 1.{since - 1}"
@@ -77,15 +77,15 @@ def test_routes_begin_at_their_version(
 
 
 def test_bad_versions_are_refused_without_a_token(api: Client) -> None:
-    """Even at the root, which needs no token."""
+    """Also at the root, which needs no token."""
     reply = api.ask("GET", "/", token=None, version="1.40")
     assert reply.status == 406
     assert reply.json["errors"][0]["max_version"] == "1.39"
     assert "code" not in reply.json["errors"][0]
 
 
-def test_the_root_tells_the_range(api: Client) -> None:
-    """Version discovery needs no token; both spellings of the root answer."""
+def test_the_root_shows_the_range(api: Client) -> None:
+    """Version discovery needs no token; both spellings of the root work."""
     for path in ("", "/"):
         reply = api.ask("GET", path, token=None)
         assert reply.status == 200

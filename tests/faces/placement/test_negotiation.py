@@ -1,4 +1,4 @@
-"""Accept: who gets JSON, who gets an error page."""
+"""The Accept header: when a client gets JSON, and when an error page."""
 
 import pytest
 
@@ -25,7 +25,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     ],
 )
 def test_json_is_admitted_by_the_most_specific_range(accept: str, expected: bool) -> None:
-    """A range that names JSON beats one that names everything."""
+    """A range that names JSON overrides one that names everything."""
     assert accepts_json(accept) is expected
 
 
@@ -43,5 +43,5 @@ def test_json_is_admitted_by_the_most_specific_range(accept: str, expected: bool
     ],
 )
 def test_errors_are_written_as_preferred(accept: str, expected: str) -> None:
-    """JSON unless a page is preferred; plain text for those who want neither."""
+    """Errors are JSON unless a page is preferred; plain text if neither is accepted."""
     assert error_type(accept) == expected

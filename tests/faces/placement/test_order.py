@@ -1,4 +1,4 @@
-"""The order of checks is the dialect's own: which refusal wins when several are due."""
+"""The order of checks is Placement's: which error is returned if several apply."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ GONE = f"/resource_providers/{NOBODY}"
 
 
 def test_the_token_comes_first(api: Client) -> None:
-    """Before the version, the address and the method."""
+    """It is checked before the version, the path and the method."""
     assert api.ask("PATCH", "/nowhere", token=None, version="1.40").status == 401
 
 
 def test_then_the_version(api: Client) -> None:
-    """Before the address."""
+    """It is checked before the path."""
     assert api.ask("GET", "/nowhere", version="1.40").status == 406
     assert api.ask("GET", "/nowhere", version="1.2.3").status == 400
 
 
 def test_then_the_content_length(api: Client) -> None:
-    """Also where no body is looked at, and before the address."""
+    """It is checked before the path, also if the body is not needed."""
     reply = api.ask("POST", "/nowhere", content_length="hi mom")
     assert reply.status == 400
     assert "content-length header must be an integer" in reply.detail
@@ -34,7 +34,7 @@ def test_then_the_content_length(api: Client) -> None:
 
 
 def test_then_the_address_and_the_method(api: Client) -> None:
-    """Anyone with a token is told that there is no such address."""
+    """Any token is sufficient to learn that a path does not exist."""
     assert api.ask("GET", "/nowhere", token="user").status == 404
     for path in ("/resource_providers/", "/resource_providers//traits", "//", "/usages/x/y"):
         assert api.ask("GET", path).status == 404
@@ -49,14 +49,14 @@ def test_then_the_address_and_the_method(api: Client) -> None:
 
 
 def test_then_the_version_of_the_route(api: Client) -> None:
-    """Before content type and policy, but for the aggregates."""
+    """It is checked before content type and policy, except for aggregates."""
     assert api.ask("PUT", f"{GONE}/traits", token="user", version=5).status == 404
     assert api.ask("PUT", f"{GONE}/aggregates", token="user", version=0).status == 415
     assert api.ask("PUT", f"{GONE}/aggregates", [], token="user", version=0).status == 404
 
 
 def test_then_content_type_or_accept(api: Client) -> None:
-    """Before policy."""
+    """They are checked before the policy."""
     reply = api.ask("POST", "/resource_providers", token="user")
     assert reply.status == 415
     assert "The media type None is not supported, use application/json" in reply.detail
@@ -69,8 +69,8 @@ def test_then_content_type_or_accept(api: Client) -> None:
     assert api.ask("PUT", GONE, b"x", token="user", content_type=kind).status == 403
 
 
-def test_some_routes_want_no_content_type(api: Client) -> None:
-    """Those that make something by its name alone."""
+def test_some_routes_need_no_content_type(api: Client) -> None:
+    """Routes that create an object by its name alone have no body."""
     assert api.ask("PUT", "/traits/CUSTOM_A").status == 201
     assert api.ask("PUT", "/resource_classes/CUSTOM_A").status == 201
     assert api.ask("PUT", "/resource_classes/CUSTOM_A", version=6).status == 415
@@ -90,7 +90,7 @@ BODIES: list[tuple[str, str, Any]] = [
 def test_then_policy_then_existence_then_the_body(
     api: Client, method: str, path: str, body: Any
 ) -> None:
-    """Who may not look is not told what there is; what is not there needs no good body."""
+    """Existence must not be revealed without permission; it is checked before the body."""
     assert api.ask(method, path, body, token="user").status == 403
     assert api.ask(method, path, b"{").status == 404
     reply = api.ask(method, path, body)
@@ -100,8 +100,8 @@ def test_then_policy_then_existence_then_the_body(
     assert api.ask(method, path.replace(NOBODY, RP), b"{").status == 400
 
 
-def test_two_routes_judge_the_body_or_address_first(api: Client) -> None:
-    """Provider traits look at the body before the provider, allocations at the consumer first."""
+def test_two_routes_with_another_order(api: Client) -> None:
+    """Traits check the body before the provider; allocations the consumer before the body."""
     assert api.ask("PUT", f"{GONE}/traits", b"{").status == 400
     reply = api.ask("PUT", "/allocations/house", b"{")
     assert "Malformed consumer_uuid: house" in reply.detail
@@ -110,7 +110,7 @@ def test_two_routes_judge_the_body_or_address_first(api: Client) -> None:
 
 
 def test_the_body_comes_before_the_generation(api: Client) -> None:
-    """A stale view of the provider is told last."""
+    """An outdated generation is reported only if everything else is valid."""
     api.provider(RP)
     path = f"/resource_providers/{RP}/inventories"
     stale = {"resource_provider_generation": 7, "inventories": {}}
@@ -119,8 +119,8 @@ def test_the_body_comes_before_the_generation(api: Client) -> None:
     assert (reply.status, reply.code) == (409, "placement.concurrent_update")
 
 
-def test_preflights_need_no_token_and_decorate_nothing_else(api: Client) -> None:
-    """With an origin set, every OPTIONS is answered at once; without, it is a wrong method."""
+def test_preflights_need_no_token(api: Client) -> None:
+    """With an origin set every OPTIONS is answered at once, otherwise it is a wrong method."""
     origin = "http://valid.example.com"
     asks = {
         "origin": origin,
@@ -152,7 +152,7 @@ def test_preflights_need_no_token_and_decorate_nothing_else(api: Client) -> None
 
 
 def test_the_uuid_of_a_new_provider_comes_before_its_name(api: Client) -> None:
-    """Whoever sends a name of one provider and the UUID of another is told of the UUID."""
+    """If the name belongs to one provider and the UUID to another, the error names the UUID."""
     api.provider(RP)
     other = "4e6e6d4c-1111-4000-8000-000000000002"
     api.provider(other)
@@ -164,8 +164,8 @@ def test_the_uuid_of_a_new_provider_comes_before_its_name(api: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_what_is_reserved_comes_before_the_class(api: Client, method: str) -> None:
-    """Figures are judged before anybody looks whether there is such a class."""
+def test_numbers_come_before_the_class(api: Client, method: str) -> None:
+    """Numbers are checked before the existence of the class."""
     api.provider(RP)
     figures = {"total": 1, "reserved": 2}
     body: dict[str, Any] = {**figures, "resource_class": "CUSTOM_NO"}
@@ -178,7 +178,7 @@ def test_what_is_reserved_comes_before_the_class(api: Client, method: str) -> No
 
 
 def test_the_providers_of_a_claim_come_before_its_classes(api: Client) -> None:
-    """Consumers are judged first, then all providers, then classes, then amounts."""
+    """Consumers are checked first, then all providers, then classes, then amounts."""
     api.provider(RP, VCPU=1)
     claim: dict[str, Any] = {
         "allocations": {
@@ -200,8 +200,8 @@ def test_the_providers_of_a_claim_come_before_its_classes(api: Client) -> None:
     assert api.ask("PUT", path, claim).status == 409
 
 
-def test_a_reshape_that_drops_what_it_takes_says_that_it_is_in_use(api: Client) -> None:
-    """409 with the code of an inventory in use, whoever else takes of it."""
+def test_a_reshape_without_an_inventory_in_use(api: Client) -> None:
+    """The error is a 409 with the code of an inventory in use, whoever uses it."""
     api.provider(RP, VCPU=8, DISK_GB=10)
     consumer = "4e6e6d4c-1111-4000-8000-00000000c001"
     assert api.claim(consumer, RP, DISK_GB=1).status == 204

@@ -1,4 +1,4 @@
-"""Long answers are written some candidates at a time, each as it stands for itself."""
+"""Long responses are written a few candidates at a time, without changing any candidate."""
 
 from random import Random
 from typing import Any
@@ -17,14 +17,14 @@ from tests.core.ledger.search.whole import candidates
 FLEETS = 150
 
 
-def written(catalog: Catalog, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
-    """Return the members of `allocation_requests`, and how many pieces they were written in."""
+def write_requests(catalog: Catalog, query: CandidateQuery, version: int, picks: list[Pick]) -> Any:
+    """Return the members of `allocation_requests`, and in how many pieces they were written."""
     pieces = list(pieces_of(b"[", picks, requests_writer(catalog, query, version), b"]"))
     return msgspec.json.decode(b"".join(pieces)), len(pieces) - 2
 
 
-def shown(answer: CandidateAnswer, version: int) -> list[Any]:
-    """Return the candidates as the API shows them, written one amount after another."""
+def expected_requests(answer: CandidateAnswer, version: int) -> list[Any]:
+    """Return the candidates as the API shows them, from a simple implementation."""
     every: list[Any] = []
     for each in answer.candidates:
         given = {uuid: {"resources": amounts} for uuid, amounts in each.allocations.items()}
@@ -39,8 +39,8 @@ def shown(answer: CandidateAnswer, version: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", [10, 12, 36])
-def test_what_is_written_is_what_was_found(version: int) -> None:
-    """For any catalog and query, amounts and mappings of a candidate are those of the search."""
+def test_written_candidates_are_those_found(version: int) -> None:
+    """For any catalog and query, a candidate's amounts and mappings are those of the search."""
     shared = 0
     for number in range(FLEETS):
         random = Random(f"pieces/{number}")
@@ -49,7 +49,7 @@ def test_what_is_written_is_what_was_found(version: int) -> None:
         for question in range(5):
             query = world.some_query(random, len(records))
             answer = candidates(catalog, query)
-            found, _ = written(catalog, query, version, list(answer.picks))
+            found, _ = write_requests(catalog, query, version, list(answer.picks))
             if version < 12:
                 found = [
                     {
@@ -58,18 +58,20 @@ def test_what_is_written_is_what_was_found(version: int) -> None:
                     }
                     for each in found
                 ]
-            assert found == shown(answer, version), f"Random('pieces/{number}'), {question}"
+            assert found == expected_requests(answer, version), (
+                f"Random('pieces/{number}'), {question}"
+            )
             shared += any(len(each.allocations) > 1 for each in answer.candidates)
-    assert shared > FLEETS // 10, "too few candidates of several providers to say anything"
+    assert shared > FLEETS // 10, "too few candidates have several providers"
 
 
-def test_a_long_answer_rests_between_its_pieces() -> None:
-    """There is a rest after every few candidates, and none is written twice."""
+def test_a_long_answer_yields_between_its_pieces() -> None:
+    """The writer yields after every few candidates, and writes each candidate once."""
     query = CandidateQuery((group(VCPU=1, DISK_GB=2), group("_a", VCPU=1)))
     builder = Builder()
     for number in range(3 * PIECE_ITEMS + 1):
         builder.add(f"h{number}", VCPU=2, DISK_GB=2)
     picks = list(candidates(builder.catalog, query).picks)
-    found, pieces = written(builder.catalog, query, 36, picks)
+    found, pieces = write_requests(builder.catalog, query, 36, picks)
     assert pieces == 4 and len(picks) == len(found) == 3 * PIECE_ITEMS + 1
     assert {each["mappings"]["_a"][0] for each in found} == {f"h{n}" for n in range(len(picks))}

@@ -1,4 +1,4 @@
-"""Refusals: every code has an outcome, every body its shape."""
+"""Errors: every code of the core has an outcome, every error a body."""
 
 import json
 import time
@@ -22,16 +22,14 @@ from tests.faces.placement.support.client import Client
 
 
 def test_every_code_has_one_outcome() -> None:
-    """A refusal of the core can never surprise this face."""
+    """The face can translate every error of the core."""
     assert set(OUTCOMES) == set(Code)
     assert {outcome.status for outcome in OUTCOMES.values()} <= set(EXPLANATIONS)
 
 
 @pytest.mark.parametrize("code", list(Code))
-def test_every_refusal_can_be_worded(code: Code) -> None:
-    """The core's message is shown, maybe after words of this API; a full service says when to
-    come back.
-    """
+def test_every_code_has_a_detail(code: Code) -> None:
+    """The core's message is shown, perhaps with a prefix; a 503 has Retry-After."""
     problem = problem_of(Error(code, "why"), {})
     assert (problem.status, problem.code) == OUTCOMES[code][:2]
     assert problem.detail == OUTCOMES[code].prefix + "why"
@@ -39,7 +37,7 @@ def test_every_refusal_can_be_worded(code: Code) -> None:
 
 
 def test_a_route_may_deviate() -> None:
-    """Its own outcome counts, and its prefix names what the address names."""
+    """A route may have its own outcome, whose prefix can quote variables of the path."""
     deviation = {Code.INVALID: Outcome(409, "x", "No {}: ")}
     problem = problem_of(Error(Code.INVALID, "{why}"), deviation, ("{odd}",))
     assert (problem.status, problem.code, problem.detail) == (409, "x", "No {odd}: {why}")
@@ -49,7 +47,7 @@ def test_a_route_may_deviate() -> None:
 
 
 def test_the_code_is_shown_since_1_23() -> None:
-    """Older clients get bodies without it, and so do those whose version was not understood."""
+    """Responses to older or unknown versions do not have it."""
     problem = ProblemError(404, "text", "placement.some_code")
     for version, expected in ((23, "placement.some_code"), (22, None), (None, None)):
         shown = json.loads(body_json(problem, "req-1", version))["errors"][0]
@@ -59,8 +57,8 @@ def test_the_code_is_shown_since_1_23() -> None:
         assert shown["detail"] == "The resource could not be found.\n\n text  "
 
 
-def test_pages_escape_what_they_quote() -> None:
-    """A request's text never becomes markup."""
+def test_pages_escape_quoted_text() -> None:
+    """Text of a request never becomes markup."""
     problem = ProblemError(400, "<script>")
     assert b"<script>" not in body_html(problem)
     assert b"&lt;script&gt;" in body_html(problem)
@@ -84,14 +82,14 @@ def test_pages_escape_what_they_quote() -> None:
     ],
 )
 def test_errors_follow_accept(api: Client, accept: str, kind: str) -> None:
-    """A browser reads a page, a terminal text; JSON is for who prefers it or says nothing."""
+    """A browser gets a page, a terminal text; the default and other clients get JSON."""
     reply = api.ask("GET", "/nowhere", accept=accept)
     assert (reply.status, reply.headers["content-type"]) == (404, kind)
     assert b"The resource could not be found." in reply.body
 
 
-def test_a_page_is_laid_out_as_clients_know_it(api: Client) -> None:
-    """Browsers and terminals get the same words as programs, with and without markup."""
+def test_the_layout_of_an_error_page(api: Client) -> None:
+    """Pages and plain text have the same words as JSON."""
     reply = api.ask("GET", "/traits/A&B", accept="text/html")
     assert reply.body == (
         b"<html>\n <head>\n  <title>404 Not Found</title>\n </head>\n <body>\n"
@@ -105,7 +103,7 @@ def test_a_page_is_laid_out_as_clients_know_it(api: Client) -> None:
 
 
 def test_a_detail_is_one_line_without_markup() -> None:
-    """Clients print the last line of a detail: it must be the whole of it."""
+    """Clients print the last line of a detail, so that line must have all of it."""
     problem = ProblemError(400, "one\ntwo\r\n<b>three</b> <!-- four --> <br>five")
     shown = json.loads(body_json(problem, "req-1", None))["errors"][0]["detail"]
     sentence = EXPLANATIONS[400]
@@ -113,8 +111,8 @@ def test_a_detail_is_one_line_without_markup() -> None:
 
 
 @pytest.mark.parametrize("opening", ["<", "<br", "<br ", "<!--"])
-def test_tags_that_never_end_cost_little(opening: str) -> None:
-    """A header or query of these is worded at once; it took half a minute, and held the loop."""
+def test_unclosed_tags_are_processed_quickly(opening: str) -> None:
+    """Long texts of unclosed tags must be processed at once; they once took half a minute."""
     detail = opening * (60_000 // len(opening))
     began = time.thread_time()
     shown = json.loads(body_json(ProblemError(400, detail), "req-1", None))["errors"][0]["detail"]
@@ -122,23 +120,23 @@ def test_tags_that_never_end_cost_little(opening: str) -> None:
     assert shown.endswith(detail.replace("<!--", "") + "  ")
 
 
-def test_a_detail_is_not_as_long_as_the_body_that_it_quotes() -> None:
-    """Refusing a body of 32 MB takes no work on 32 MB of text."""
+def test_a_quoted_text_in_a_detail_is_cut() -> None:
+    """A quoted text is cut before it is processed, even if the refused body has 32 MB."""
     problem = ProblemError(400, "x" * (DETAIL_LENGTH_MAX + 1))
     for body in (body_json(problem, "req-1", None), body_html(problem), body_text(problem)):
         assert body.count(b"x" * DETAIL_LENGTH_MAX) == 1
         assert len(body) < DETAIL_LENGTH_MAX + 1_000
 
 
-def test_few_ranges_of_an_accept_header_are_looked_at() -> None:
-    """What stands behind them has no say; reading thousands held the loop for 0.1 s."""
+def test_further_ranges_of_an_accept_header_are_ignored() -> None:
+    """Further ranges are ignored, because reading thousands blocked the event loop for 0.1 s."""
     rest = "a/b," * (RANGES_MAX - 1)
     assert error_type(rest + "text/html") == "text/html"
     assert error_type(rest + "a/b,text/html") == "text/plain"
 
 
-def test_statuses_about_the_request_name_what_they_are_about(api: Client) -> None:
-    """The sentences of 405, 406 and 415 quote the method, the Accept and the content type."""
+def test_errors_quote_parts_of_the_request(api: Client) -> None:
+    """The sentences of 405, 406 and 415 quote the method, Accept and the content type."""
     reply = api.ask("PATCH", "/resource_providers")
     assert reply.detail == (
         "The method PATCH is not allowed for this resource. \n\n "
@@ -157,8 +155,8 @@ def test_statuses_about_the_request_name_what_they_are_about(api: Client) -> Non
     )
 
 
-def test_a_missing_token_has_a_body_of_its_own(api: Client) -> None:
-    """It is refused before the API proper: no version headers, but a request id."""
+def test_the_body_of_an_unauthenticated_request(api: Client) -> None:
+    """It is refused before the API itself: without version headers, but with a request id."""
     reply = api.ask("GET", "/resource_providers", token=None)
     assert reply.status == 401
     assert reply.json == {
@@ -169,9 +167,9 @@ def test_a_missing_token_has_a_body_of_its_own(api: Client) -> None:
     assert "openstack-api-version" not in reply.headers
 
 
-def test_a_fault_is_told_to_the_log_only(api: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """The answer carries the request id by which the log tells the rest."""
-    del api.service.reads  # whatever asks for it now fails
+def test_an_exception_is_only_logged(api: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """The response has only the request id, with which the log has the details."""
+    del api.service.reads  # now every request that reads fails
     reply = api.ask("GET", "/allocations/4e6e6d4c-0000-4000-8000-000000000000")
     assert reply.status == 500
     assert reply.json["errors"][0]["request_id"] == reply.headers["x-openstack-request-id"]

@@ -1,4 +1,4 @@
-"""Query strings: grammar, microversions and refusals."""
+"""Query strings: grammar, microversions and errors."""
 
 from urllib.parse import quote
 
@@ -28,7 +28,7 @@ B = "00000000-0000-4000-8000-00000000000b"
 LIMITS = Limits()
 
 
-def asked(text: str, version: int = 39) -> CandidateQuery:
+def parse(text: str, version: int = 39) -> CandidateQuery:
     """Parse a candidate query."""
     return candidate_query(text.encode(), version, LIMITS).query
 
@@ -41,14 +41,14 @@ def refused(text: str, version: int = 39) -> ProblemError:
     return caught.value
 
 
-def one(*names: str) -> tuple[frozenset[str], ...]:
-    """Each name for itself."""
+def required_each(*names: str) -> tuple[frozenset[str], ...]:
+    """Return a condition for each name."""
     return tuple(frozenset((name,)) for name in names)
 
 
-def test_a_whole_question() -> None:
-    """Every parameter of the newest version, at once."""
-    query = asked(
+def test_all_parameters_of_a_query() -> None:
+    """All parameters of the newest version together."""
+    query = parse(
         "resources=VCPU:2,MEMORY_MB:1024&required=A,!B&required=in:C,D"
         f"&member_of=in:{A},{B}&member_of=!{B}&in_tree={A.upper()}"
         "&resources_NET=SRIOV_NET_VF:1&required_ACC=E&same_subtree=_NET,_ACC"
@@ -56,21 +56,22 @@ def test_a_whole_question() -> None:
     )
     assert query.limit == 7
     assert query.group_policy == "isolate"
-    assert query.root_traits == TraitFilter(one("F"), frozenset("G"))
+    assert query.root_traits == TraitFilter(required_each("F"), frozenset("G"))
     assert query.same_subtree == (frozenset({"_NET", "_ACC"}),)
     assert query.nested
     plain, net, acc = query.groups
     assert [group.suffix for group in query.groups] == ["", "_NET", "_ACC"]
     assert plain.resources == {"VCPU": 2, "MEMORY_MB": 1024}
-    assert plain.traits == TraitFilter((*one("A"), frozenset("CD")), frozenset("B"))
+    assert plain.traits == TraitFilter((*required_each("A"), frozenset("CD")), frozenset("B"))
     assert plain.aggregates == AggregateFilter((frozenset({A, B}),), frozenset({B}))
     assert plain.in_tree == A
     assert (net.resources, acc.resources) == ({"SRIOV_NET_VF": 1}, {})
 
 
-def test_the_words_of_a_question_are_collected() -> None:
-    """So that the first class or trait nobody knows can be refused: root, then group by group;
-    of a list of providers its traits first.
+def test_names_in_a_query_are_collected() -> None:
+    """They are in the order in which the first unknown class or trait is reported.
+
+    That is root, then group by group; in a list of providers traits are first.
     """
     text = b"resources1=X:1&required1=in:A,B&required1=E&resources=VCPU:1,X:1&root_required=C,!D"
     words = candidate_query(text, 39, LIMITS).vocabulary.words
@@ -91,30 +92,30 @@ def test_the_words_of_a_question_are_collected() -> None:
         ("resources1=VCPU&resources=,", "Got: VCPU."),
     ],
 )
-def test_the_first_fault_of_a_query_is_told(text: str, words: str) -> None:
-    """Parameters of groups are judged in the order of the query."""
+def test_the_first_error_of_a_query_is_reported(text: str, words: str) -> None:
+    """Parameters of groups are checked in the order of the query."""
     assert words in refused(text).detail
 
 
-def test_equal_questions_are_parsed_once() -> None:
-    """Schedulers repeat themselves all day."""
+def test_parsed_queries_are_cached() -> None:
+    """Schedulers repeat their queries, so parsed queries are cached."""
     text = b"resources=VCPU:1&limit=3"
     assert candidate_query(text, 39, LIMITS) is candidate_query(text, 39, LIMITS)
     assert candidate_query(text, 28, LIMITS).query.nested is False
 
 
-def test_of_repeated_parameters_the_right_one_counts() -> None:
-    """The last resources, the first limit; before 1.39 the last required."""
-    query = asked("resources=VCPU:1&resources=DISK_GB:2&limit=1&limit=2&required=A&required=B", 38)
+def test_repeated_parameters() -> None:
+    """The last `resources` and the first `limit` count; before 1.39 the last `required`."""
+    query = parse("resources=VCPU:1&resources=DISK_GB:2&limit=1&limit=2&required=A&required=B", 38)
     assert query.groups[0].resources == {"DISK_GB": 2}
     assert query.limit == 1
-    assert query.groups[0].traits.required == one("B")
+    assert query.groups[0].traits.required == required_each("B")
 
 
 def test_amounts_beyond_every_inventory_stay_small() -> None:
-    """They are known to fit nowhere; how far beyond they are does not matter."""
-    assert asked(f"resources=VCPU:{MAX_INT}").groups[0].resources == {"VCPU": MAX_INT}
-    assert asked(f"resources=VCPU:{10**39}").groups[0].resources == {"VCPU": MAX_INT + 1}
+    """All amounts beyond the maximum are equal, because none of them fits anywhere."""
+    assert parse(f"resources=VCPU:{MAX_INT}").groups[0].resources == {"VCPU": MAX_INT}
+    assert parse(f"resources=VCPU:{10**39}").groups[0].resources == {"VCPU": MAX_INT + 1}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_amounts_beyond_every_inventory_stay_small() -> None:
     ],
 )
 def test_refused_with_the_reason(text: str, version: int, words: str) -> None:
-    """In the words that clients look for."""
+    """The errors have the words that clients look for."""
     assert words in refused(text, version).detail
 
 
@@ -176,22 +177,22 @@ def test_refused_with_the_reason(text: str, version: int, words: str) -> None:
     ],
 )
 def test_some_refusals_have_codes(text: str, code: str) -> None:
-    """The four that the API reference lists for queries."""
+    """These are the four codes that the API reference lists for queries."""
     assert refused(text).code == code
 
 
 def test_queries_have_limits() -> None:
-    """Terms and groups are counted before anything is searched."""
+    """Terms and groups are counted before the search."""
     terms = ",".join(f"X{number}:1" for number in range(1_001))
     groups = "&".join(f"resources{number}=VCPU:1" for number in range(1, 66))
     for text in (f"resources={terms}", f"{groups}&group_policy=none"):
         with pytest.raises(Error) as caught:
-            asked(text)
+            parse(text)
         assert caught.value.code is Code.LIMIT_EXCEEDED
 
 
 def test_listing_providers() -> None:
-    """All filters; UUIDs become lower case."""
+    """All filters together; UUIDs become lower case."""
     text = (
         f"name={quote('☃ a')}&uuid={A.upper()}&in_tree={B}&resources=VCPU:1&required=T,!U"
         f"&member_of=!in:{A},{B}"
@@ -199,7 +200,7 @@ def test_listing_providers() -> None:
     query, words = provider_query(text.encode(), 39, LIMITS)
     assert (query.name, query.uuid, query.in_tree) == ("☃ a", A, B)
     assert query.resources == {"VCPU": 1}
-    assert query.traits == TraitFilter(one("T"), frozenset("U"))
+    assert query.traits == TraitFilter(required_each("T"), frozenset("U"))
     assert query.aggregates == AggregateFilter((), frozenset({A, B}))
     assert [word.name for word in words.words] == ["T", "U", "VCPU"]
 
@@ -215,14 +216,14 @@ def test_listing_providers() -> None:
     ],
 )
 def test_listing_providers_refused(text: str, version: int, words: str) -> None:
-    """Here UUIDs want their dashes."""
+    """Unlike in candidate queries, UUIDs must have dashes."""
     with pytest.raises(ProblemError) as caught:
         provider_query(text.encode(), version, LIMITS)
     assert words in caught.value.detail
 
 
 def test_listing_traits() -> None:
-    """By names, by prefix, by use; an unknown operator is no condition."""
+    """By names, by prefix or by use; an unknown operator is ignored."""
     assert trait_query(b"", 6, LIMITS) == TraitQuery()
     assert trait_query(b"name=in:A,B&associated=TRUE", 6, LIMITS) == TraitQuery(
         names=frozenset("AB"), associated=True
@@ -239,7 +240,7 @@ def test_listing_traits() -> None:
 
 
 def test_usages() -> None:
-    """A project is needed; types are known since 1.38."""
+    """A project is required; types exist since 1.38."""
     query = usage_query(b"project_id=p&user_id=u&consumer_type=all", 38, LIMITS)
     assert query == UsageQuery("p", "u", "all")
     for text, version, words in (
@@ -254,10 +255,10 @@ def test_usages() -> None:
         assert words in caught.value.detail
 
 
-def test_so_many_groups_are_related_at_most() -> None:
-    """Conditions on subtrees are bounded together, not by the length of the query alone."""
+def test_conditions_on_subtrees_are_limited() -> None:
+    """The number of conditions on subtrees has its own limit."""
     groups = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
-    assert len(asked(groups + "&same_subtree=_A,_B" * 500).same_subtree) == 500
+    assert len(parse(groups + "&same_subtree=_A,_B" * 500).same_subtree) == 500
     with pytest.raises(Error) as caught:
-        asked(groups + "&same_subtree=_A,_B" * 501)
+        parse(groups + "&same_subtree=_A,_B" * 501)
     assert caught.value.code is Code.LIMIT_EXCEEDED

@@ -1,7 +1,7 @@
-"""Lists are in the order of the original's rows, whatever has been deleted and whoever restarts.
+"""Lists have the order of Placement's rows, also after deletions and restarts.
 
-`Rows` is what the original does, without its SQL: tables whose rows get the next number, walked
-through by number or by an index. Random requests go to both.
+`Rows` models OpenStack Placement without its SQL: tables whose rows get the next number, read by
+number or by an index. Random requests go to both.
 """
 
 import json
@@ -27,7 +27,7 @@ Amounts = dict[str, dict[str, int]]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    """Ask the Placement API of an empty service on either database."""
+    """Yield a client of the Placement API of an empty service on either database."""
     url = cluster.fresh() if request.param == "postgresql" else None
     client = Client(tmp_path, url=url)
     yield client
@@ -37,7 +37,7 @@ def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
 
 
 class Rows:
-    """The original's tables: a list is a table, the place in it the number of the row."""
+    """Placement's tables: a list is a table, the position in it is the number of the row."""
 
     def __init__(self) -> None:
         self.providers: list[str] = []
@@ -46,7 +46,7 @@ class Rows:
         self.allocations: list[tuple[str, str, str, int]] = []
         """(consumer, provider, class, amount)."""
 
-    def claimed(self, consumer: str, amounts: Amounts) -> None:
+    def replace_allocations(self, consumer: str, amounts: Amounts) -> None:
         """Delete the rows of a consumer and insert the new ones in the order of its claim."""
         self.allocations = [row for row in self.allocations if row[0] != consumer]
         self.allocations += [
@@ -56,23 +56,23 @@ class Rows:
         ]
 
     def consumers(self) -> list[str]:
-        """Return who holds anything."""
+        """Return all consumers with allocations."""
         return list(dict.fromkeys(row[0] for row in self.allocations))
 
-    def numbered(self, names: set[str]) -> list[str]:
+    def by_number(self, names: set[str]) -> list[str]:
         """Return classes by number."""
         return [name for name in self.classes if name in names]
 
-    def held_by(self, consumer: str) -> Amounts:
-        """Walk through a consumer's rows."""
+    def allocations_of(self, consumer: str) -> Amounts:
+        """Return the rows of a consumer by number."""
         held: Amounts = {}
         for holder, provider, name, amount in self.allocations:
             if holder == consumer:
                 held.setdefault(provider, {})[name] = amount
         return held
 
-    def held_on(self, provider: str) -> Amounts:
-        """Walk through the index (provider, class, amount) of the allocations."""
+    def allocations_on(self, provider: str) -> Amounts:
+        """Return the rows of a provider by the index (provider, class, amount)."""
         rows = [
             (self.classes.index(name), amount, number, consumer, name)
             for number, (consumer, where, name, amount) in enumerate(self.allocations)
@@ -84,7 +84,7 @@ class Rows:
         return held
 
     def used(self, provider: str | None = None) -> dict[str, int]:
-        """Sum up what is held, on one provider or anywhere, grouped by class."""
+        """Return the usage of one provider, or of all, by class."""
         sums = {
             name: sum(
                 row[3] for row in self.allocations if row[2] == name and self._is(row, provider)
@@ -102,59 +102,65 @@ class Rows:
         return provider is None or row[1] == provider
 
 
-def listed(given: Any) -> Any:
-    """Return JSON with its objects as pairs, as their order counts here."""
+def as_pairs(given: Any) -> Any:
+    """Return JSON with its objects as lists of pairs, because their order matters."""
     if isinstance(given, dict):
-        return [(key, listed(value)) for key, value in given.items()]
-    return [listed(item) for item in given] if isinstance(given, list) else given
+        return [(key, as_pairs(value)) for key, value in given.items()]
+    return [as_pairs(item) for item in given] if isinstance(given, list) else given
 
 
 class Script:
-    """Random requests, and the rows that the original would have after them."""
+    """Random requests, and the rows that Placement would have after them."""
 
     def __init__(self, api: Client, seed: int) -> None:
         self.api = api
         self.chance = random.Random(seed)
         self.rows = Rows()
         self.steps = [
-            *(self.make, self.make, self.remove, self.offer, self.offer),
-            *(self.claim, self.claim, self.claim, self.claim_several, self.give_back),
-            *(self.name_class, self.forget_class, self.api.restart),
+            *(
+                self.add_providers,
+                self.add_providers,
+                self.remove,
+                self.set_inventories,
+                self.set_inventories,
+            ),
+            *(self.claim, self.claim, self.claim, self.claim_several, self.release),
+            *(self.create_classes, self.delete_class, self.api.restart),
         ]
 
     def step(self) -> None:
-        """Send some request, then compare."""
+        """Send a random request, then compare."""
         self.chance.choice(self.steps)()
         self.compare()
 
     def uuid(self) -> str:
         return f"{self.chance.getrandbits(32):08x}-0000-4000-8000-000000000000"
 
-    def done(self, *replies: Reply) -> bool:
-        """Were all carried out? Some deletions are refused."""
+    def succeeded(self, *replies: Reply) -> bool:
+        """Return whether all requests succeeded; some deletions are refused."""
         assert all(reply.status in (200, 201, 204, 409) for reply in replies), replies
         return all(reply.status != 409 for reply in replies)
 
-    def make(self) -> None:
+    def add_providers(self) -> None:
         """Add up to three providers in one batch."""
         made = [self.uuid() for _ in range(self.chance.randint(1, 3))]
         bodies = [{"name": uuid, "uuid": uuid} for uuid in made]
-        assert self.done(
+        assert self.succeeded(
             *self.api.ask_all(*(("POST", "/resource_providers", body) for body in bodies))
         )
         self.rows.providers += made
         self.rows.inventories.update({uuid: set() for uuid in made})
 
     def remove(self) -> None:
-        """Remove a provider on which nobody holds anything."""
-        for uuid in self.some(self.rows.providers):
-            if self.done(self.api.ask("DELETE", f"/resource_providers/{uuid}")):
+        """Delete a provider; one with allocations is refused."""
+        for uuid in self.pick(self.rows.providers):
+            if self.succeeded(self.api.ask("DELETE", f"/resource_providers/{uuid}")):
                 self.rows.providers.remove(uuid)
 
-    def offer(self) -> None:
-        """Give a provider other inventories; the answer is in the order of the request."""
+    def set_inventories(self) -> None:
+        """Replace the inventories of a provider; the response is in the order of the request."""
         known = [*STANDARD, *self.rows.classes[len(STANDARD_CLASSES_LISTED) :]]
-        for uuid in self.some(self.rows.providers):
+        for uuid in self.pick(self.rows.providers):
             names = self.chance.sample(known, self.chance.randint(1, 4))
             generation = self.api.ask("GET", f"/resource_providers/{uuid}").json["generation"]
             body = {
@@ -162,52 +168,52 @@ class Script:
                 "inventories": {name: {"total": 1_000} for name in names},
             }
             reply = self.api.ask("PUT", f"/resource_providers/{uuid}/inventories", body)
-            if self.done(reply):
+            if self.succeeded(reply):
                 assert list(reply.json["inventories"]) == names
                 self.rows.inventories[uuid] = set(names)
 
     def claim(self) -> None:
-        """Let somebody hold something else, or somebody new."""
+        """Replace the allocations of a consumer, or claim for a new one."""
         known = self.rows.consumers()
         consumer = self.chance.choice([self.uuid(), *known])
         if amounts := self.amounts():
-            body = self.wish(consumer, amounts)
-            assert self.done(self.api.ask("PUT", f"/allocations/{consumer}", body))
-            self.rows.claimed(consumer, amounts)
+            body = self.claim_body(consumer, amounts)
+            assert self.succeeded(self.api.ask("PUT", f"/allocations/{consumer}", body))
+            self.rows.replace_allocations(consumer, amounts)
 
     def claim_several(self) -> None:
-        """Let several hold something, in one request and in two at once."""
+        """Claim for several consumers, in one request and in two concurrent ones."""
         wishes = {self.uuid(): self.amounts() for _ in range(4)}
         if all(wishes.values()):
-            bodies = [(one, self.wish(one, amounts)) for one, amounts in wishes.items()]
+            bodies = [(one, self.claim_body(one, amounts)) for one, amounts in wishes.items()]
             asked = [("POST", "/allocations", dict(half)) for half in (bodies[:2], bodies[2:])]
-            assert self.done(*self.api.ask_all(*asked))
+            assert self.succeeded(*self.api.ask_all(*asked))
             for consumer, amounts in wishes.items():
-                self.rows.claimed(consumer, amounts)
+                self.rows.replace_allocations(consumer, amounts)
 
-    def give_back(self) -> None:
-        for consumer in self.some(self.rows.consumers()):
-            assert self.done(self.api.ask("DELETE", f"/allocations/{consumer}"))
-            self.rows.claimed(consumer, {})
+    def release(self) -> None:
+        for consumer in self.pick(self.rows.consumers()):
+            assert self.succeeded(self.api.ask("DELETE", f"/allocations/{consumer}"))
+            self.rows.replace_allocations(consumer, {})
 
-    def name_class(self) -> None:
-        """Make the custom classes that are missing, all at once."""
+    def create_classes(self) -> None:
+        """Create missing custom classes, all at once."""
         missing = [name for name in CUSTOM if name not in self.rows.classes]
         self.chance.shuffle(missing)
         made = missing[: self.chance.randint(0, 3)]
-        self.done(*self.api.ask_all(*(("PUT", f"/resource_classes/{n}", None) for n in made)))
+        self.succeeded(*self.api.ask_all(*(("PUT", f"/resource_classes/{n}", None) for n in made)))
         self.rows.classes += made
 
-    def forget_class(self) -> None:
-        for name in self.some(self.rows.classes[len(STANDARD_CLASSES_LISTED) :]):
-            if self.done(self.api.ask("DELETE", f"/resource_classes/{name}")):
+    def delete_class(self) -> None:
+        for name in self.pick(self.rows.classes[len(STANDARD_CLASSES_LISTED) :]):
+            if self.succeeded(self.api.ask("DELETE", f"/resource_classes/{name}")):
                 self.rows.classes.remove(name)
 
-    def some(self, names: list[str]) -> list[str]:
+    def pick(self, names: list[str]) -> list[str]:
         return self.chance.sample(names, min(1, len(names)))
 
     def amounts(self) -> Amounts:
-        """Draw what somebody shall hold, in any order; {} if nothing is offered."""
+        """Return random amounts for a claim, in random order; {} if there are no inventories."""
         offering = [uuid for uuid in self.rows.providers if self.rows.inventories[uuid]]
         chosen = self.chance.sample(offering, min(len(offering), self.chance.randint(1, 2)))
         found: Amounts = {}
@@ -217,7 +223,7 @@ class Script:
             found[uuid] = {name: self.chance.randint(1, 2) for name in drawn}
         return found
 
-    def wish(self, consumer: str, amounts: Amounts) -> dict[str, Any]:
+    def claim_body(self, consumer: str, amounts: Amounts) -> dict[str, Any]:
         seen = self.api.ask("GET", f"/allocations/{consumer}").json.get("consumer_generation")
         return {
             "allocations": {uuid: {"resources": named} for uuid, named in amounts.items()},
@@ -227,44 +233,44 @@ class Script:
             "consumer_type": "INSTANCE",
         }
 
-    def shown(self, path: str, key: str) -> Any:
+    def get(self, path: str, key: str) -> Any:
         return self.api.ask("GET", path).json[key]
 
     def compare(self) -> None:
-        """Everything is listed in the order of the rows."""
+        """Check that all lists are in the order of the rows."""
         rows = self.rows
-        found = self.shown("/resource_providers", "resource_providers")
+        found = self.get("/resource_providers", "resource_providers")
         assert [each["uuid"] for each in found] == rows.providers
-        found = self.shown("/resource_classes", "resource_classes")
+        found = self.get("/resource_classes", "resource_classes")
         assert [each["name"] for each in found] == rows.classes
         sums = list(rows.used().items())
         grouped = [*sums[:1], ("consumer_count", len(rows.consumers())), *sums[1:]]
         expected = [("INSTANCE", grouped)] if sums else []
-        assert listed(self.shown("/usages?project_id=project", "usages")) == expected
+        assert as_pairs(self.get("/usages?project_id=project", "usages")) == expected
         for uuid in rows.providers:
             path = f"/resource_providers/{uuid}"
-            names = rows.numbered(rows.inventories[uuid])
-            assert list(self.shown(f"{path}/inventories", "inventories")) == names
-            assert listed(self.shown(f"{path}/usages", "usages")) == listed(rows.used(uuid))
-            held = self.shown(f"{path}/allocations", "allocations")
-            assert listed({who: held[who]["resources"] for who in held}) == listed(
-                rows.held_on(uuid)
+            names = rows.by_number(rows.inventories[uuid])
+            assert list(self.get(f"{path}/inventories", "inventories")) == names
+            assert as_pairs(self.get(f"{path}/usages", "usages")) == as_pairs(rows.used(uuid))
+            held = self.get(f"{path}/allocations", "allocations")
+            assert as_pairs({who: held[who]["resources"] for who in held}) == as_pairs(
+                rows.allocations_on(uuid)
             )
         for consumer in rows.consumers():
-            held = self.shown(f"/allocations/{consumer}", "allocations")
-            assert listed({where: held[where]["resources"] for where in held}) == listed(
-                rows.held_by(consumer)
+            held = self.get(f"/allocations/{consumer}", "allocations")
+            assert as_pairs({where: held[where]["resources"] for where in held}) == as_pairs(
+                rows.allocations_of(consumer)
             )
-        summaries = self.shown("/allocation_candidates?resources=VCPU:1", "provider_summaries")
+        summaries = self.get("/allocation_candidates?resources=VCPU:1", "provider_summaries")
         fitting = [uuid for uuid in rows.providers if "VCPU" in rows.inventories[uuid]]
         assert list(summaries) == fitting
         for uuid, summary in summaries.items():
-            assert list(summary["resources"]) == rows.numbered(rows.inventories[uuid])
+            assert list(summary["resources"]) == rows.by_number(rows.inventories[uuid])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_lists_are_in_the_order_of_rows(api: Client, seed: int) -> None:
-    """After every request of a random script, with deletions, batches and restarts in between."""
+    """The order is compared after each of many random requests, with deletions and restarts."""
     script = Script(api, seed)
     for _ in range(STEPS):
         script.step()
@@ -273,46 +279,46 @@ def test_lists_are_in_the_order_of_rows(api: Client, seed: int) -> None:
 
 
 def test_the_rows_notice_another_order(api: Client) -> None:
-    """The control: two providers the other way round fail the comparison."""
+    """Control: two swapped providers fail the comparison."""
     script = Script(api, 1)
-    script.make()
+    script.add_providers()
     while len(script.rows.providers) < 2:
-        script.make()
+        script.add_providers()
     script.compare()
     script.rows.providers.reverse()
     with pytest.raises(AssertionError):
         script.compare()
 
 
-def numbered(n: int) -> str:
+def uuid_of(n: int) -> str:
     """Return the n-th provider's UUID."""
     return f"{n:08d}-0000-4000-8000-000000000000"
 
 
-def requests(api: Client, query: str, version: int = 39) -> list[str]:
-    """Return the candidates as they are written, providers by their numbers."""
+def candidate_texts(api: Client, query: str, version: int = 39) -> list[str]:
+    """Return the candidates as JSON text, with providers abbreviated to their numbers."""
     found = api.ask("GET", f"/allocation_candidates?{query}", version=version)
     written = [json.dumps(each) for each in found.json["allocation_requests"]]
     return sorted(text.replace("-0000-4000-8000-000000000000", "") for text in written)
 
 
 def test_candidates_are_written_in_the_order_of_the_query(api: Client) -> None:
-    """Groups as they were asked for; classes too, by number where anybody has a child.
+    """Groups are in the order of the query; so are classes, or by number if a provider has a child.
 
-    The expected texts are those of the original.
+    The expected texts are those of OpenStack Placement.
     """
     assert api.ask("PUT", "/resource_classes/CUSTOM_Z").status == 201
-    api.provider(numbered(2), VCPU=8, CUSTOM_Z=8)
-    api.provider(numbered(3), VCPU=8, CUSTOM_Z=8, DISK_GB=8)
-    api.provider(numbered(1), parent=numbered(2), DISK_GB=8, VCPU=8)
-    assert requests(api, "resources=CUSTOM_Z:1,VCPU:1", version=11) == [
+    api.provider(uuid_of(2), VCPU=8, CUSTOM_Z=8)
+    api.provider(uuid_of(3), VCPU=8, CUSTOM_Z=8, DISK_GB=8)
+    api.provider(uuid_of(1), parent=uuid_of(2), DISK_GB=8, VCPU=8)
+    assert candidate_texts(api, "resources=CUSTOM_Z:1,VCPU:1", version=11) == [
         '{"allocations": [{"resource_provider": {"uuid": "00000002"}, '
         '"resources": {"VCPU": 1, "CUSTOM_Z": 1}}]}',
         '{"allocations": [{"resource_provider": {"uuid": "00000003"}, '
         '"resources": {"VCPU": 1, "CUSTOM_Z": 1}}]}',
     ]
     query = "resources1=DISK_GB:2&resources=CUSTOM_Z:1,VCPU:1&group_policy=none"
-    first, second, third = requests(api, query, version=33)
+    first, second, third = candidate_texts(api, query, version=33)
     assert first == (
         '{"allocations": {"00000001": {"resources": {"DISK_GB": 2, "VCPU": 1}}, '
         '"00000002": {"resources": {"CUSTOM_Z": 1}}}}'
@@ -324,22 +330,24 @@ def test_candidates_are_written_in_the_order_of_the_query(api: Client) -> None:
     assert third == (
         '{"allocations": {"00000003": {"resources": {"DISK_GB": 2, "VCPU": 1, "CUSTOM_Z": 1}}}}'
     )
-    assert requests(api, query)[1].endswith('"mappings": {"1": ["00000001"], "": ["00000002"]}}')
+    assert candidate_texts(api, query)[1].endswith(
+        '"mappings": {"1": ["00000001"], "": ["00000002"]}}'
+    )
     summaries = api.ask("GET", f"/allocation_candidates?{query}").json["provider_summaries"]
-    assert list(summaries) == [numbered(2), numbered(1), numbered(3)]
-    assert api.ask("DELETE", f"/resource_providers/{numbered(1)}").status == 204
-    assert requests(api, "resources=CUSTOM_Z:1,VCPU:1", version=33) == [
+    assert list(summaries) == [uuid_of(2), uuid_of(1), uuid_of(3)]
+    assert api.ask("DELETE", f"/resource_providers/{uuid_of(1)}").status == 204
+    assert candidate_texts(api, "resources=CUSTOM_Z:1,VCPU:1", version=33) == [
         '{"allocations": {"00000002": {"resources": {"CUSTOM_Z": 1, "VCPU": 1}}}}',
         '{"allocations": {"00000003": {"resources": {"CUSTOM_Z": 1, "VCPU": 1}}}}',
     ]
 
 
-def test_a_class_of_two_groups_is_told_apart(api: Client) -> None:
-    """Each group's amount stands where that group does, also where both want the same class."""
-    api.provider(numbered(2), VCPU=8)
-    api.provider(numbered(1), parent=numbered(2), DISK_GB=8, VCPU=8)
+def test_amounts_of_a_class_in_two_groups(api: Client) -> None:
+    """Each group's amount is at the place of its group, even if both want the same class."""
+    api.provider(uuid_of(2), VCPU=8)
+    api.provider(uuid_of(1), parent=uuid_of(2), DISK_GB=8, VCPU=8)
     query = "resources=DISK_GB:1,VCPU:1&resources1=VCPU:1&group_policy=none"
-    assert requests(api, query, version=33) == [
+    assert candidate_texts(api, query, version=33) == [
         '{"allocations": {"00000001": {"resources": {"VCPU": 1, "DISK_GB": 1}}, '
         '"00000002": {"resources": {"VCPU": 1}}}}',
         '{"allocations": {"00000001": {"resources": {"VCPU": 2, "DISK_GB": 1}}}}',
@@ -351,10 +359,10 @@ def test_a_class_of_two_groups_is_told_apart(api: Client) -> None:
 
 
 def test_traits_are_listed_by_creation_and_echoed_by_name(api: Client) -> None:
-    """Custom traits follow the standard ones, in the order in which they were made."""
+    """Custom traits follow the standard ones, in the order of their creation."""
     made = ["CUSTOM_Z", "CUSTOM_M", "CUSTOM_A"]
     api.ask_all(*(("PUT", f"/traits/{name}", None) for name in made))
-    uuid = numbered(1)
+    uuid = uuid_of(1)
     api.provider(uuid, VCPU=1)
     traits = ["CUSTOM_A", "HW_CPU_X86_AVX", "CUSTOM_Z", "COMPUTE_NODE", "CUSTOM_M"]
     path = f"/resource_providers/{uuid}/traits"

@@ -1,4 +1,4 @@
-"""Bodies: msgspec decides, and the explanation is in the words clients know."""
+"""Bodies: msgspec decides, and the explanation has the words that clients know."""
 
 import json
 import random
@@ -22,10 +22,10 @@ from moorage.faces.placement.input.queries import usage_query
 from moorage.faces.placement.input.schema_errors import LENGTH_MAX, explanation
 from moorage.faces.placement.problems import ProblemError
 from moorage.faces.web import Limits
-from tests.faces.placement.support.spoiling import VALUES, spoilt
+from tests.faces.placement.support.mutations import VALUES, mutations
 
 SECONDS_MAX = 0.5
-"""Far above what an explanation takes."""
+"""Far above the time of an explanation."""
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 OWNER: dict[str, Any] = {"project_id": "p", "user_id": "u"}
@@ -72,7 +72,7 @@ def refusal(kind: Any, value: Any) -> str:
     ],
 )
 def test_accepted(kind: Any, value: Any) -> None:
-    """What the API reference allows is taken."""
+    """Bodies that the API reference permits are accepted."""
     decoded(kind, value)
 
 
@@ -146,7 +146,7 @@ def test_accepted(kind: Any, value: Any) -> None:
         ),
     ],
 )
-def test_refused_in_known_words(kind: Any, value: Any, why: str, rule: str) -> None:
+def test_refused_with_the_words_of_placement(kind: Any, value: Any, why: str, rule: str) -> None:
     """The sentence and the rule are those that clients look for."""
     detail = refusal(kind, value)
     assert why in detail
@@ -161,14 +161,14 @@ def test_refused_in_known_words(kind: Any, value: Any, why: str, rule: str) -> N
         (schemas.InventoriesPut, {"resource_provider_generation": 0, "inventories": {"a": 1}}),
     ],
 )
-def test_what_only_the_type_refuses_has_a_reason_too(kind: Any, value: Any) -> None:
-    """Where JSON Schema would be content, the type's own words are shown."""
+def test_reasons_of_values_that_only_the_type_refuses(kind: Any, value: Any) -> None:
+    """If the JSON schema accepts the value, the error has the type's own reason."""
     assert len(refusal(kind, value)) > len("JSON does not validate: ")
 
 
 @pytest.mark.parametrize("spelled", ["4.0", "4e0", "40E-1"])
 def test_whole_numbers_are_integers(spelled: str) -> None:
-    """JSON Schema knows no other kind of integer; numbers with a fraction are none."""
+    """JSON Schema has no other kind of integer; numbers with a fraction are refused."""
     body = f'{{"resource_class": "VCPU", "total": {spelled}}}'
     found = body_decode(body.encode(), schemas.InventoryPost).total
     assert (found, type(found)) == (4, int)
@@ -179,7 +179,7 @@ def test_whole_numbers_are_integers(spelled: str) -> None:
 
 
 def test_whole_numbers_are_integers_in_long_bodies_too() -> None:
-    """Which words a refusal gets depends on the length of a body, never whether it is refused."""
+    """The length of a body affects the words of an error, but not whether it is refused."""
     inventories = {f"CUSTOM_{number}": {"total": 4.0} for number in range(1_000)}
     body = {"resource_provider_generation": 0.0, "inventories": inventories}
     assert decoded(schemas.InventoriesPut, body).inventories["CUSTOM_7"].total == 4
@@ -188,7 +188,7 @@ def test_whole_numbers_are_integers_in_long_bodies_too() -> None:
 
 
 def test_explanations_stay_short() -> None:
-    """A huge value is not sent back, and not every fault in it is looked for."""
+    """A huge value is not quoted in full, and not all of its faults are searched."""
     many = {f"key{number}": number for number in range(20_000)}
     assert len(refusal(schemas.ProviderPost, many)) < 5_000
     assert len(refusal(schemas.AggregatesPut, ["x" * 50_000] * 10)) < 5_000
@@ -196,7 +196,7 @@ def test_explanations_stay_short() -> None:
 
 
 def nested(depth: int) -> Any:
-    """Return lists in lists, with two neighbours each."""
+    """Return nested lists, each with two more members."""
     value: Any = []
     for _ in range(depth):
         value = [value, "x" * 9, 1]
@@ -216,7 +216,7 @@ def nested(depth: int) -> Any:
     ],
 )
 def test_the_longest_explanation_is_bounded(value: Any) -> None:
-    """Whatever is sent, what is said about it is neither long nor dear."""
+    """For any body, the explanation is neither long nor slow."""
     body = json.dumps(value, separators=(",", ":")).encode()
     assert len(body) <= EXPLAINED_BYTES_MAX
     started = time.thread_time()
@@ -228,7 +228,7 @@ def test_the_longest_explanation_is_bounded(value: Any) -> None:
 
 
 def test_lists_of_unique_items() -> None:
-    """What is named twice is told, however it is asked."""
+    """Duplicates are refused in every form of the body."""
     for kind, body in (
         (schemas.AggregatesPut, [RP, RP]),
         (schemas.AggregatesPut19, {"aggregates": [RP, RP], "resource_provider_generation": 0}),
@@ -251,14 +251,14 @@ MAPPED = {**FULL, "mappings": {"_A": [RP]}}
 CHANGED = {RP: {**GENERATION, "inventories": {"VCPU": FIGURES}}}
 
 
-def but(value: dict[str, Any], *names: str) -> dict[str, Any]:
+def without(value: dict[str, Any], *names: str) -> dict[str, Any]:
     """Return an object without some of its members."""
     return {name: each for name, each in value.items() if name not in names}
 
 
-CONSUMER34 = but(MAPPED, "consumer_type")
-CONSUMER28 = but(CONSUMER34, "mappings")
-CONSUMER13 = but(CONSUMER28, "consumer_generation")
+CONSUMER34 = without(MAPPED, "consumer_type")
+CONSUMER28 = without(CONSUMER34, "mappings")
+CONSUMER13 = without(CONSUMER28, "consumer_generation")
 GOOD: dict[Any, Any] = {
     schemas.ProviderPost: {"name": "a", "uuid": RP},
     schemas.ProviderPost14: {"name": "a", "uuid": RP, "parent_provider_uuid": RP},
@@ -288,41 +288,41 @@ GOOD: dict[Any, Any] = {
 
 
 def kind_name(kind: Any) -> str:
-    """Return what a type of body is called."""
+    """Return the name of a type of body."""
     return next(name for name, each in vars(schemas).items() if each is kind)
 
 
 STRICTER = (".inventories[...]", ".mappings[...]")
-"""Where types refuse what schemas let pass: below keys that are no class and no suffix."""
+"""Where types are stricter than schemas: keys that are neither a class nor a suffix."""
 
 SAMPLE = 150
-"""Values of each type that are judged."""
+"""How many values of each type are compared."""
 
 
 @pytest.mark.parametrize("kind", list(QUOTED), ids=kind_name)
 def test_types_and_quoted_schemas_agree(kind: Any) -> None:
-    """What a schema refuses its type refuses, and what a type refuses its schema can explain."""
+    """A type refuses what its schema refuses, and the schema explains what its type refuses."""
     good = GOOD[kind]
     assert explanation(good, QUOTED[kind]) is None
     decoded(kind, good)
     refused = 0
-    values = list(spoilt(good))
+    values = list(mutations(good))
     for value in random.Random(1).sample(values, min(SAMPLE, len(values))):
-        told = explanation(value, QUOTED[kind])
+        explained = explanation(value, QUOTED[kind])
         try:
             decoded(kind, value)
         except ProblemError as problem:
             refused += 1
             reason = problem.detail.removeprefix("JSON does not validate: ")
-            assert told == reason or any(place in reason for place in STRICTER), value
+            assert explained == reason or any(place in reason for place in STRICTER), value
         else:
-            if told is not None:  # what a handler looks for itself
-                assert "has non-unique elements" in told, value
+            if explained is not None:  # which only the handler checks
+                assert "has non-unique elements" in explained, value
     assert refused > len(VALUES) // 2
 
 
-def test_every_body_has_a_schema_that_is_quoted() -> None:
-    """No type of body is forgotten on either side."""
+def test_every_body_has_a_schema() -> None:
+    """Every type of body has both a schema and a sample."""
     assert set(GOOD) == set(QUOTED)
     named = {
         each
@@ -336,22 +336,22 @@ def test_every_body_has_a_schema_that_is_quoted() -> None:
 
 @given(st.text("AZ09_a \n", max_size=4) | st.integers(250, 260).map("A".__mul__))
 def test_names_are_those_of_the_core(name: str) -> None:
-    """What a consumer type may be is one rule, for bodies, queries, errors and the native API."""
+    """Bodies, queries, errors and the native API have the same rule for a consumer type."""
     in_query = {"user_id": "u", "project_id": "p", "consumer_type": name}
     pairs = urlencode(in_query).encode()
-    told = [
+    verdicts = [
         is_accepted(lambda: msgspec.convert(name, schemas.ConsumerType)),
         explanation({**FULL, "consumer_type": name}, QUOTED[schemas.Allocations38]) is None,
         is_accepted(lambda: usage_query(pairs, 38, Limits())),
         is_accepted(lambda: vocabulary.check_consumer_type(name)),
     ]
-    # `$` in a quoted schema also matches before a final newline, as it does in the original.
-    told[1] = told[1] and not name.endswith("\n")
-    assert told == [vocabulary.is_name(name)] * len(told)
+    # `$` in a quoted schema also matches before a final newline, as in OpenStack Placement.
+    verdicts[1] = verdicts[1] and not name.endswith("\n")
+    assert verdicts == [vocabulary.is_name(name)] * len(verdicts)
 
 
 def is_accepted(check: Callable[[], object]) -> bool:
-    """Return whether a check lets its value pass."""
+    """Return whether a check accepts its value."""
     try:
         check()
     except (msgspec.ValidationError, ProblemError, Error):

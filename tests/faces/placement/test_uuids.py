@@ -1,4 +1,4 @@
-"""What is taken for a UUID in a body, and that it takes no time to say so."""
+"""Which texts are UUIDs in a body, and that deciding this is fast."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from moorage.faces.placement.problems import ProblemError
 
 RP = "4e6e6d4c-1111-4000-8000-000000000001"
 PLAIN = "[{}]*(?:urn:)?(?:uuid:)?[{}]*(?:-*[0-9a-fA-F]){32}-*[{}]*"
-"""The rule as one would write it down; it takes time that grows with the square of the length."""
+"""The rule as a simple expression; its time grows with the square of the length."""
 
 
 def decoded(kind: Any, value: Any) -> None:
@@ -26,7 +26,7 @@ def decoded(kind: Any, value: Any) -> None:
 
 
 def refusal(kind: Any, value: Any) -> None:
-    """See that a value is refused, as one that does not validate."""
+    """Check that a value is refused because it does not validate."""
     with pytest.raises(ProblemError) as refused:
         decoded(kind, value)
     assert refused.value.status == 400
@@ -47,8 +47,8 @@ LONG = 20_000
     ],
     ids=["braces", "a letter behind", "everything", "dashes", "prefixes"],
 )
-def test_no_text_takes_long_to_be_no_uuid(text: str) -> None:
-    """Whoever judges it, nothing else runs meanwhile; one such body once took 10 seconds."""
+def test_long_texts_are_refused_quickly(text: str) -> None:
+    """Nothing else runs meanwhile; one such body once took 10 seconds."""
     begun = thread_time()
     refusal(schemas.AggregatesPut, [text])
     refusal(schemas.AggregatesPut, [text[:250]] * 30)
@@ -57,8 +57,8 @@ def test_no_text_takes_long_to_be_no_uuid(text: str) -> None:
     assert thread_time() - begun < 1.0
 
 
-def test_no_spelling_of_a_uuid_is_too_long_to_be_read() -> None:
-    """What is taken for a UUID is also read as one, and never stored as it was sent, or as none."""
+def test_every_accepted_uuid_is_normalized() -> None:
+    """Every accepted spelling is also normalized, so that none is stored as it was sent."""
     braces = (UUID_LENGTH_MAX - len(RP)) // 2
     longest = "{" * braces + RP + "}" * (UUID_LENGTH_MAX - len(RP) - braces)
     assert uuid_normal(longest) == RP
@@ -73,8 +73,8 @@ SPELLINGS = ("{", "}", "urn:", "uuid:", "-", "a", RP, RP.replace("-", ""), RP[:1
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_uuid_is_what_python_takes_for_one(seed: int) -> None:
-    """However braces, prefixes and dashes are put together, as long as prefixes are in order."""
+def test_uuids_are_those_that_python_accepts(seed: int) -> None:
+    """Combinations of braces, prefixes and dashes are accepted just as by Python's `UUID`."""
     random = Random(seed)
     for _ in range(500):
         text = "".join(random.choices(SPELLINGS, k=random.randrange(1, 7)))

@@ -1,11 +1,11 @@
-"""One server for the tests of a module."""
+"""A server that the tests of a module share."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.support.server import serve
-from tests.faces.v1.leasing import make
+from tests.faces.v1.leasing import make_pool
 from tests.faces.v1.native import Native
 
 
@@ -20,4 +20,4 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
 @pytest.fixture
 def pool(native: Native) -> str:
     """Return the name of a new pool with one unit."""
-    return make(native)
+    return make_pool(native)

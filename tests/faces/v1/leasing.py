@@ -1,49 +1,51 @@
-"""Asking for leases over HTTP, for the tests of leases."""
+"""Requests for leases over HTTP."""
 
 import itertools
 from typing import Any
 from uuid import uuid4
 
-from tests.faces.v1.native import Native, Told
+from tests.faces.v1.native import Native, Response
 
 _numbers = itertools.count()
 
 
-def make(native: Native, **wanted: Any) -> str:
-    """Make a pool, of one unit by default; return its name."""
+def make_pool(native: Native, **wanted: Any) -> str:
+    """Create a pool, with one unit by default; return its name."""
     name = f"leases/{next(_numbers)}"
-    told = native.ask("PUT", f"/v1/pools/{name}", {"limit": 1, **wanted})
-    assert told.status == 200, told
+    answer = native.ask("PUT", f"/v1/pools/{name}", {"limit": 1, **wanted})
+    assert answer.status == 200, answer
     return name
 
 
 def ask(
     native: Native, *pools: str, token: str | None = None, query: str = "", **wanted: Any
-) -> Told:
-    """Ask for a unit of each of some pools, by default with a key that was never used."""
+) -> Response:
+    """Ask for a unit of each of some pools, by default with a new key."""
     needs = [{"pool": name} for name in pools]
     body = {"needs": needs, "key": str(uuid4()), **wanted}
     return native.ask("POST", f"/v1/leases{query}", body, token=token)
 
 
-def act(native: Native, lease: str, word: str, token: str | None = None, **body: Any) -> Told:
-    """Post to a lease's own address."""
+def lease_action(
+    native: Native, lease: str, word: str, token: str | None = None, **body: Any
+) -> Response:
+    """Send a POST request to an operation of a lease."""
     return native.ask("POST", f"/v1/leases/{lease}/{word}", body, token=token)
 
 
-def refused(told: Told) -> tuple[int, str]:
+def refused(answer: Response) -> tuple[int, str]:
     """Return the status and the code of a refusal."""
-    return told.status, told.body["code"]
+    return answer.status, answer.body["code"]
 
 
-def waiting(native: Native, pool: str) -> Told:
-    """Fill a pool of one unit and return the ticket that waits for it."""
+def waiting_ticket(native: Native, pool: str) -> Response:
+    """Occupy a pool of one unit and return a ticket that waits for it."""
     assert ask(native, pool).status == 201
     ticket = ask(native, pool)
     assert ticket.status == 202
     return ticket
 
 
-def order(token: str) -> list[int]:
-    """Return what a fencing token is compared by."""
+def comparable(token: str) -> list[int]:
+    """Return a fencing token in a form that can be compared."""
     return [int(part) for part in token.split(".")]

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 ANSWER_SECONDS = 30.0
 
 
-class Told(NamedTuple):
-    """One answer, decoded."""
+class Response(NamedTuple):
+    """A decoded response."""
 
     status: int
     body: Any
@@ -18,7 +18,7 @@ class Told(NamedTuple):
 
 
 class Native:
-    """Calls one server; by default as the administrator whom its first start has made."""
+    """Calls one server, by default as the administrator that its first start has created."""
 
     def __init__(self, url: str, database: Path) -> None:
         self.url = url
@@ -26,8 +26,8 @@ class Native:
 
     def ask(
         self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
-    ) -> Told:
-        """Send one request on a connection of its own; underscores in names become dashes."""
+    ) -> Response:
+        """Send one request on a new connection; underscores in names become dashes."""
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(
             parts.hostname or "", parts.port, timeout=ANSWER_SECONDS
@@ -45,10 +45,10 @@ class Native:
             connection.close()
         named = {name.lower(): value for name, value in answer.getheaders()}
         is_json = "json" in named.get("content-type", "")
-        return Told(answer.status, json.loads(text) if is_json else text, named)
+        return Response(answer.status, json.loads(text) if is_json else text, named)
 
     def token(self, role: str, project: str | None = None, name: str | None = None) -> str:
-        """Make a token, by default called after its role; return its secret."""
+        """Create a token, by default named after its role; return its secret."""
         wanted = {"name": name or role, "role": role, "project_id": project}
         made = self.ask("POST", "/v1/tokens", wanted)
         assert made.status == 201, made
@@ -56,7 +56,7 @@ class Native:
         return secret
 
     def provider(self, name: str) -> str:
-        """Make a provider by the Placement API; return its UUID."""
+        """Create a provider with the Placement API; return its UUID."""
         made = self.ask(
             "POST",
             "/resource_providers",

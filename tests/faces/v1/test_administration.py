@@ -1,4 +1,4 @@
-"""The native API's administration over HTTP: tokens, backup, check, refusals."""
+"""The native API's administration over HTTP: tokens, backup, check, errors."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.serve.wire import Answer, talk
 
 
 class Admin(NamedTuple):
-    """A server and the files beside its database."""
+    """A server and the files next to its database."""
 
     url: str
     database: Path
@@ -24,7 +24,7 @@ class Admin(NamedTuple):
         return Path(f"{self.database}.token").read_text().strip()
 
     def ask(self, method: str, path: str, body: Any = None, token: str | None = None) -> Answer:
-        """Send one request; by default as the administrator."""
+        """Send one request, by default as the administrator."""
         raw = (
             b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         )
@@ -51,14 +51,14 @@ class Admin(NamedTuple):
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
-    """A server with token authentication."""
+    """Yield a server with token authentication."""
     database = tmp_path_factory.mktemp("v1") / "moorage.sqlite"
     with serve(database) as server:
         yield Admin(server.url, database)
 
 
 def test_tokens_are_made_listed_and_revoked(admin: Admin) -> None:
-    """A token works from its making to its revocation, and is listed without its secret."""
+    """A token works until it is revoked, and is listed without its secret."""
     wanted = {"name": "bob", "role": "service", "project_id": None, "expires_in": 3600}
     answer = admin.ask("POST", "/v1/tokens", wanted)
     assert answer.status == 201
@@ -66,12 +66,12 @@ def test_tokens_are_made_listed_and_revoked(admin: Admin) -> None:
     secret = made.pop("token")
     assert admin.ask("GET", "/resource_providers", None, secret).status == 200
     listed = json.loads(admin.ask("GET", "/v1/tokens").body)["tokens"]
-    assert listed[-1].pop("used_at"), "a use is told at once"
+    assert listed[-1].pop("used_at"), "a use must be shown at once"
     assert {**listed[-1], "used_at": None} == made
-    told = {name: made[name] for name in ("id", "created_at", "expires_at")}
+    response = {name: made[name] for name in ("id", "created_at", "expires_at")}
     nothing = dict.fromkeys(("revoked_at", "rotated_at", "used_at"))
     del wanted["expires_in"]
-    assert {**wanted, **told, **nothing, "scope": {}} == made
+    assert {**wanted, **response, **nothing, "scope": {}} == made
     assert made["created_at"] < made["expires_at"]
     assert secret not in str(listed)
     assert admin.ask("DELETE", f"/v1/tokens/{made['id']}").status == 204
@@ -99,12 +99,12 @@ def test_tokens_are_made_listed_and_revoked(admin: Admin) -> None:
     ],
 )
 def test_bad_bodies_are_refused_with_the_reason(admin: Admin, body: Any, word: str) -> None:
-    """Whatever is no proper wish for a token gets 400 and is told why."""
+    """An invalid request for a token gets a 400 with the reason."""
     assert word in admin.refused(400, "POST", "/v1/tokens", body)["detail"]
 
 
-def test_a_body_over_the_limit_names_it(admin: Admin) -> None:
-    """413 names the limit and the setting."""
+def test_the_error_of_a_large_body_names_the_limit(admin: Admin) -> None:
+    """The 413 names the limit and its setting."""
     problem = admin.refused(413, "POST", "/v1/tokens", b" " * 1_048_577)
     assert "1048576" in problem["detail"]
     assert "body_bytes_max" in problem["detail"]
@@ -120,14 +120,14 @@ BACKUP = "/v1/database/backup"
 NO_NAMES = ("", ".", "..", ".hidden", "a/b", "/tmp/x", "../x", "a\0b", "-x", "a b", "x" * 201)
 
 
-def test_backups_go_into_their_folder(tmp_path: Path) -> None:
-    """A new file with everything in it, by a name and nothing else; it is written down before."""
+def test_backups_are_written_to_the_folder(tmp_path: Path) -> None:
+    """The caller chooses only the name of a new file; the audit row is written before the copy."""
     database, folder = tmp_path / "moorage.sqlite", tmp_path / "kept"
     folder.mkdir()
     with serve(database, "--backup-directory", str(folder)) as server:
         admin = Admin(server.url, database)
-        told = json.loads(admin.ask("POST", BACKUP, {"name": "one.sqlite"}).body)
-        assert told == {"path": str(folder / "one.sqlite"), "written": True}
+        response = json.loads(admin.ask("POST", BACKUP, {"name": "one.sqlite"}).body)
+        assert response == {"path": str(folder / "one.sqlite"), "written": True}
         assert (folder / "one.sqlite").stat().st_size > 0
         again = admin.refused(400, "POST", BACKUP, {"name": "one.sqlite"})
         assert "exists" in again["detail"]
@@ -143,14 +143,14 @@ def test_backups_go_into_their_folder(tmp_path: Path) -> None:
 
 
 def test_backups_without_a_folder(admin: Admin, tmp_path: Path) -> None:
-    """By default the server writes no file for a caller; it writes down that one copies itself."""
+    """By default the server writes no file for a caller, but audits copies that callers make."""
     problem = admin.refused(400, "POST", BACKUP, {"name": "one.sqlite"})
     assert "backup_directory" in problem["detail"]
     target = tmp_path / "copy.sqlite"
     noted = {"copied_to": str(target)}
     for more, action in (({}, "database.backup"), ({"failed": "why"}, "database.backup_failed")):
-        told = json.loads(admin.ask("POST", BACKUP, {**noted, **more}).body)
-        assert told == {"path": str(target), "written": False}
+        response = json.loads(admin.ask("POST", BACKUP, {**noted, **more}).body)
+        assert response == {"path": str(target), "written": False}
         assert not target.exists()
         (entry,) = json.loads(admin.ask("GET", "/v1/audit?limit=1").body)["entries"]
         assert (entry["action"], entry["target"]) == (action, str(target))
@@ -160,8 +160,8 @@ def test_backups_without_a_folder(admin: Admin, tmp_path: Path) -> None:
         admin.refused(400, "POST", BACKUP, {"copied_to": path})
 
 
-def test_the_log_tells_who_did_what(tmp_path: Path) -> None:
-    """Audit rows are lines at any level; access lines say who called; no secret is in either."""
+def test_the_log_names_callers_and_operations(tmp_path: Path) -> None:
+    """Audit rows are logged at any level, access lines have the caller; neither has a secret."""
     database = tmp_path / "moorage.sqlite"
     with serve(database, "--log-level", "error") as server:
         admin = Admin(server.url, database)
@@ -173,23 +173,23 @@ def test_the_log_tells_who_did_what(tmp_path: Path) -> None:
         assert admin.ask("GET", "/v1/pools", None, "moorage_nobody").status == 401
         server.wait_for("/v1/pools", times=2)
         server.stop()
-        said = "".join(server.said)
+        log = "".join(server.said)
     rows = [line for line in server.said if "INFO moorage.audit: " in line]
-    told = [json.loads(line.partition("moorage.audit: ")[2]) for line in rows]
-    assert [row["action"] for row in told] == ["token.create", "token.create"]
-    assert told[1]["target"] == made["id"]
-    assert told[1]["after"] == wanted
-    assert told[1]["who"] == "admin"
+    response = [json.loads(line.partition("moorage.audit: ")[2]) for line in rows]
+    assert [row["action"] for row in response] == ["token.create", "token.create"]
+    assert response[1]["target"] == made["id"]
+    assert response[1]["after"] == wanted
+    assert response[1]["who"] == "admin"
     lines = [line for line in server.said if "moorage.access" in line]
     callers = [line.partition("moorage.access: ")[2].split()[2] for line in lines]
     bob = f"token:{made['id']}"
-    assert callers == [f"token:{told[0]['target']}", bob, bob, "-"]
-    assert "moorage_" not in said.replace("moorage_nobody", "")
-    assert secret not in said
+    assert callers == [f"token:{response[0]['target']}", bob, bob, "-"]
+    assert "moorage_" not in log.replace("moorage_nobody", "")
+    assert secret not in log
 
 
 def test_unknown_addresses_and_methods(admin: Admin) -> None:
-    """What is not in the table is a problem, too."""
+    """They are answered with a problem document, too."""
     assert admin.refused(404, "GET", "/v1/nothing")["code"] == "unrouted"
     assert admin.refused(404, "GET", "/v1")["code"] == "unrouted"
     assert admin.refused(405, "GET", "/v1/database/check")["code"] == "unrouted"

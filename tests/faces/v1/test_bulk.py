@@ -1,4 +1,4 @@
-"""Bulk changes over HTTP: what is understood, what is answered, what is refused."""
+"""Bulk changes of providers over HTTP: input, responses and refusals."""
 
 import json
 import uuid
@@ -7,28 +7,28 @@ from typing import Any
 import pytest
 
 from moorage.core.limits import PROVIDER_BYTES_MAX
-from tests.faces.v1.native import Native, Told
+from tests.faces.v1.native import Native, Response
 
 LATEST = {"OpenStack_API_Version": "placement latest"}
 NOBODY = str(uuid.UUID(int=99))
 
 
-def bulk(native: Native, *providers: dict[str, Any], **more: Any) -> Told:
-    """Describe providers."""
+def bulk(native: Native, *providers: dict[str, Any], **more: Any) -> Response:
+    """Send a bulk request."""
     return native.ask("POST", "/v1/providers:bulk", {"providers": providers, **more})
 
 
-def outcomes(told: Told) -> list[str]:
-    """Return the outcomes, of refusals their codes."""
-    assert told.status == 200, told
-    results = told.body["results"]
+def outcomes(answer: Response) -> list[str]:
+    """Return the outcomes, or codes of refusals."""
+    assert answer.status == 200, answer
+    results = answer.body["results"]
     for kind in ("created", "updated", "unchanged", "refused"):
-        assert told.body[kind] == sum(each["outcome"] == kind for each in results)
+        assert answer.body[kind] == sum(each["outcome"] == kind for each in results)
     return [each["code"] or each["outcome"] for each in results]
 
 
-def test_a_tree_from_its_making_to_its_change(native: Native) -> None:
-    """Created, found unchanged, changed in one thing; Placement tells the same."""
+def test_a_tree_is_created_and_changed(native: Native) -> None:
+    """A tree is created, found unchanged, and changed in one property, as Placement shows."""
     host, card = str(uuid.uuid4()), str(uuid.uuid4())
     described: list[dict[str, Any]] = [
         {
@@ -70,7 +70,7 @@ def test_a_tree_from_its_making_to_its_change(native: Native) -> None:
 
 
 def test_many_at_once(native: Native) -> None:
-    """Hundreds of providers are answered in their order; the second time nothing is written."""
+    """Results are in the order of the request; a repeated request writes nothing."""
     uuids = [str(uuid.uuid4()) for _ in range(450)]
     described = [
         {"uuid": each, "name": f"n-{each}", "inventories": {"VCPU": {"total": 8}}} for each in uuids
@@ -96,10 +96,10 @@ def test_many_at_once(native: Native) -> None:
         ({"name": "x", "traits": ["NOTHING"]}, "trait_unknown"),
     ],
 )
-def test_what_cannot_be_is_refused_by_itself(
+def test_invalid_providers_are_refused_separately(
     native: Native, wanted: dict[str, Any], code: str
 ) -> None:
-    """One provider is refused with its reason, the other is made."""
+    """Only the invalid provider is refused, with its reason; the other is created."""
     good, bad = ({"uuid": str(uuid.uuid4())} for _ in range(2))
     good["name"] = f"good-{good['uuid']}"
     assert outcomes(bulk(native, {**bad, **wanted}, good)) == [code, "created"]
@@ -136,23 +136,23 @@ def test_what_cannot_be_is_refused_by_itself(
         (b'{"providers": [' + b"{}," * 5_000 + b"{}]}", "limit_exceeded"),
     ],
 )
-def test_bodies_without_sense(native: Native, body: bytes, code: str) -> None:
-    """They are refused whole, with the reason."""
-    told = native.ask("POST", "/v1/providers:bulk", body)
-    assert (told.status, told.body["code"]) == (400, code), told
+def test_invalid_bodies(native: Native, body: bytes, code: str) -> None:
+    """An invalid body is refused as a whole, with the reason."""
+    answer = native.ask("POST", "/v1/providers:bulk", body)
+    assert (answer.status, answer.body["code"]) == (400, code), answer
     assert native.ask("GET", f"/resource_providers/{NOBODY}", **LATEST).status == 404
 
 
 def test_the_limit_of_bulk_bodies(native: Native) -> None:
-    """More than the ordinary limit is accepted; beyond the limit for bulk the setting is named."""
+    """Bulk bodies may exceed the ordinary limit; the error beyond their own names its setting."""
     wide = b'{"providers": []' + b" " * (2 << 20) + b"}"
     assert outcomes(native.ask("POST", "/v1/providers:bulk", wide)) == []
-    told = native.ask("POST", "/v1/providers:bulk", b" " * ((32 << 20) + 1))
-    assert told.status == 413 and "bulk_bytes_max" in told.body["detail"]
+    answer = native.ask("POST", "/v1/providers:bulk", b" " * ((32 << 20) + 1))
+    assert answer.status == 413 and "bulk_bytes_max" in answer.body["detail"]
 
 
 def test_the_limit_of_one_provider(native: Native) -> None:
-    """A provider has a limit of its own, and one byte more refuses the whole request."""
+    """One byte above a provider's own limit refuses the whole request."""
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
 
     def padded(each: str, size: int) -> bytes:
@@ -162,8 +162,8 @@ def test_the_limit_of_one_provider(native: Native) -> None:
     def body(size: int) -> bytes:
         return b'{"providers": [' + padded(first, 200) + b"," + padded(second, size) + b"]}"
 
-    told = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX + 1))
-    assert told.status == 413 and str(PROVIDER_BYTES_MAX) in told.body["detail"]
+    answer = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX + 1))
+    assert answer.status == 413 and str(PROVIDER_BYTES_MAX) in answer.body["detail"]
     assert native.ask("GET", f"/resource_providers/{first}", **LATEST).status == 404
-    told = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX))
-    assert outcomes(told) == ["created", "created"]
+    answer = native.ask("POST", "/v1/providers:bulk", body(PROVIDER_BYTES_MAX))
+    assert outcomes(answer) == ["created", "created"]

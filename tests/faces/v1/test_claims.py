@@ -1,4 +1,4 @@
-"""Claims and explanations over HTTP: what is understood, what is answered, what is refused."""
+"""Claims and explanations over HTTP: input, responses and refusals."""
 
 import json
 import uuid
@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.e2e.support.server import serve
-from tests.faces.v1.native import Native, Told
+from tests.faces.v1.native import Native, Response
 
 AGGREGATE = str(uuid.UUID(int=77))
 HOST, CARD, OTHER = (str(uuid.UUID(int=n)) for n in (1, 2, 3))
@@ -19,7 +19,7 @@ LATEST = {"OpenStack_API_Version": "placement latest"}
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
-    """Return a caller of a server with two hosts, the first with a card."""
+    """Yield a caller of a server with two hosts, the first with a card."""
     database = tmp_path_factory.mktemp("claims") / "moorage.sqlite"
     with serve(database, "--no-access-log") as server:
         native = Native(server.url, database)
@@ -38,30 +38,30 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Native]:
         yield native
 
 
-def claim(native: Native, *groups: dict[str, Any], **more: Any) -> Told:
-    """Claim."""
+def claim(native: Native, *groups: dict[str, Any], **more: Any) -> Response:
+    """Send a claim."""
     return native.ask("POST", "/v1/claims", {"groups": groups, **WHO, **more})
 
 
 def test_a_claim_is_an_allocation_like_any_other(rack: Native) -> None:
-    """What the answer says is what Placement says of the consumer."""
+    """The response agrees with the allocations that Placement shows."""
     wanted = str(uuid.uuid4())
-    told = claim(
+    answer = claim(
         rack,
         {"resources": {"VCPU": 2}},
         {"suffix": "_CARD", "resources": {"FPGA": 1}},
         consumer=wanted.upper(),
         consumer_type="INSTANCE",
     )
-    assert told.status == 201, told
-    assert told.body == {
+    assert answer.status == 201, answer
+    assert answer.body == {
         "consumer": wanted,
         "generation": 1,
         "allocations": {HOST: {"VCPU": 2}, CARD: {"FPGA": 1}},
         "mappings": {"": [HOST], "_CARD": [CARD]},
     }
     held = rack.ask("GET", f"/allocations/{wanted}", **LATEST).body
-    assert {p: a["resources"] for p, a in held["allocations"].items()} == told.body["allocations"]
+    assert {p: a["resources"] for p, a in held["allocations"].items()} == answer.body["allocations"]
     assert (held["project_id"], held["user_id"]) == ("p", "u")
     assert (held["consumer_type"], held["consumer_generation"]) == ("INSTANCE", 1)
     again = claim(rack, {"resources": {"VCPU": 2}}, consumer=wanted)
@@ -86,17 +86,17 @@ def test_a_claim_is_an_allocation_like_any_other(rack: Native) -> None:
 def test_every_condition_counts(
     rack: Native, group: dict[str, Any], more: dict[str, Any], expected: str | None
 ) -> None:
-    """Each word of the question decides who is chosen."""
-    told = claim(rack, {"resources": {"VCPU": 1}, **group}, **more)
-    assert told.status == 201, told
-    assert expected in (None, *told.body["allocations"])
+    """Each condition of a group affects the choice."""
+    answer = claim(rack, {"resources": {"VCPU": 1}, **group}, **more)
+    assert answer.status == 201, answer
+    assert expected in (None, *answer.body["allocations"])
 
 
 def test_what_does_not_fit_is_refused_with_an_explanation(rack: Native) -> None:
-    """The problem names an address, and behind that stands why nothing was found."""
-    told = claim(rack, {"resources": {"VCPU": 4000}, "forbidden": ["HW_CPU_X86_AVX2"]})
-    assert (told.status, told.body["code"]) == (409, "no_capacity")
-    explained = rack.ask("GET", told.body["explain"])
+    """The problem has the address of an explanation of why nothing was found."""
+    answer = claim(rack, {"resources": {"VCPU": 4000}, "forbidden": ["HW_CPU_X86_AVX2"]})
+    assert (answer.status, answer.body["code"]) == (409, "no_capacity")
+    explained = rack.ask("GET", answer.body["explain"])
     assert explained.status == 200, explained
     assert not explained.body["found"]
     assert explained.body["nearest"].startswith("VCPU: the nearest provider has ")
@@ -106,8 +106,8 @@ def test_what_does_not_fit_is_refused_with_an_explanation(rack: Native) -> None:
     assert steps[1]["condition"] == "offers VCPU"
 
 
-def test_both_ways_to_ask_for_an_explanation(rack: Native) -> None:
-    """In the address or in the body, for something that is found or not, it is the same."""
+def test_explain_by_get_and_by_post(rack: Native) -> None:
+    """The query in the address or in the body gives the same explanation, found or not."""
     for amount, found in ((1, True), (4000, False)):
         question = {"groups": [{"resources": {"VCPU": amount}}], "group_policy": "isolate"}
         asked = rack.ask("POST", "/v1/explain", question)
@@ -117,31 +117,31 @@ def test_both_ways_to_ask_for_an_explanation(rack: Native) -> None:
         assert asked.body["found"] is found and (asked.body["nearest"] is None) is found
 
 
-def test_callers_of_a_project_are_not_told_how_large_the_fleet_is(rack: Native) -> None:
-    """Which condition leaves nothing they are told, and whether something is found."""
+def test_callers_of_a_project_see_no_counts(rack: Native) -> None:
+    """They learn whether something is found and which condition fails, but no counts."""
     bound, free = rack.token("reader", "p", name="bound"), rack.token("reader")
     for amount, found in ((1, True), (4000, False)):
         question = {"groups": [{"resources": {"VCPU": amount}}]}
-        told = rack.ask("POST", "/v1/explain", question, token=bound).body
+        answer = rack.ask("POST", "/v1/explain", question, token=bound).body
         whole = rack.ask("POST", "/v1/explain", question, token=free).body
-        assert told["found"] is found
-        steps = [step for part in told["parts"] for step in part["steps"]] + told["trees"]
+        assert answer["found"] is found
+        steps = [step for part in answer["parts"] for step in part["steps"]] + answer["trees"]
         known = [step for part in whole["parts"] for step in part["steps"]] + whole["trees"]
         assert [step["condition"] for step in steps] == [step["condition"] for step in known]
         assert [step["left"] for step in steps] == [0 if not one["left"] else None for one in known]
-        assert [part["nearest"] for part in told["parts"]] == [None] * len(told["parts"])
+        assert [part["nearest"] for part in answer["parts"]] == [None] * len(answer["parts"])
         if found:
-            assert told["nearest"] is None
+            assert answer["nearest"] is None
         else:
             empty = next(one["condition"] for one in known if one["left"] == 0)
-            assert told["nearest"] == f"Nothing meets the condition: {empty}"
+            assert answer["nearest"] == f"Nothing meets the condition: {empty}"
 
 
-def test_a_question_too_long_for_an_address(rack: Native) -> None:
-    """Then the address is that of the explanation, without the question."""
+def test_a_query_too_long_for_an_address(rack: Native) -> None:
+    """The problem then has the address of explanations without the query."""
     groups = [{"suffix": f"_{n:060}", "resources": {"VCPU": 4000}} for n in range(60)]
-    told = claim(rack, *groups)
-    assert (told.status, told.body["explain"]) == (409, "/v1/explain")
+    answer = claim(rack, *groups)
+    assert (answer.status, answer.body["explain"]) == (409, "/v1/explain")
 
 
 VCPU = {"resources": {"VCPU": 1}}
@@ -175,10 +175,10 @@ VCPU = {"resources": {"VCPU": 1}}
         ({"groups": [VCPU], **WHO, "limit": 1}, 400, "refused"),
     ],
 )
-def test_wishes_without_sense(rack: Native, body: Any, status: int, code: str) -> None:
-    """Each is refused with its reason, and takes nothing."""
-    told = rack.ask("POST", "/v1/claims", body)
-    assert (told.status, told.body["code"]) == (status, code), told
+def test_invalid_claims(rack: Native, body: Any, status: int, code: str) -> None:
+    """Each is refused with its reason and takes no capacity."""
+    answer = rack.ask("POST", "/v1/claims", body)
+    assert (answer.status, answer.body["code"]) == (status, code), answer
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,16 @@ def test_wishes_without_sense(rack: Native, body: Any, status: int, code: str) -
         ("?other=1", 400, "refused"),
     ],
 )
-def test_explanations_of_nonsense(rack: Native, query: str, status: int, code: str) -> None:
-    """A question that is none is refused as a claim would be."""
-    told = rack.ask("GET", f"/v1/explain{quote(query, safe='?=')}")
-    assert (told.status, told.body["code"]) == (status, code), told
+def test_invalid_queries_are_not_explained(
+    rack: Native, query: str, status: int, code: str
+) -> None:
+    """An invalid query is refused as in a claim."""
+    answer = rack.ask("GET", f"/v1/explain{quote(query, safe='?=')}")
+    assert (answer.status, answer.body["code"]) == (status, code), answer
 
 
-def test_who_may(rack: Native) -> None:
-    """Readers may ask why, services may claim."""
+def test_permissions_of_claims(rack: Native) -> None:
+    """Readers may explain, services may claim."""
     reader, service = rack.token("reader"), rack.token("service")
     question = {"groups": [VCPU]}
     assert rack.ask("POST", "/v1/explain", question, token=reader).status == 200

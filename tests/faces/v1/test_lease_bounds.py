@@ -1,11 +1,11 @@
-"""What is asked of leases beyond all bounds, or of such that are not there: refused by name."""
+"""Lease requests out of bounds or for unknown leases: the error names what is wrong."""
 
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.faces.v1.leasing import act, ask, refused
+from tests.faces.v1.leasing import ask, lease_action, refused
 from tests.faces.v1.native import Native
 
 
@@ -34,28 +34,28 @@ from tests.faces.v1.native import Native
         ({"wish": 1}, ["wish"]),
     ],
 )
-def test_bounds_are_told(
+def test_errors_name_the_bound(
     native: Native, pool: str, wanted: dict[str, Any], words: list[str]
 ) -> None:
-    """Whatever is out of bounds is refused by name."""
+    """The error names the value that is out of bounds."""
     text = {"needs": [{"pool": pool}], "key": "bounds"} | wanted
     for need in text["needs"]:
         need["pool"] = need["pool"].replace("POOL", pool)
-    told = native.ask("POST", "/v1/leases", text)
-    assert told.status == 400, told
-    assert [word for word in words if word not in told.body["detail"]] == []
+    answer = native.ask("POST", "/v1/leases", text)
+    assert answer.status == 400, answer
+    assert [word for word in words if word not in answer.body["detail"]] == []
 
 
 def test_waits_are_bounded(native: Native, pool: str) -> None:
-    """At most a minute, and a number."""
+    """`wait` must be a number of at most 60."""
     for wait in ("61", "-1", "nan", "soon"):
-        told = ask(native, pool, query=f"?wait={wait}")
-        assert told.status == 400, wait
+        answer = ask(native, pool, query=f"?wait={wait}")
+        assert answer.status == 400, wait
     assert "60" in ask(native, pool, query="?wait=61").body["detail"]
 
 
-def test_leases_that_are_not_there(native: Native) -> None:
-    """404 for what is no lease, and for what is no id of one."""
+def test_unknown_leases(native: Native) -> None:
+    """404 for an unknown lease, and for a text that is no id."""
     for lease in (str(uuid4()), "nothing"):
         for method, path, body in (
             ("GET", "", None),
@@ -66,19 +66,19 @@ def test_leases_that_are_not_there(native: Native) -> None:
             ("POST", "/revoke", {}),
             ("POST", "/outcome", {"result": "ok"}),
         ):
-            told = native.ask(method, f"/v1/leases/{lease}{path}", body)
-            assert refused(told) == (404, "lease_not_found"), (method, path)
+            answer = native.ask(method, f"/v1/leases/{lease}{path}", body)
+            assert refused(answer) == (404, "lease_not_found"), (method, path)
 
 
 def test_long_texts_are_refused(native: Native, pool: str) -> None:
-    """A reason or detail has its bound, too."""
+    """A reason or detail has a limit, too."""
     lease = ask(native, pool).body["id"]
     long = "x" * 1_001
-    for told in (
-        act(native, lease, "revoke", reason=long),
-        act(native, lease, "outcome", result="ok", detail=long),
+    for answer in (
+        lease_action(native, lease, "revoke", reason=long),
+        lease_action(native, lease, "outcome", result="ok", detail=long),
     ):
-        assert told.status == 400
-        assert "1000" in told.body["detail"]
-    told = act(native, lease, "outcome", result="fine")
-    assert told.status == 400
+        assert answer.status == 400
+        assert "1000" in answer.body["detail"]
+    answer = lease_action(native, lease, "outcome", result="fine")
+    assert answer.status == 400

@@ -1,4 +1,4 @@
-"""Lists by page, and the audit rows that administration leaves."""
+"""Lists in pages, and the audit rows of administration."""
 
 from pathlib import Path
 from typing import Any
@@ -9,25 +9,25 @@ from tests.faces.v1.native import Native
 
 
 def pages(native: Native, path: str, member: str, limit: int) -> list[Any]:
-    """All entries of a list, page by page."""
+    """Return all entries of a list, page by page."""
     found: list[Any] = []
     query = f"?limit={limit}"
     while True:
-        told = native.ask("GET", path + query)
-        assert told.status == 200, told
-        assert len(told.body[member]) <= limit
-        found += told.body[member]
-        if told.body["next"] is None:
+        answer = native.ask("GET", path + query)
+        assert answer.status == 200, answer
+        assert len(answer.body[member]) <= limit
+        found += answer.body[member]
+        if answer.body["next"] is None:
             return found
-        query = f"?limit={limit}&cursor={told.body['next']}"
+        query = f"?limit={limit}&cursor={answer.body['next']}"
 
 
 @pytest.mark.parametrize(
     ("path", "member"),
     [("/v1/tokens", "tokens"), ("/v1/audit", "entries"), ("/v1/providers", "providers")],
 )
-def test_pages_of_any_size_are_the_whole(native: Native, path: str, member: str) -> None:
-    """Page by page gives each entry once, in one order."""
+def test_pages_of_any_size_are_complete(native: Native, path: str, member: str) -> None:
+    """Pages of any size together have each entry once, in the same order."""
     for n in range(5):
         native.token("reader")
         native.provider(f"{member}-{n}")
@@ -38,7 +38,7 @@ def test_pages_of_any_size_are_the_whole(native: Native, path: str, member: str)
 
 
 @pytest.mark.parametrize("path", ["/v1/tokens", "/v1/audit", "/v1/providers"])
-def test_pages_without_sense_are_refused(native: Native, path: str) -> None:
+def test_invalid_pages_are_refused(native: Native, path: str) -> None:
     """A page has 1 to 1000 entries."""
     for limit in (0, -1, 1001):
         assert native.ask("GET", f"{path}?limit={limit}").body["code"] == "invalid"
@@ -47,8 +47,8 @@ def test_pages_without_sense_are_refused(native: Native, path: str) -> None:
         assert native.ask("GET", f"{path}?cursor=x").body["code"] == "invalid"
 
 
-def test_providers_are_shown_whole(native: Native) -> None:
-    """A provider comes with inventories, what is used of them, traits and aggregates."""
+def test_providers_are_listed_in_full(native: Native) -> None:
+    """A provider is listed with inventories, their usage, traits and aggregates."""
     uuid = native.provider("whole")
     latest = {"OpenStack_API_Version": "placement latest"}
     wanted: dict[str, Any] = {
@@ -69,8 +69,8 @@ def test_providers_are_shown_whole(native: Native) -> None:
     assert native.ask("GET", f"/v1/watch?wait=0&after={as_of}").body["changes"] == []
 
 
-def test_every_administrative_act_leaves_a_row(native: Native, tmp_path: Path) -> None:
-    """Who, with which token, did what to what, and what that was before and after."""
+def test_every_administrative_operation_is_audited(native: Native, tmp_path: Path) -> None:
+    """A row has the actor, its token, the action, its target, and the state before and after."""
     wanted = {"name": "eve", "role": "admin", "project_id": None}
     eve = native.ask("POST", "/v1/tokens", wanted).body
     made = native.ask("POST", "/v1/tokens", {**wanted, "name": "x"}, token=eve["token"]).body
@@ -84,9 +84,9 @@ def test_every_administrative_act_leaves_a_row(native: Native, tmp_path: Path) -
     assert {(one["who"], one["token_id"], one["role"]) for one in entries[:3]} == {
         ("eve", eve["id"], "admin")
     }
-    told = [(one["action"], one["target"], one["before"], one["after"]) for one in entries]
+    answer = [(one["action"], one["target"], one["before"], one["after"]) for one in entries]
     described = {**wanted, "name": "x"}
-    assert told == [
+    assert answer == [
         ("database.backup", path, None, None),
         ("token.revoke", made["id"], described, None),
         ("token.create", made["id"], None, described),

@@ -1,4 +1,4 @@
-"""Pools over HTTP: names with slashes, what is wanted and what is told, who may change them."""
+"""Pools over HTTP: names with slashes, settings, and who may change them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -15,22 +15,22 @@ from moorage.service.admission.service import AskWanted
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from moorage.wire.ledger import InventoryWanted
-from tests.faces.v1.native import Native, Told
+from tests.faces.v1.native import Native, Response
 
 
-def put(native: Native, name: str, **wanted: Any) -> Told:
-    """Make or change a pool."""
+def put(native: Native, name: str, **wanted: Any) -> Response:
+    """Create or change a pool."""
     return native.ask("PUT", f"/v1/pools/{name}", wanted)
 
 
-def refused(told: Told) -> tuple[int, str]:
+def refused(answer: Response) -> tuple[int, str]:
     """Return the status and the code of a refusal."""
-    assert told.headers["content-type"] == "application/problem+json"
-    return told.status, told.body["code"]
+    assert answer.headers["content-type"] == "application/problem+json"
+    return answer.status, answer.body["code"]
 
 
-def test_a_pool_is_as_described(native: Native) -> None:
-    """What is left out has its default, and all of it is told."""
+def test_defaults_of_a_pool(native: Native) -> None:
+    """Settings that are left out have defaults, and all of them are shown."""
     made = put(native, "install/azure-4", limit=50, hold=1200)
     assert made.status == 200
     expected = {
@@ -72,7 +72,7 @@ def test_a_pool_is_as_described(native: Native) -> None:
 
 
 def test_all_properties(native: Native) -> None:
-    """Whatever is said is told again, and to say it again changes nothing."""
+    """Every setting is returned as it was sent, and setting it again changes nothing."""
     wanted = {
         "limit": 7,
         "ttl": 5.5,
@@ -96,7 +96,7 @@ def test_all_properties(native: Native) -> None:
 
 
 def test_generations_guard_against_others(native: Native) -> None:
-    """0: there must be none; another number: it must be this one."""
+    """0: the pool must not exist; another number: it must have this generation."""
     assert put(native, "guarded", limit=1, generation=0).status == 200
     again = put(native, "guarded", limit=2, generation=0)
     assert refused(again) == (409, "pool_exists")
@@ -106,8 +106,8 @@ def test_generations_guard_against_others(native: Native) -> None:
     assert put(native, "guarded", limit=3).body["limit"] == 3
 
 
-def test_pools_come_in_pages_by_name(native: Native) -> None:
-    """Every pool is told once."""
+def test_pools_are_listed_in_pages(native: Native) -> None:
+    """Every pool is returned once."""
     names = {f"paged/{number}" for number in range(5)}
     for name in names:
         put(native, name, limit=1)
@@ -124,7 +124,7 @@ def test_pools_come_in_pages_by_name(native: Native) -> None:
 
 
 def test_a_pool_is_paused_resumed_and_deleted(native: Native) -> None:
-    """Each leaves an audit row; what is gone is not found."""
+    """Each operation has an audit row; a deleted pool is not found."""
     put(native, "a/b/c", limit=1)
     assert native.ask("POST", "/v1/pools/a/b/c:pause").body["paused"] is True
     assert native.ask("POST", "/v1/pools/a/b/c:pause").body["paused"] is True
@@ -144,8 +144,8 @@ def test_a_pool_is_paused_resumed_and_deleted(native: Native) -> None:
         ("POST", "a/b/c:resume"),
         ("GET", "a/b/c:report"),
     ):
-        told = native.ask(method, f"/v1/pools/{path}")
-        assert refused(told) == (404, "pool_not_found"), path
+        answer = native.ask(method, f"/v1/pools/{path}")
+        assert refused(answer) == (404, "pool_not_found"), path
 
 
 @pytest.mark.parametrize(
@@ -174,24 +174,24 @@ def test_a_pool_is_paused_resumed_and_deleted(native: Native) -> None:
         ({"limit": 1, "size": 2}, ["size"]),
     ],
 )
-def test_bounds_are_told(native: Native, wanted: dict[str, Any], words: list[str]) -> None:
-    """Whatever is out of bounds is refused by name, and nothing is made."""
-    told = put(native, "bad", **wanted)
-    assert told.status == 400, told
-    assert [word for word in words if word not in told.body["detail"]] == []
+def test_errors_name_the_bound(native: Native, wanted: dict[str, Any], words: list[str]) -> None:
+    """The error names what is out of bounds, and no pool is created."""
+    answer = put(native, "bad", **wanted)
+    assert answer.status == 400, answer
+    assert [word for word in words if word not in answer.body["detail"]] == []
     assert native.ask("GET", "/v1/pools/bad").status == 404
 
 
 @pytest.mark.parametrize("name", ["A", "a//b", "/a", "a/", "a:b", "a%20b", "..", "a" * 256])
-def test_names_that_no_pool_has(native: Native, name: str) -> None:
+def test_invalid_names_of_pools(native: Native, name: str) -> None:
     """A name is a path of plain words."""
-    told = put(native, name, limit=1)
-    assert (told.status, told.body["code"]) == (400, "invalid")
-    assert "name" in told.body["detail"]
+    answer = put(native, name, limit=1)
+    assert (answer.status, answer.body["code"]) == (400, "invalid")
+    assert "name" in answer.body["detail"]
 
 
-def test_who_may_change_pools(native: Native) -> None:
-    """Operators may; everybody else may look, tokens that are bound to a project included."""
+def test_only_operators_change_pools(native: Native) -> None:
+    """Operators may; all other roles may only read, also tokens bound to a project."""
     put(native, "roles", limit=1)
     for role, project in (("reader", None), ("reader", "p"), ("user", "p"), ("service", None)):
         token = native.token(role, project)
@@ -199,20 +199,20 @@ def test_who_may_change_pools(native: Native) -> None:
         assert native.ask("GET", "/v1/pools", token=token).status == 200
         assert native.ask("GET", "/v1/pools/roles:report", token=token).status == 200
         for method, path in (("PUT", "roles"), ("DELETE", "roles"), ("POST", "roles:pause")):
-            told = native.ask(method, f"/v1/pools/{path}", {"limit": 2}, token=token)
-            assert refused(told) == (403, "forbidden")
+            answer = native.ask(method, f"/v1/pools/{path}", {"limit": 2}, token=token)
+            assert refused(answer) == (403, "forbidden")
     operator = native.token("operator")
     assert native.ask("PUT", "/v1/pools/roles", {"limit": 2}, token=operator).status == 200
 
 
-def test_methods_at_pools(native: Native) -> None:
-    """A word after a colon is no part of a name."""
-    told = native.ask("PUT", "/v1/pools/a:pause", {"limit": 1})
-    assert (told.status, told.headers["allow"]) == (405, "POST")
+def test_wrong_methods_of_pools(native: Native) -> None:
+    """A word after a colon is not part of the name."""
+    answer = native.ask("PUT", "/v1/pools/a:pause", {"limit": 1})
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 
-def test_what_is_left_out_is_the_same_everywhere() -> None:
-    """Defaults of the native API are those of the core, and of the Placement API."""
+def test_defaults_are_the_same_everywhere() -> None:
+    """Defaults of the native API are those of the core and of the Placement API."""
     wanted, core = wire.PoolWanted(limit=1), spec_of(wire.PoolWanted(limit=1))
     assert core == PoolSpec(limit=1, ttl=core.ttl, ttl_max=core.ttl_max)
     assert (core.ttl, core.ttl_max) == (SLOTTED.ttl, SLOTTED.ttl_max)

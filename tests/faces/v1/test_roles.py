@@ -1,4 +1,4 @@
-"""Who may call what: every route with every kind of caller, and no route without a row."""
+"""Permissions: every route with every kind of caller; a new route needs a row here."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from moorage.service.access.roles import FIELDS, Role, Scope, ScopedRole, permit
 from moorage.wire import enums
 from moorage.wire.enums import LadderRole
 from tests.e2e.support.server import serve
-from tests.faces.auth.keystone_server import PASSWORD, Keystone, running
+from tests.faces.auth.keystone_server import PASSWORD, Keystone, serve_keystone
 from tests.faces.v1.native import Native
 
 ALL = {"reader", "bound reader", "user", "service", "operator", "admin"}
@@ -59,7 +59,7 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/leases/{id}/revoke": OPERATORS | JANITOR,
     "GET /v1/watch": UNBOUND,
 }
-"""Who is let in, by route: written down here once more, so that a slip in the table is seen."""
+"""Which callers each route permits: repeated here, so that an error in the table is found."""
 
 PLACEMENT: dict[str, set[str]] = {
     "GET /resource_providers": {
@@ -71,7 +71,7 @@ PLACEMENT: dict[str, set[str]] = {
     "GET /usages?project_id=p": SERVICES
     | {"bound reader", "user", "admin of a customer's project"},
 }
-"""The same of the Placement API; there a role counts wherever it was given, as in the original."""
+"""The same for the Placement API, where a role counts in any project, as in OpenStack Placement."""
 
 DEFAULT = {"id": "default", "name": "Default"}
 KEYSTONE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
@@ -111,42 +111,42 @@ KEYSTONE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         {"project": {"id": "a", "name": "admin", "domain": DEFAULT}},
     ),
 }
-"""Callers by Keystone: as which of our own each counts (empty: as none), its roles and scope."""
+"""Callers of Keystone: the equivalent in `CELLS` ("": none), their roles and scope."""
 
 
 @dataclass(frozen=True)
-class Gate:
-    """A server, and a token of every kind of caller; `counts_as` says which of `CELLS` it is."""
+class RoleServer:
+    """A server with a token of every kind of caller; `counts_as` is its equivalent in `CELLS`."""
 
     native: Native
     tokens: dict[str, str]
     counts_as: dict[str, str]
 
-    def let_in(self, method: str, path: str, **headers: str) -> set[str]:
-        """Who is let in; what is sent is too wrong to do anything."""
+    def permitted(self, method: str, path: str, **headers: str) -> set[str]:
+        """Return the callers that are not refused; the request is too invalid to have an effect."""
         found = set()
         for name, token in self.tokens.items():
-            told = self.native.ask(method, path, b"{", token=token, **headers)
-            assert told.status != 401, (name, told)
-            if told.status != 403:
-                assert told.status < 500, (name, told)
+            answer = self.native.ask(method, path, b"{", token=token, **headers)
+            assert answer.status != 401, (name, answer)
+            if answer.status != 403:
+                assert answer.status < 500, (name, answer)
                 found.add(name)
         return found
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    """A server that knows its own tokens and Keystone's."""
+def role_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoleServer]:
+    """Yield a server that accepts its own tokens and Keystone's."""
     database = tmp_path_factory.mktemp("gate") / "moorage.sqlite"
-    with running() as keystone:
+    with serve_keystone() as keystone:
         variables = {"MOORAGE_KEYSTONE_PASSWORD": PASSWORD}
         options = ["--auth", "keystone", "--keystone-url", keystone.url, "--no-access-log"]
         with serve(database, *options, **variables) as server:
             native = Native(server.url, database)
-            yield _gate(native, keystone)
+            yield _role_server(native, keystone)
 
 
-def _gate(native: Native, keystone: Keystone) -> Gate:
+def _role_server(native: Native, keystone: Keystone) -> RoleServer:
     own = {role.value: native.token(role, "p" if role is Role.USER else None) for role in Role}
     own["bound reader"] = native.token("reader", "p", name="bound")
     wanted = {"name": "janitor", "role": "janitor", "scope": {"pool": ["nothing"]}}
@@ -157,19 +157,19 @@ def _gate(native: Native, keystone: Keystone) -> Gate:
         keystone.admit(token, *given, **scope)
         own[name] = token
         counts_as[name] = like
-    return Gate(native, own, counts_as)
+    return RoleServer(native, own, counts_as)
 
 
 def name_of(route: Route) -> str:
-    """How a route is called in `CELLS`."""
+    """Return the key of a route in `CELLS`."""
     return f"{route.method} {route.path}"
 
 
 GUARDED = [route for route in ROUTES if route.role is not None]
 
 
-def test_every_route_has_its_cells() -> None:
-    """A new route needs a row here; what is open to everybody is the description alone."""
+def test_every_route_has_a_row() -> None:
+    """A new route needs a row here; only the API description is open to anyone."""
     assert {name_of(route) for route in GUARDED} == set(CELLS)
     assert [route.path for route in ROUTES if route.role is None] == ["/v1/openapi.json"]
     kinds = {role.value for role in (*Role, *ScopedRole)} | {"bound reader"}
@@ -177,27 +177,29 @@ def test_every_route_has_its_cells() -> None:
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=name_of)
-def test_cells(gate: Gate, route: Route) -> None:
-    """Each kind of caller is let in or refused, as the row says, and strangers get 401."""
+def test_permissions_of_the_native_api(role_server: RoleServer, route: Route) -> None:
+    """Each kind of caller is accepted or refused as its row demands; unknown tokens get a 401."""
     path = VARIABLE.sub("nothing", route.path)
-    expected = {name for name, like in gate.counts_as.items() if like in CELLS[name_of(route)]}
-    assert gate.let_in(route.method, f"{path}?cursor=x&cursor=y") == expected
+    expected = {
+        name for name, like in role_server.counts_as.items() if like in CELLS[name_of(route)]
+    }
+    assert role_server.permitted(route.method, f"{path}?cursor=x&cursor=y") == expected
     for stranger in ("moorage_no", "keystone-no", ""):
-        told = gate.native.ask(route.method, path, b"{", token=stranger)
-        assert (told.status, told.body["code"]) == (401, "unauthenticated")
+        answer = role_server.native.ask(route.method, path, b"{", token=stranger)
+        assert (answer.status, answer.body["code"]) == (401, "unauthenticated")
 
 
 @pytest.mark.parametrize("address", PLACEMENT)
-def test_cells_of_placement(gate: Gate, address: str) -> None:
-    """Scoped roles, domains and the system see nothing there; other projects' admins do."""
+def test_permissions_of_the_placement_api(role_server: RoleServer, address: str) -> None:
+    """Scoped roles, domains and the system have no access; admins of any project have."""
     method, path = address.split(" ")
-    found = gate.let_in(method, path, OpenStack_API_Version="placement latest")
+    found = role_server.permitted(method, path, OpenStack_API_Version="placement latest")
     allowed = {
         name
-        for name, like in gate.counts_as.items()
+        for name, like in role_server.counts_as.items()
         if (like in PLACEMENT[address] and "system" not in name) or name in PLACEMENT[address]
     }
-    # As in the original, `service` counts in every project.
+    # As in OpenStack Placement, `service` counts in every project.
     assert found == allowed | {"service of a customer's project"}
 
 
@@ -214,17 +216,17 @@ def test_cells_of_placement(gate: Gate, address: str) -> None:
         ({"reader"}, None, Role.READER, None),
     ],
 )
-def test_roles_by_what_policies_see(
+def test_native_roles_of_policy_roles(
     seen: set[str], project: str | None, role: Role, bound: str | None
 ) -> None:
-    """However a caller was recognised, its roles mean the same here."""
+    """A caller's roles have the same meaning for all kinds of authentication."""
     caller = Caller("someone", project, frozenset(seen))
     assert roles.role_of(caller) is role
     assert roles.project_of(caller, role) == bound
 
 
-def test_roles_that_mean_nothing() -> None:
-    """A caller with none of the known roles is nobody here, whatever it is to others."""
+def test_unknown_roles_have_no_rights() -> None:
+    """A caller without a known role has no rights."""
     assert roles.role_of(Caller("someone", "p", frozenset({"heat_stack_owner"}))) is None
     foreign = frozenset({"admin"})
     assert roles.role_of(Caller("someone", "p", foreign, foreign=foreign)) is None
@@ -233,7 +235,7 @@ def test_roles_that_mean_nothing() -> None:
 
 
 def test_the_ladder() -> None:
-    """A role has the rights of those below it; roles outside of it have none of them."""
+    """A role includes the rights of lower ones; roles outside the ladder include none."""
     ladder = list(Role)
     assert [role.value for role in ladder] == list(get_args(LadderRole))
     assert [role.value for role in ScopedRole] == list(get_args(enums.ScopedRole))
@@ -246,16 +248,16 @@ def test_the_ladder() -> None:
     assert set(FIELDS) == set(ScopedRole)
 
 
-def test_the_description_names_scoped_roles(gate: Gate) -> None:
-    """Programs learn from it who may call."""
-    document = gate.native.ask("GET", "/v1/openapi.json", token="").body
-    told = {
+def test_the_description_names_scoped_roles(role_server: RoleServer) -> None:
+    """Programs can read in the description who may call a route."""
+    document = role_server.native.ask("GET", "/v1/openapi.json", token="").body
+    answer = {
         (method.upper(), path): operation["x-scoped-roles"]
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
-    assert told["DELETE", "/v1/leases/{id}"] == ["janitor"]
-    assert told["PUT", "/v1/pools/{name}"] == []
+    assert answer["DELETE", "/v1/leases/{id}"] == ["janitor"]
+    assert answer["PUT", "/v1/pools/{name}"] == []
     assert json.dumps(document).count('"janitor"') == sum(
         "janitor" in row for row in CELLS.values()
     )

@@ -1,4 +1,4 @@
-"""Every route of the table: what input it takes, how it is described. Who may: `test_roles`."""
+"""Every route of the table: its input and its description. For permissions see `test_roles`."""
 
 import json
 import re
@@ -19,10 +19,10 @@ from moorage.wire.changes import ChangesAsked
 from tests.faces.v1.native import Native
 
 
-def test_generators_of_clients_can_read_the_description() -> None:
-    """What some of them stumble on is not in it; names of operations are for people, and unique.
+def test_client_generators_can_read_the_description() -> None:
+    """The OpenAPI document avoids what generators do not support; operation names are unique.
 
-    `make generators` runs two of them.
+    `make generators` runs two generators.
     """
     document = json.loads(encoded(ROUTES))
     assert not any(word in json.dumps(document) for word in ('"prefixItems"', '"items": false'))
@@ -52,7 +52,7 @@ def test_generators_of_clients_can_read_the_description() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Inner:
-    """Something with a name."""
+    """An object with a name."""
 
     name: str
     size: int | None = None
@@ -60,7 +60,7 @@ class Inner:
 
 @dataclass(frozen=True, kw_only=True)
 class Outer:
-    """Something with names at every depth."""
+    """An object with names at every depth."""
 
     items: list[Inner] = field(default_factory=list)
     by_name: dict[str, Inner] = field(default_factory=dict)
@@ -78,7 +78,7 @@ GOOD: dict[str, Any] = {
 
 
 def test_bodies_become_dataclasses() -> None:
-    """What fits is decoded, at every depth."""
+    """A valid body is decoded at every depth."""
     decoded = body_decode(json.dumps(GOOD).encode(), Outer)
     assert decoded == Outer(
         items=[Inner(name="a"), Inner(name="b")],
@@ -105,15 +105,15 @@ def test_bodies_become_dataclasses() -> None:
         ({"choice": {"name": "a", "more": 1}}, "`more`"),
     ],
 )
-def test_names_that_nobody_knows_are_refused(change: dict[str, Any], word: str) -> None:
-    """A misspelled name is told, wherever it stands, as is a wrong type."""
+def test_unknown_names_are_refused(change: dict[str, Any], word: str) -> None:
+    """Unknown names and wrong types are reported at every depth."""
     with pytest.raises(RefusalError, match=word) as refusal:
         body_decode(json.dumps({**GOOD, **change}).encode(), Outer)
     assert refusal.value.status == 400
 
 
-def test_bodies_that_may_be_left_out() -> None:
-    """Those of acts of which nothing must be said; not those that say what a thing shall be."""
+def test_optional_bodies() -> None:
+    """Only routes whose body has no required member may omit it."""
     optional = {f"{route.method} {route.path}" for route in ROUTES if route.body_optional}
     assert optional == {
         "POST /v1/leases/{id}/renew",
@@ -124,7 +124,7 @@ def test_bodies_that_may_be_left_out() -> None:
 
 
 def test_queries_become_dataclasses() -> None:
-    """Parameters are converted; unknown, repeated and unfit ones are refused."""
+    """Parameters are converted; unknown, repeated and invalid ones are refused."""
     asked = query_decode([("after", "1.2"), ("wait", "2.5"), ("limit", "7")], ChangesAsked)
     assert asked == ChangesAsked(after="1.2", wait=2.5, limit=7)
     for pairs in ([("until", "1")], [("limit", "1"), ("limit", "1")], [("limit", "x")]):
@@ -132,16 +132,16 @@ def test_queries_become_dataclasses() -> None:
             query_decode(pairs, ChangesAsked)
 
 
-def test_no_route_stands_twice() -> None:
-    """A table with two handlers for one method of one address is refused."""
+def test_duplicate_routes_are_refused() -> None:
+    """A table with two handlers for one method of a path is refused."""
     assert Table(ROUTES).match("/v1/tokens/a") is not None
     assert Table(ROUTES).match("/v1/tokens/a/b") is None
     with pytest.raises(ValueError, match="twice"):
         Table([*ROUTES, ROUTES[0]])
 
 
-def test_variables_of_several_segments() -> None:
-    """They take slashes; of two paths that fit, the one that stands first is meant."""
+def test_variables_with_slashes() -> None:
+    """Such a variable may contain slashes; of two matching paths the first one counts."""
     (token,) = (one for one in ROUTES if one.path == "/v1/tokens/{id}")
     paths = ("/v1/things/{name+}:stop", "/v1/things/{name+}")
     table = Table(replace(token, path=path) for path in paths)
@@ -157,29 +157,29 @@ def test_variables_of_several_segments() -> None:
     assert table.match("/v1/things/") is None
 
 
-def test_query_parameters_are_refused_where_there_are_none(native: Native) -> None:
-    """Nothing that a caller says is silently left out."""
-    told = native.ask("POST", "/v1/database/check?fast=1", {})
-    assert (told.status, told.body["code"]) == (400, "refused")
+def test_unexpected_query_parameters_are_refused(native: Native) -> None:
+    """No parameter is silently ignored."""
+    answer = native.ask("POST", "/v1/database/check?fast=1", {})
+    assert (answer.status, answer.body["code"]) == (400, "refused")
 
 
-def test_methods_that_are_not_there(native: Native) -> None:
-    """405 says which are."""
-    told = native.ask("PUT", "/v1/tokens")
-    assert (told.status, told.headers["allow"]) == (405, "POST, GET")
+def test_wrong_methods(native: Native) -> None:
+    """The header of a 405 lists the valid methods."""
+    answer = native.ask("PUT", "/v1/tokens")
+    assert (answer.status, answer.headers["allow"]) == (405, "POST, GET")
 
 
 def test_every_code_has_a_status() -> None:
-    """The table names every code of the core, and no status that is no refusal."""
+    """The table has every code of the core, with statuses of errors only."""
     assert set(STATUSES) == set(Code)
     assert all(400 <= status < 600 for status in STATUSES.values())
 
 
 def test_the_description(native: Native) -> None:
-    """It is told without a token, names every route, and its schemas are sound and complete."""
-    told = native.ask("GET", "/v1/openapi.json", token="")
-    assert told.status == 200
-    document = told.body
+    """The document needs no token, contains every route, and its schemas are valid and complete."""
+    answer = native.ask("GET", "/v1/openapi.json", token="")
+    assert answer.status == 200
+    document = answer.body
     assert document["openapi"] == "3.1.0"
     described = {
         (method.upper(), path): operation
@@ -199,8 +199,8 @@ def test_the_description(native: Native) -> None:
         assert in_path == set(re.findall(r"\{(\w+)\}", path))
 
 
-def test_answers_fit_their_description(native: Native) -> None:
-    """What is answered is what the document says, refusals included."""
+def test_answers_conform_to_the_description(native: Native) -> None:
+    """Responses, also refusals, conform to the OpenAPI document."""
     native.provider("described")
     document = native.ask("GET", "/v1/openapi.json").body
     needs = [{"pool": "described/one"}]
@@ -220,12 +220,12 @@ def test_answers_fit_their_description(native: Native) -> None:
         ("GET", "/v1/nothing", None),
     ):
         query = "?after=1.0" if path == "/v1/watch" else ""
-        told = native.ask(method, path + query, body)
+        answer = native.ask(method, path + query, body)
         template = path.replace("described/one", "{name}")
         answers = document["paths"].get(template, {}).get(method.lower(), {}).get("responses")
         name = "Problem"
         if answers is not None:
-            content = answers[str(told.status)]["content"]["application/json"]
+            content = answers[str(answer.status)]["content"]["application/json"]
             name = content["schema"]["$ref"].rpartition("/")[2]
         schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-        jsonschema.Draft202012Validator(schema).validate(told.body)
+        jsonschema.Draft202012Validator(schema).validate(answer.body)

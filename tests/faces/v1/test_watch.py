@@ -1,4 +1,4 @@
-"""Watching over HTTP: long poll and stream tell the same, and say when something is missing."""
+"""Watching over HTTP: long poll and stream return the same changes, and report missing ones."""
 
 import http.client
 import json
@@ -24,8 +24,8 @@ UUID = "11111111-2222-4333-8444-555555555555"
 CONSUMER = "99999999-2222-4333-8444-555555555555"
 
 
-def everything(native: Native) -> None:
-    """Change something of every kind but slots, which pools of files have."""
+def change_everything(native: Native) -> None:
+    """Change an object of every kind but slots, which belong to pools of files."""
     native.ask("POST", "/resource_providers", {"name": "all", "uuid": UUID}, **LATEST)
     native.ask("POST", "/resource_classes", {"name": "CUSTOM_A"}, **LATEST)
     old = {"OpenStack_API_Version": "placement 1.2"}
@@ -53,7 +53,7 @@ def everything(native: Native) -> None:
 
 @contextmanager
 def stream(native: Native, query: str, **headers: str) -> Iterator[Iterator[dict[str, str]]]:
-    """Open a stream; yields its events as they come."""
+    """Open a stream; yield its events as they arrive."""
     parts = urlsplit(native.url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
     sent = {"X-Auth-Token": native.secret, "Accept": EVENTS}
@@ -77,19 +77,19 @@ def stream(native: Native, query: str, **headers: str) -> Iterator[Iterator[dict
     connection.close()
 
 
-def polled(native: Native, after: str, limit: int) -> tuple[list[dict[str, Any]], str]:
-    """Everything after a cursor by long poll, `limit` changes at a time; and the last cursor."""
+def poll_all(native: Native, after: str, limit: int) -> tuple[list[dict[str, Any]], str]:
+    """Long-poll all changes after a cursor, `limit` at a time; return them and the last cursor."""
     found: list[dict[str, Any]] = []
     while True:
-        told = native.ask("GET", f"/v1/watch?after={after}&limit={limit}&wait=0").body
-        found += told["changes"]
-        if told["next"] == after:
+        result = native.ask("GET", f"/v1/watch?after={after}&limit={limit}&wait=0").body
+        found += result["changes"]
+        if result["next"] == after:
             return found, after
-        after = told["next"]
+        after = result["next"]
 
 
-def streamed(native: Native, query: str, count: int, **headers: str) -> list[dict[str, Any]]:
-    """The first `count` changes of a stream, each with its cursor."""
+def stream_changes(native: Native, query: str, count: int, **headers: str) -> list[dict[str, Any]]:
+    """Return the first `count` changes of a stream, each with its cursor."""
     found: list[dict[str, Any]] = []
     with stream(native, query, **headers) as events:
         while len(found) < count:
@@ -100,40 +100,40 @@ def streamed(native: Native, query: str, count: int, **headers: str) -> list[dic
 
 
 def test_long_poll_and_stream_agree(native: Native) -> None:
-    """Both tell every change once, in order, whatever the window and wherever one resumes."""
-    everything(native)
-    whole, end = polled(native, "1.0", 500)
+    """Both return every change once and in order, whatever the limit or cursor."""
+    change_everything(native)
+    whole, end = poll_all(native, "1.0", 500)
     assert {change["kind"] for change in whole} == set(VALUES) - {"slot"}
     (*_, consumer) = (one for one in whole if one["kind"] == "consumer")
     assert consumer["value"] is None
     for limit in (1, 3):
-        assert polled(native, "1.0", limit) == (whole, end)
+        assert poll_all(native, "1.0", limit) == (whole, end)
     for limit in (1, 3, 500):
-        told = streamed(native, f"after=1.0&limit={limit}", len(whole))
-        cursors = [change.pop("cursor") for change in told]
-        assert told == whole
+        result = stream_changes(native, f"after=1.0&limit={limit}", len(whole))
+        cursors = [change.pop("cursor") for change in result]
+        assert result == whole
         assert cursors[-1] == end
     for n in (0, len(whole) // 2, len(whole) - 2):
-        assert polled(native, cursors[n], 2) == (whole[n + 1 :], end)
-        resumed = streamed(native, "after=1.0", len(whole) - n - 1, Last_Event_ID=cursors[n])
+        assert poll_all(native, cursors[n], 2) == (whole[n + 1 :], end)
+        resumed = stream_changes(native, "after=1.0", len(whole) - n - 1, Last_Event_ID=cursors[n])
         assert [one["cursor"] for one in resumed] == cursors[n + 1 :]
 
 
-def test_values_are_what_the_types_say(native: Native) -> None:
-    """Each kind's value has the members of its dataclass, and no others."""
-    everything(native)
+def test_values_have_their_types(native: Native) -> None:
+    """Each kind's value has exactly the members of its dataclass."""
+    change_everything(native)
     seen = set()
-    for told in polled(native, "1.0", 500)[0]:
-        change: Change = change_decode(told)
-        if told["value"] is not None:
-            assert msgspec.to_builtins(change.value) == told["value"]
+    for result in poll_all(native, "1.0", 500)[0]:
+        change: Change = change_decode(result)
+        if result["value"] is not None:
+            assert msgspec.to_builtins(change.value) == result["value"]
             assert isinstance(change.value, VALUES[change.kind])
             seen.add(change.kind)
     assert seen == set(VALUES) - {"slot"}
 
 
-def test_values_are_told_as_everywhere_else(native: Native) -> None:
-    """Times and durations of changes and of audit rows are those that the API itself tells."""
+def test_values_have_the_form_of_other_responses(native: Native) -> None:
+    """Times and durations in changes and audit rows have the same form as in other responses."""
     pacing = {"interval": 0.5, "burst": 2, "jitter": 0.25}
     wanted = {"limit": 3, "ttl": 90.5, "hold": 1200.0, "cooldown": 0.001, "pacing": pacing}
     after = native.ask("GET", "/v1/watch?wait=0").body["next"]
@@ -147,11 +147,11 @@ def test_values_are_told_as_everywhere_else(native: Native) -> None:
     assert {name: pool[name] for name in spec} == spec
     assert spec["pacing"] == pacing
     assert (first["created_at"], first["updated_at"]) == (pool["created_at"], pool["updated_at"])
-    (told,) = (one["value"] for one in changes if one["kind"] == "lease")
-    assert (told["ttl"], told["hold"]) == (lease["ttl"], lease["hold"]) == (90.5, 1200.0)
-    # The service's time and the wall clock's differ.
+    (result,) = (one["value"] for one in changes if one["kind"] == "lease")
+    assert (result["ttl"], result["hold"]) == (lease["ttl"], lease["hold"]) == (90.5, 1200.0)
+    # Service time and the wall clock differ.
     for name in ("asked_at", "granted_at", "hold_until"):
-        assert abs(seconds_between(told[name], lease[name])) < 2, name
+        assert abs(seconds_between(result[name], lease[name])) < 2, name
     (provider,) = (one["value"] for one in changes if one["kind"] == "provider")
     assert 0 <= seconds_between(lease["asked_at"], provider["created_at"]) < 60
     entries = native.ask("GET", "/v1/audit?limit=1").body["entries"]
@@ -160,29 +160,29 @@ def test_values_are_told_as_everywhere_else(native: Native) -> None:
 
 
 def seconds_between(one: str, other: str) -> float:
-    """Return how much later the other time is; both are in UTC."""
+    """Return how much later the second time is; both are in UTC."""
     assert one[-1] == other[-1] == "Z"
     return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
 
 
 def test_a_long_poll_waits_for_a_change(native: Native) -> None:
-    """It is answered when something happens, with only that; without a change when time is up."""
+    """It is answered with the change as soon as there is one, or without any when time is up."""
     now = native.ask("GET", "/v1/watch?wait=0").body
     assert now["changes"] == []
     again = native.ask("GET", f"/v1/watch?after={now['next']}&wait=0.05").body
     assert again == now
-    told: list[Any] = []
+    result: list[Any] = []
     path = f"/v1/watch?after={now['next']}&wait=30&kinds=provider"
-    waiting = threading.Thread(target=lambda: told.append(native.ask("GET", path).body))
+    waiting = threading.Thread(target=lambda: result.append(native.ask("GET", path).body))
     waiting.start()
     native.ask("PUT", "/traits/CUSTOM_WAITED", **LATEST)
     uuid = native.provider("awaited")
     waiting.join()
-    assert [change["key"] for change in told[0]["changes"]] == [uuid]
+    assert [change["key"] for change in result[0]["changes"]] == [uuid]
 
 
-def test_a_stream_goes_on(native: Native) -> None:
-    """A stream without a cursor begins now, says where that is, and tells what comes."""
+def test_a_stream_sends_each_change(native: Native) -> None:
+    """A stream without a cursor starts now, sends that cursor, and then each change."""
     with stream(native, "kinds=provider,trait") as events:
         begun = next(events)
         assert set(begun) == {"id"}
@@ -198,11 +198,15 @@ def test_a_stream_goes_on(native: Native) -> None:
 
 @pytest.mark.parametrize("accept", ["application/json", EVENTS])
 @pytest.mark.parametrize("after", ["2.0", "1.999999", "1.999999.3", "0.0"])
-def test_another_history_is_gone(native: Native, accept: str, after: str) -> None:
-    """410 tells the oldest cursor that can be resumed from, for a stream as well."""
-    told = native.ask("GET", f"/v1/watch?after={after}", Accept=accept)
-    assert (told.status, told.body["code"], told.body["oldest"]) == (410, "changes_gone", "1.0")
-    assert told.headers["content-type"] == "application/problem+json"
+def test_cursors_of_another_history_are_gone(native: Native, accept: str, after: str) -> None:
+    """410 names the oldest valid cursor, also for a stream."""
+    result = native.ask("GET", f"/v1/watch?after={after}", Accept=accept)
+    assert (result.status, result.body["code"], result.body["oldest"]) == (
+        410,
+        "changes_gone",
+        "1.0",
+    )
+    assert result.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize(
@@ -219,15 +223,15 @@ def test_another_history_is_gone(native: Native, accept: str, after: str) -> Non
         ("until=1.0", "until"),
     ],
 )
-def test_bad_questions_are_refused(native: Native, query: str, word: str) -> None:
-    """400 says what is wrong."""
-    told = native.ask("GET", f"/v1/watch?{query}")
-    assert told.status == 400
-    assert word in told.body["detail"]
+def test_bad_queries_are_refused(native: Native, query: str, word: str) -> None:
+    """400 names what is wrong."""
+    result = native.ask("GET", f"/v1/watch?{query}")
+    assert result.status == 400
+    assert word in result.body["detail"]
 
 
 def test_the_server_ends_its_streams_when_it_stops(tmp_path: Path) -> None:
-    """Neither a stream nor a long poll keeps a server that was told to stop; both end whole."""
+    """Streams and long polls do not keep a stopping server alive; both end properly."""
     with serve(tmp_path / "ledger", "--no-access-log") as server:
         native = Native(server.url, tmp_path / "ledger")
         with stream(native, "") as events:
@@ -249,8 +253,8 @@ def test_the_server_ends_its_streams_when_it_stops(tmp_path: Path) -> None:
     assert not [line for line in server.said if "ERROR" in line or "Traceback" in line]
 
 
-def test_a_restored_ledger_begins_another_history(tmp_path: Path) -> None:
-    """Cursors from before a restore are refused: what they followed may not have happened."""
+def test_cursors_from_before_a_restore(tmp_path: Path) -> None:
+    """Cursors from before a restore are refused, because their changes may have been undone."""
     from tests.cli.command import answer
 
     database = tmp_path / "ledger"
@@ -269,13 +273,13 @@ def test_a_restored_ledger_begins_another_history(tmp_path: Path) -> None:
         oldest = gone.body["oldest"]
         epoch, revision = map(int, oldest.split("."))
         assert gone.status == 410 and epoch > 1 and revision == 0
-        whole, end = polled(native, oldest, 10)
+        whole, end = poll_all(native, oldest, 10)
         assert (len(whole), end) == (1, f"{epoch}.1")
 
 
 @pytest.mark.parametrize("role", ["reader", "service"])
 def test_a_revocation_ends_a_stream(native: Native, role: str) -> None:
-    """What happens after it is not told any more: the stream ends, and says why."""
+    """Changes after the revocation are not sent: the stream ends with the reason."""
     secret = native.token(role)
     token = native.ask("GET", "/v1/tokens?limit=1000").body["tokens"][-1]["id"]
     with stream(native, "kinds=trait", X_Auth_Token=secret) as events:
@@ -295,7 +299,7 @@ def test_a_revocation_ends_a_stream(native: Native, role: str) -> None:
 
 
 def test_a_revocation_ends_a_long_poll(native: Native) -> None:
-    """Its answer is a 401, of changes and of leases alike."""
+    """Long polls of changes and of leases are answered with 401."""
     native.ask("PUT", "/v1/pools/polled", {"limit": 1})
     wish = {"needs": [{"pool": "polled"}], "key": "holder"}
     holder = native.ask("POST", "/v1/leases", wish).body["id"]
@@ -309,7 +313,7 @@ def test_a_revocation_ends_a_long_poll(native: Native) -> None:
         poll = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=40)
         poll.request("GET", path, headers={"X-Auth-Token": secret})
         waiting.append(poll)
-    # Answered after those two, whose requests came before: they wait by now.
+    # This is answered after those two requests, which were sent before: they wait by now.
     assert native.ask("GET", f"/v1/leases/{ticket}").body["state"] == "waiting"
     assert native.ask("DELETE", f"/v1/tokens/{token}").status == 204
     native.ask("PUT", "/traits/CUSTOM_POLLED", **LATEST)

@@ -1,4 +1,4 @@
-"""Strict, compared with a model of Boskos: the same calls at the same times, the same answers.
+"""Strict mode agrees with a model of Boskos on random calls at the same times.
 
 The model is written from the description of Boskos' behaviour: a list of resources, a queue of
 request ids for each type and state, a collection every minute. It knows no leases, tickets, pools.
@@ -13,7 +13,7 @@ from moorage.core.admission.compat import slots_by_name
 from moorage.core.admission.model import Growth
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from tests.core.admission.boskos_pools import NOW, Ranch, grows, ranch, slot
+from tests.core.admission.boskos_pools import NOW, Ranch, facts_with, grows, slot
 
 KINDS = ("t", "u", "grows")
 STATES = ("free", "dirty")
@@ -23,7 +23,7 @@ IDS = ("", *(f"id-{n}" for n in range(8)))
 
 @dataclass
 class Resource:
-    """What Boskos knows of a resource."""
+    """A resource of Boskos."""
 
     kind: str
     name: str
@@ -34,14 +34,14 @@ class Resource:
 
 @dataclass
 class Model:
-    """Boskos. `now` is in microseconds; `made` tells the name of the next dynamic resource."""
+    """A model of Boskos. Times are in microseconds."""
 
     resources: list[Resource]
     growth: dict[str, Growth]
     now: int = NOW
     collected: int = NOW // (60 * SECOND)
     queues: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
-    """When each request expires, in the order of asking."""
+    """The expiry time of each request by type and state, in the order of arrival."""
 
     def _collect(self) -> None:
         minute = self.now // (60 * SECOND)
@@ -52,7 +52,7 @@ class Model:
         self.collected = minute
 
     def acquire(self, kind: str, state: str, owner: str, request: str, made: str) -> str:
-        """The name of a resource, or why there is none."""
+        """Return the name of a resource, or why there is none; `made` names a new resource."""
         self._collect()
         queue = self.queues.setdefault((kind, state), {})
         new = bool(request) and request not in queue
@@ -76,8 +76,8 @@ class Model:
             self.resources.append(Resource(kind, made, growth.state, "", self.now))
         return "none" if mine else "no type"
 
-    def named(self, state: str, owner: str, names: list[str]) -> str:
-        """Take resources by name; keep what there was if some were missing."""
+    def take_named(self, state: str, owner: str, names: list[str]) -> str:
+        """Take resources by name; keep the available ones if some are missing."""
         missing = set(names)
         for one in self.resources:
             if one.name in missing and one.state == state and not one.owner:
@@ -86,7 +86,7 @@ class Model:
         return "none" if missing else "taken"
 
     def release(self, name: str, owner: str, dest: str) -> str:
-        """Give a resource back."""
+        """Release a resource."""
         for one in self.resources:
             if one.name == name:
                 if one.owner != owner:
@@ -96,7 +96,7 @@ class Model:
         return "unknown"
 
     def update(self, name: str, owner: str, state: str) -> str:
-        """Touch a resource."""
+        """Update a resource."""
         for one in self.resources:
             if one.name == name:
                 if one.owner != owner:
@@ -108,7 +108,7 @@ class Model:
         return "unknown"
 
     def reset(self, kind: str, state: str, age: int) -> str:
-        """Take what was not touched for so many seconds."""
+        """Take the resources that were not updated for `age` seconds."""
         found = {}
         for one in self.resources:
             old = self.now - one.touched // SECOND * SECOND >= age * SECOND
@@ -118,8 +118,8 @@ class Model:
         return str(sorted(found.items()))
 
 
-def told(error: Error) -> str:
-    """A refusal as the model says it."""
+def model_answer(error: Error) -> str:
+    """Return a refusal as the model formats it."""
     return {
         Code.NO_CAPACITY: "none",
         Code.POOL_UNKNOWN: "no type",
@@ -129,31 +129,31 @@ def told(error: Error) -> str:
     }[error.code]
 
 
-class Both:
-    """The decisions and the model, side by side."""
+class SideBySide:
+    """Makes each call on the implementation and on the model; returns both answers."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         slots = [slot(f"{kind}-{n}", kind) for kind in ("t", "u") for n in range(2)]
         growth = grows(0, 2, "dirty")
-        self.ranch = Ranch(ranch(*slots, grows=growth), strict=True)
+        self.ranch = Ranch(facts_with(*slots, grows=growth), strict=True)
         self.model = Model(
             [Resource(one.pool, one.name, one.state, "", one.updated_at) for one in slots],
             {"grows": growth},
         )
 
     def pass_time(self) -> None:
-        """Let a moment, or a while, go by."""
+        """Let between 1 ms and 29 s pass."""
         seconds = self.dice.choice([0.001, 0.5, 1, 1, 3, 3, 3, 7, 11, 29])
         self.ranch.pass_seconds(seconds)
         self.model.now = self.ranch.now
 
     def name(self) -> str:
-        """The name of some resource."""
+        """Return the name of a random resource, or an unknown one."""
         return self.dice.choice([one.name for one in self.model.resources] + ["nobody"])
 
     def acquire(self) -> tuple[str, str]:
-        """Acquire at both; the two answers."""
+        """Acquire a resource."""
         kind, state = self.dice.choice(KINDS), self.dice.choice(STATES)
         owner, request = self.dice.choice(OWNERS), self.dice.choice(IDS)
         made = f"made-{self.ranch.calls + 1}"
@@ -161,53 +161,53 @@ class Both:
         try:
             found = self.ranch.acquire(request, owner, kind, state, "busy") or "none"
         except Error as error:
-            found = told(error)
+            found = model_answer(error)
         return found, expected
 
-    def named(self) -> tuple[str, str]:
-        """Take by name at both."""
+    def take_named(self) -> tuple[str, str]:
+        """Take resources by name."""
         names = [self.name() for _ in range(self.dice.randrange(1, 4))]
-        expected = self.model.named("free", "me", names)
+        expected = self.model.take_named("free", "me", names)
         return "none" if self.ranch.take(*names) is None else "taken", expected
 
     def release(self) -> tuple[str, str]:
-        """Release at both."""
+        """Release a resource."""
         name, owner = self.name(), self.dice.choice((*OWNERS, "me"))
         dest = self.dice.choice(STATES)
         expected = self.model.release(name, owner, dest)
         try:
             self.ranch.release(name, dest, owner)
         except Error as error:
-            return told(error), expected
+            return model_answer(error), expected
         return "released", expected
 
     def update(self) -> tuple[str, str]:
-        """Touch at both."""
+        """Update a resource."""
         name, owner = self.name(), self.dice.choice(OWNERS)
         state = self.dice.choice(("busy", "free"))
         expected = self.model.update(name, owner, state)
-        there = self.ranch
+        ranch = self.ranch
         try:
-            there.apply(
-                slots_by_name.update(there.facts, there.moment, there.now, name, owner, state, {})
+            ranch.apply(
+                slots_by_name.update(ranch.facts, ranch.moment, ranch.now, name, owner, state, {})
             )
         except Error as error:
-            return told(error), expected
+            return model_answer(error), expected
         return "updated", expected
 
     def reset(self) -> tuple[str, str]:
-        """Reset at both."""
+        """Reset the resources of a type."""
         kind, age = self.dice.choice(KINDS), self.dice.choice((0, 10, 60))
         expected = self.model.reset(kind, "busy", age)
-        there = self.ranch
+        ranch = self.ranch
         changes, owners = slots_by_name.reset(
-            there.facts, there.moment, there.now, kind, "busy", age * 1_000_000_000, "dirty"
+            ranch.facts, ranch.moment, ranch.now, kind, "busy", age * 1_000_000_000, "dirty"
         )
-        there.apply(changes)
+        ranch.apply(changes)
         return str(sorted(owners.items())), expected
 
     def check(self) -> None:
-        """Both have the same resources, and the leases are those of the owners."""
+        """Check that both have the same resources, and that the leases match the owners."""
         found = sorted(
             (one.pool, one.name, one.state, one.owner, one.updated_at)
             for one in self.ranch.facts.slots_of(list(self.ranch.facts.slots))
@@ -221,10 +221,10 @@ class Both:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_as_boskos_does(seed: int) -> None:
-    """Three hundred calls, and time that goes by between them."""
-    both = Both(seed)
-    acts = [both.acquire] * 12 + [both.release] * 3 + [both.named, both.update, both.reset]
+def test_strict_agrees_with_the_model(seed: int) -> None:
+    """The answers and resources agree after each of 300 random calls."""
+    both = SideBySide(seed)
+    acts = [both.acquire] * 12 + [both.release] * 3 + [both.take_named, both.update, both.reset]
     for step in range(300):
         both.pass_time()
         act = both.dice.choice(acts)

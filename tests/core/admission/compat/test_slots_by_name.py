@@ -1,4 +1,4 @@
-"""What is done with a slot by its name and owner."""
+"""Release, update and reset of slots by name and owner."""
 
 import pytest
 from msgspec import structs
@@ -12,41 +12,41 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
-from tests.core.admission.boskos_pools import NOW, START, grows, lease_on, ranch, slot
+from tests.core.admission.boskos_pools import NOW, START, facts_with, grows, lease_on, slot
 
 MOMENT = Moment(NOW, NOW)
 
 
-def released(
+def release(
     facts: Facts, name: str, dest: str = "d", owner: str = "o", *, native: bool = False
 ) -> None:
-    """Give a slot back."""
+    """Release a slot."""
     facts.apply(slots_by_name.release(facts, MOMENT, NOW, name, dest, owner, native=native))
 
 
-def refused(facts: Facts, *words: str) -> tuple[Code, str]:
-    """The refusal of a release."""
+def refusal_of(facts: Facts, *words: str) -> tuple[Code, str]:
+    """Return the code and message of a refused release."""
     with pytest.raises(Error) as refusal:
-        released(facts, *words)
+        release(facts, *words)
     return refusal.value.code, refusal.value.message
 
 
 def test_release_refused() -> None:
-    """Unknown names and other owners are refused, also when nobody owns the slot."""
-    facts = ranch(slot("a", "t", "s", "him"), slot("b", "t"))
+    """A release with an unknown name or another owner is refused, even of an unowned slot."""
+    facts = facts_with(slot("a", "t", "s", "him"), slot("b", "t"))
     unknown = "no available resource x, try again later."
-    assert refused(facts, "x") == (Code.SLOT_NOT_FOUND, unknown)
+    assert refusal_of(facts, "x") == (Code.SLOT_NOT_FOUND, unknown)
     other = "owner mismatch request by o, currently owned by him"
-    assert refused(facts, "a") == (Code.HOLDER_MISMATCH, other)
+    assert refusal_of(facts, "a") == (Code.HOLDER_MISMATCH, other)
     nobody = "owner mismatch request by o, currently owned by "
-    assert refused(facts, "b") == (Code.HOLDER_MISMATCH, nobody)
+    assert refusal_of(facts, "b") == (Code.HOLDER_MISMATCH, nobody)
 
 
 def test_release() -> None:
-    """The slot is nobody's, in the state that was said; its lease has ended."""
-    facts = ranch(slot("a", "t", "s", "o"))
+    """A released slot has no owner and the given state; its lease has ended."""
+    facts = facts_with(slot("a", "t", "s", "o"))
     facts.slots["t"]["a"] = structs.replace(facts.slots["t"]["a"], user_data={"k": "v"})
-    released(facts, "a")
+    release(facts, "a")
     now = facts.slots["t"]["a"]
     assert (now.owner, now.lease, now.state, now.updated_at) == ("", None, "d", NOW)
     assert (now.user_data, now.expires_at) == ({"k": "v"}, None)
@@ -64,16 +64,16 @@ def test_release() -> None:
     ],
 )
 def test_lifespan(growth: object, expires: Instant | None) -> None:
-    """A slot of a growing pool is to live for the pool's lifespan from its release on."""
+    """A slot of a growing pool expires a lifespan after its release."""
     growths = {} if growth is None else {"t": growth}
-    facts = ranch(slot("a", "t", "s", "o"), **growths)  # type: ignore[arg-type] # passed on
-    released(facts, "a")
+    facts = facts_with(slot("a", "t", "s", "o"), **growths)  # type: ignore[arg-type] # passed on
+    release(facts, "a")
     assert facts.slots["t"]["a"].expires_at == expires
 
 
 def test_update() -> None:
-    """Owner and state are looked at in this order; the time moves, user data is merged."""
-    facts = ranch(slot("a", "t", "s", "o"))
+    """An update checks the owner, then the state; it sets the time and merges user data."""
+    facts = facts_with(slot("a", "t", "s", "o"))
 
     def update(name: str, owner: str, state: str, **data: str) -> None:
         facts.apply(slots_by_name.update(facts, MOMENT, NOW, name, owner, state, data))
@@ -101,8 +101,8 @@ def test_update() -> None:
 
 
 def test_reset() -> None:
-    """Only slots of the type and state, that somebody holds and has not touched for so long."""
-    facts = ranch(
+    """A reset takes owned slots of the type and state that were not updated for this long."""
+    facts = facts_with(
         slot("a", "t", "s", "o"),
         slot("b", "t", "other", "o"),
         slot("c", "t", "s"),
@@ -125,11 +125,11 @@ def test_reset() -> None:
 
 
 def test_reset_leaves_leases_that_are_renewed() -> None:
-    """The holder of a native lease is heard by its renewals; nobody renews one of the proxy's.
+    """Renewals protect a native lease from a reset; leases of the proxy are never reset.
 
-    Native leases are only reached if that is permitted.
+    Native leases are only reset if that is permitted.
     """
-    facts = ranch(slot("boskos", "t", "s", "o"), slot("native", "t", "s", "p"))
+    facts = facts_with(slot("boskos", "t", "s", "o"), slot("native", "t", "s", "p"))
     facts.slots["t"]["proxied"] = slot("proxied", "t", "s", "q")
     ttl = 60 * SECOND
     native = structs.replace(
@@ -155,8 +155,8 @@ def test_reset_leaves_leases_that_are_renewed() -> None:
 
 
 def test_reset_counts_whole_seconds() -> None:
-    """A slot that was touched within a second counts as touched at its beginning."""
-    facts = ranch(slot("a", "t", "s", "o"))
+    """An update counts from the beginning of its second."""
+    facts = facts_with(slot("a", "t", "s", "o"))
     late = structs.replace(facts.slots["t"]["a"], updated_at=Instant(NOW + 999_999))
     facts.slots["t"]["a"] = late
     _, names = slots_by_name.reset(
@@ -166,16 +166,16 @@ def test_reset_counts_whole_seconds() -> None:
 
 
 def test_counts() -> None:
-    """Slots are counted by state and by owner; the owner of free ones is empty."""
-    facts = ranch(slot("a", "t", "s", "o"), slot("b", "t", "s"), slot("c", "t"))
+    """Slots are counted by state and by owner; the owner of an unowned slot is empty."""
+    facts = facts_with(slot("a", "t", "s", "o"), slot("b", "t", "s"), slot("c", "t"))
     found = slots_by_name.counts(facts.slots["t"].values())
     assert (found.states, found.owners) == ({"s": 2, "free": 1}, {"o": 1, "": 2})
 
 
 def gang() -> tuple[Facts, Lease]:
-    """A native lease over three slots of two pools."""
+    """Return facts with a native lease of three slots in two pools, and the lease."""
     slots = [slot("a", "t", "leased", "o"), slot("b", "t", "leased", "o"), slot("c", "u", "s", "o")]
-    facts = ranch(*slots)
+    facts = facts_with(*slots)
     lease = structs.replace(
         lease_on(slots[0]),
         id=LeaseId("gang"),
@@ -189,28 +189,28 @@ def gang() -> tuple[Facts, Lease]:
     return facts, lease
 
 
-def test_a_lease_goes_on_with_what_is_left() -> None:
-    """Who gives back one of several slots keeps the others; the last one ends the lease."""
+def test_a_lease_keeps_its_other_slots() -> None:
+    """A release of one of several slots keeps the others; that of the last ends the lease."""
     facts, lease = gang()
-    released(facts, "a", native=True)
+    release(facts, "a", native=True)
     now = facts.leases[lease.id]
     assert (now.state, now.slots) == ("granted", {"t": ("b",), "u": ("c",)})
     assert [need.units for need in now.needs] == [1, 1]
     assert (facts.pools["t"].occupied, facts.pools["u"].occupied) == (1, 1)
-    released(facts, "c", native=True)
+    release(facts, "c", native=True)
     assert facts.leases[lease.id].slots == {"t": ("b",)}
     assert (facts.pools["t"].occupied, facts.pools["u"].occupied) == (1, 0)
     assert facts.leases[lease.id].state == "granted"
-    released(facts, "b", native=True)
+    release(facts, "b", native=True)
     assert facts.leases[lease.id].state == "ended"
     assert facts.pools["t"].occupied == 0
     assert {one.owner for one in facts.slots_of(["t", "u"])} == {""}
 
 
 def test_native_leases_are_out_of_reach() -> None:
-    """Who only knows a slot's name and owner can neither end nor touch a native lease of it."""
+    """A slot's name and owner do not suffice to end or update a native lease."""
     facts, lease = gang()
-    code, message = refused(facts, "a")
+    code, message = refusal_of(facts, "a")
     assert code is Code.HOLDER_MISMATCH
     assert message == "owner mismatch request by o, currently owned by o by a native lease"
     with pytest.raises(Error) as refusal:
@@ -222,29 +222,29 @@ def test_native_leases_are_out_of_reach() -> None:
 
 
 def test_leases_of_the_proxy_are_within_reach() -> None:
-    """They are made at the same address, by callers who are known as little."""
-    facts = ranch(slot("a", "t", "leased", "lease-proxy"))
+    """Leases of the proxy can be released by name, since the proxy authenticates as little."""
+    facts = facts_with(slot("a", "t", "leased", "lease-proxy"))
     held = lease_on(facts.slots["t"]["a"])
     facts.leases[held.id] = structs.replace(held, owner="lease-proxy")
-    released(facts, "a", owner="lease-proxy")
+    release(facts, "a", owner="lease-proxy")
     assert facts.leases[held.id].state == "ended"
 
 
-def test_what_is_given_back_is_granted_on() -> None:
-    """A waiting client gets a slot that another one gave back as free."""
-    facts = ranch(slot("a", "t", "s", "o"))
+def test_a_released_slot_is_granted_again() -> None:
+    """A waiting client gets a slot that was released as free."""
+    facts = facts_with(slot("a", "t", "s", "o"))
     wish = Wish("t", "free", "leased", "me", "id", LeaseId("new"), "")
     changes, ticket = acquire_safe(facts, MOMENT, NOW, wish)
     facts.apply(changes)
-    released(facts, "a", "free")
+    release(facts, "a", "free")
     assert ticket is not None
     facts.apply(admit(facts, MOMENT, NOW, polled=frozenset({ticket})))
     assert facts.slots["t"]["a"].owner == "me"
 
 
-def test_user_data_have_an_end() -> None:
-    """However often a holder adds to its user data, they do not grow without bounds."""
-    facts = ranch(slot("a", "t", "s", "o"))
+def test_user_data_are_bounded() -> None:
+    """The size of a slot's user data is bounded over all updates."""
+    facts = facts_with(slot("a", "t", "s", "o"))
     half = "x" * 600_000
     facts.apply(slots_by_name.update(facts, MOMENT, NOW, "a", "o", "s", {"one": half}))
     with pytest.raises(Error) as refusal:

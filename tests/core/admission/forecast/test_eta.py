@@ -1,4 +1,4 @@
-"""Estimates: equal to the truth where that is known; they count down, and say when they passed."""
+"""Estimates equal the truth where that is known, only count down, and become overdue."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ from moorage.core.admission.forecast.why import Evidence
 from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND, Instant
 from tests.core.admission.build import START, World
-from tests.core.admission.forecast.test_why import stands
+from tests.core.admission.forecast.test_why import standing_of
 
 HOUR = 3_600 * SECOND
 LIMITS = st.integers(1, 5)
@@ -34,11 +34,11 @@ JOBS = st.lists(
     min_size=1,
     max_size=14,
 )
-"""Units, seconds since the job before, priority."""
+"""Units, seconds since the previous job, priority."""
 
 
 def first_of(world: World, since: int, pasts: tuple[float, ...] = ()) -> Estimate:
-    """Return the estimate for the first in line behind one holder of all units, granted then."""
+    """Return the estimate for the first ticket, while one lease since `since` has all units."""
     pool = world.facts.pools["p"]
     holder = Holder(pool.occupied, Instant(since), None)
     outlook = Outlook(pool, 1, [1], pasts, [holder])
@@ -54,9 +54,9 @@ def test_with_constant_holds_an_estimate_is_the_truth(
     hold: int,
     is_past_known: bool,
 ) -> None:
-    """Whatever limit, units, pacing and rest: once all have come, each grant is told to the moment.
+    """Once all jobs have arrived, the grant time of each is estimated exactly.
 
-    It is told to the same moment at every look before, and never to a moment that has passed.
+    Every earlier estimate gives the same time, and never a time in the past.
     """
     world = World()
     world.pool("p", limit, hold=hold * SECOND, **described)
@@ -64,15 +64,15 @@ def test_with_constant_holds_an_estimate_is_the_truth(
     for n, (units, pause, priority) in enumerate(jobs):
         world.wait(pause)
         world.ask(f"j{n}", {"p": min(units, limit)}, priority=priority)
-    told: dict[str, set[float]] = {}
+    estimates: dict[str, set[float]] = {}
     while waiting := [key for key, lease in world.facts.leases.items() if lease.state == "waiting"]:
         for key in waiting:
-            found = stands(world, key, evidence).eta_seconds
+            found = standing_of(world, key, evidence).eta_seconds
             assert found is not None
             assert 0 <= found[0] == found[1]
-            told.setdefault(key, set()).add(world.now + round(found[0] * SECOND))
+            estimates.setdefault(key, set()).add(world.now + round(found[0] * SECOND))
         world.wait(3.3)
-    for key, moments in told.items():
+    for key, moments in estimates.items():
         assert moments == {world.lease(key).granted_at}, key
 
 
@@ -88,10 +88,10 @@ def test_while_nothing_changes_estimates_only_count_down(
     line: list[int],
     pauses: list[int],
 ) -> None:
-    """For every place and any past: never below 0, the earliest never up again.
+    """For every place and any past leases, an estimate is not negative and its start never rises.
 
-    The latest goes up only when a holder outstays what is usual: it is not counted on any more. Who
-    depends on such holders is told `overdue`, for as long as they stay.
+    Its end rises only when a holder outlasts the 90th percentile, since its end is then unknown.
+    Tickets that depend on such holders are `overdue` as long as these stay.
     """
     world = World()
     world.pool("p", 6)
@@ -131,8 +131,8 @@ def test_while_nothing_changes_estimates_only_count_down(
         before = late, now
 
 
-def test_what_a_holder_has_held_already_counts() -> None:
-    """A minute after the grant a minute is gone from the estimate; at its end nothing is left."""
+def test_the_time_since_the_grant_counts() -> None:
+    """The time since the holder's grant is deducted from the estimate, down to 0."""
     world = World()
     world.pool("p", 1, ttl=HOUR)
     world.ask("x")
@@ -144,8 +144,8 @@ def test_what_a_holder_has_held_already_counts() -> None:
     assert first_of(world, START, pasts).seconds == (0, 0)
 
 
-def test_an_estimate_that_has_passed_says_so() -> None:
-    """Instead of 0 for ever; with only a pool's hold to tell from, too."""
+def test_a_passed_estimate_is_overdue() -> None:
+    """An estimate becomes `overdue` instead of staying 0, even if only the pool's hold is known."""
     world = World()
     world.pool("p", 1, ttl=HOUR)
     world.ask("x")
@@ -153,8 +153,8 @@ def test_an_estimate_that_has_passed_says_so() -> None:
     pasts = tuple(float(seconds) for seconds in range(100, 201))
     world.wait(191)
     assert first_of(world, START, pasts) == Estimate(overdue=True)
-    told = stands(world, "a", {"p": Evidence(pasts)})
-    assert (told.eta_seconds, told.overdue) == (None, True)
+    answer = standing_of(world, "a", {"p": Evidence(pasts)})
+    assert (answer.eta_seconds, answer.overdue) == (None, True)
     assert first_of(world, START) == Estimate()
     world.pool("p", 1, ttl=HOUR, hold=190 * SECOND)
     assert first_of(world, START).overdue
@@ -162,8 +162,8 @@ def test_an_estimate_that_has_passed_says_so() -> None:
     assert first_of(world, START).seconds == (0, 1)
 
 
-def test_one_holder_that_is_late_spoils_no_other_estimate() -> None:
-    """Whoever can be granted by the ends of others is told when; who depends on it is not."""
+def test_a_late_holder_spoils_no_other_estimate() -> None:
+    """Only tickets that depend on the late holder's units are overdue."""
     world = World()
     world.pool("p", 2, ttl=HOUR)
     world.ask("late")
@@ -172,39 +172,39 @@ def test_one_holder_that_is_late_spoils_no_other_estimate() -> None:
     world.ask("a")
     world.ask("all", {"p": 2})
     evidence = {"p": Evidence((100.0,) * 9)}
-    assert stands(world, "a", evidence).eta_seconds == (0, 100)
-    assert stands(world, "all", evidence).overdue
+    assert standing_of(world, "a", evidence).eta_seconds == (0, 100)
+    assert standing_of(world, "all", evidence).overdue
 
 
-def test_a_timed_hold_ends_on_time_whatever_the_past_says() -> None:
-    """At the latest: earlier, if others gave back before their holds were over."""
+def test_a_hold_bounds_the_estimate() -> None:
+    """A hold bounds the estimate; past leases that were released early lower its start."""
     world = World()
     world.pool("p", 1, ttl=HOUR)
     world.ask("x", hold=60 * SECOND)
     world.ask("a", hold=60 * SECOND)
-    assert stands(world, "a").eta_seconds == (60, 60)
+    assert standing_of(world, "a").eta_seconds == (60, 60)
     world.wait(15)
-    assert stands(world, "a").eta_seconds == (45, 45)
-    assert stands(world, "a", {"p": Evidence((20.0,) * 9)}).eta_seconds == (5, 45)
+    assert standing_of(world, "a").eta_seconds == (45, 45)
+    assert standing_of(world, "a", {"p": Evidence((20.0,) * 9)}).eta_seconds == (5, 45)
     world.wait(15)
-    assert stands(world, "a", {"p": Evidence((20.0,) * 9)}).eta_seconds == (0, 30)
+    assert standing_of(world, "a", {"p": Evidence((20.0,) * 9)}).eta_seconds == (0, 30)
     world.hold("x", None)
-    assert stands(world, "a").eta_seconds is None
+    assert standing_of(world, "a").eta_seconds is None
 
 
-def test_who_wants_more_than_the_limit_is_in_nobodys_way() -> None:
-    """A ticket that is passed over until the limit is raised does not end all estimates."""
+def test_a_ticket_above_the_limit_delays_no_other() -> None:
+    """A ticket above the limit is passed over, so estimates behind it remain."""
     world = World()
     world.pool("p", 2, ttl=HOUR)
     world.ask("x", {"p": 2}, hold=10 * SECOND)
     world.ask("wide", {"p": 2})
     world.ask("a")
     world.pool("p", 1, ttl=HOUR)
-    assert stands(world, "a").eta_seconds == (10, 10)
+    assert standing_of(world, "a").eta_seconds == (10, 10)
 
 
 def test_units_of_holders_that_were_not_read_count_as_the_newest() -> None:
-    """Of very many only the oldest are read: the others are not taken for free."""
+    """Only the oldest of many holders are read; the units of the others are not free."""
     world = World()
     world.pool("p", 3)
     world.ask("x", {"p": 3})
@@ -216,7 +216,7 @@ def test_units_of_holders_that_were_not_read_count_as_the_newest() -> None:
 
 
 def test_behind_a_thousand_the_pace_is_steady() -> None:
-    """Nobody far back is told an earlier time than those before, and constant holds come near."""
+    """Behind `PLAYED_MAX` tickets estimates still rise with the rank, and stay near the truth."""
     world = World()
     world.pool("p", 10, ttl=HOUR)
     world.ask("x", {"p": 10}, hold=60 * SECOND)

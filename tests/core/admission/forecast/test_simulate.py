@@ -1,4 +1,4 @@
-"""Rehearsals: what limits and pacings come to, on jobs that are known."""
+"""Simulations of limits and pacing with known jobs."""
 
 from itertools import pairwise
 
@@ -33,19 +33,19 @@ CROWD = [Job(0)] * 250
         (50, pacing_default(50, HOLD), 7, 98),
     ],
 )
-def test_a_crowd_is_let_in_as_paced(
+def test_a_crowd_starts_as_paced(
     limit: int, pacing: Pacing | None, starts: int, last_start: int
 ) -> None:
-    """250 jobs at once that hold for 20 minutes: starts per minute, and the minute of the last."""
+    """Limit and pacing determine starts per minute and the last start of 250 jobs at once."""
     stays = rehearse("install", structs.replace(POOL, limit=limit, pacing=pacing), CROWD)
-    told = summary(stays)
-    assert (told.starts_per_minute, round(told.last_start / MINUTE)) == (starts, last_start)
-    assert (told.jobs, told.never, told.running) == (250, 0, min(250, limit))
+    result = summary(stays)
+    assert (result.starts_per_minute, round(result.last_start / MINUTE)) == (starts, last_start)
+    assert (result.jobs, result.never, result.running) == (250, 0, min(250, limit))
     assert all(stay.ended == (stay.started or 0) + HOLD for stay in stays)
 
 
 def test_a_paced_pool_does_not_crawl_when_idle() -> None:
-    """Jobs that come one by one start at once: pacing spreads crowds and nothing else."""
+    """Jobs that arrive one by one start at once: pacing only spreads crowds."""
     paced = structs.replace(POOL, pacing=pacing_default(50, HOLD))
     stays = rehearse("install", paced, [Job(n * MINUTE) for n in range(30)])
     assert all(stay.started == stay.arrived for stay in stays)
@@ -53,13 +53,13 @@ def test_a_paced_pool_does_not_crawl_when_idle() -> None:
 
 
 def test_jobs_end_by_themselves_or_by_the_hold() -> None:
-    """A duration ends a lease before the pool's hold does, and not after it."""
+    """A job ends after its duration or after the pool's hold, whichever is shorter."""
     stays = rehearse("install", POOL, [Job(0, SECOND), Job(0, 2 * HOLD), Job(0)])
     assert [stay.ended for stay in stays] == [SECOND, HOLD, HOLD]
 
 
 def test_order_and_quota_count() -> None:
-    """The higher priority goes first, and an owner with a quota waits for itself only."""
+    """A higher priority starts first, and an owner at its quota delays no other owner."""
     pool = structs.replace(POOL, limit=2, quota=1, hold=None)
     jobs = [
         Job(0, 10, owner="a"),
@@ -71,16 +71,16 @@ def test_order_and_quota_count() -> None:
     assert [stay.started for stay in rehearse("p", pool, jobs)] == [0, 11, 1, 20, 10]
 
 
-def test_who_wants_too_much_never_starts() -> None:
-    """More units than the limit: it is counted, and nobody waits for it."""
+def test_a_job_above_the_limit_never_starts() -> None:
+    """A job with more units than the limit is counted as never started, and delays no other."""
     pool = structs.replace(POOL, limit=2)
     stays = rehearse("p", pool, [Job(0, 5, units=3), Job(0, 5, units=2)])
     assert stays == [Stay(0, None, None, 3), Stay(0, 0, 5, 2)]
     assert (summary(stays).never, summary(stays).running) == (1, 2)
 
 
-def test_seeds_throw_other_dice() -> None:
-    """Jitter is the same for the same seed, another for another, and never shortens an interval."""
+def test_jitter_depends_on_the_seed() -> None:
+    """Equal seeds give equal jitter, different ones differ; jitter never shortens an interval."""
     pool = structs.replace(POOL, pacing=Pacing(10 * SECOND, jitter=5 * SECOND))
     runs = [rehearse("p", pool, CROWD[:20], seed=seed) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
@@ -90,14 +90,14 @@ def test_seeds_throw_other_dice() -> None:
         assert 10 * SECOND <= min(gaps) < max(gaps) <= 15 * SECOND
 
 
-def test_what_would_never_end_is_refused() -> None:
-    """Without duration and hold a job would run for ever."""
+def test_a_job_that_never_ends_is_refused() -> None:
+    """A job without duration and hold would run forever, so it is refused."""
     with pytest.raises(ValueError, match="never end"):
         rehearse("p", structs.replace(POOL, hold=None), [Job(0)])
 
 
 def test_steps_over_time() -> None:
-    """Lines over time: what waits, runs and starts; at equal times only the outcome is told."""
+    """Waiting, running and starts per minute are step functions with one value per time."""
     stays = [Stay(0, 0, MINUTE, 2), Stay(0, MINUTE, 2 * MINUTE, 1), Stay(0, None, None, 1)]
     assert running(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
     assert waiting(stays) == [(0, 1), (MINUTE, 0)]

@@ -22,7 +22,7 @@ STARTS = st.lists(
 def test_a_percentile_is_the_first_value_that_enough_do_not_exceed(
     values: list[int], percent: int
 ) -> None:
-    """As `percentile_disc` of SQL: one of the values, and the smallest that will do."""
+    """Like `percentile_disc` of SQL: the smallest value with enough values up to it."""
     found = percentile(sorted(values), percent)
     assert found in values
     assert 100 * sum(value <= found for value in values) >= percent * len(values)
@@ -30,7 +30,7 @@ def test_a_percentile_is_the_first_value_that_enough_do_not_exceed(
 
 
 def test_percentiles_of_round_numbers() -> None:
-    """Of 1 to 100 they are the numbers themselves; of few values some coincide."""
+    """The percentiles of 1 to 100 are the percents; those of few values may coincide."""
     assert percentiles(range(100, 0, -1)) == (50, 90, 99)
     assert percentiles([3, 1, 2, 4]) == (2, 4, 4)
     assert percentiles([7]) == (7, 7, 7)
@@ -40,7 +40,7 @@ def test_percentiles_of_round_numbers() -> None:
 
 @given(STARTS)
 def test_starts_per_minute_are_those_of_the_last_60_seconds(starts: list[tuple[int, int]]) -> None:
-    """At every grant it is the units of all grants within the 60 seconds up to it."""
+    """The rate at a grant is the sum of the units granted in the 60 seconds up to it."""
     rates = dict(starts_per_minute(starts))
     for at, _ in starts:
         assert rates[at] == sum(n for other, n in starts if at - MINUTE < other <= at)
@@ -48,7 +48,7 @@ def test_starts_per_minute_are_those_of_the_last_60_seconds(starts: list[tuple[i
 
 @given(STARTS)
 def test_the_greatest_rate_is_that_of_any_60_seconds(starts: list[tuple[int, int]]) -> None:
-    """Wherever a window of 60 seconds begins, no more units start in it, and in one as many do."""
+    """The greatest rate is the maximum over all windows of 60 seconds."""
     windows = [
         sum(units for at, units in starts if begin <= at < begin + MINUTE) for begin, _ in starts
     ]
@@ -56,11 +56,11 @@ def test_the_greatest_rate_is_that_of_any_60_seconds(starts: list[tuple[int, int
 
 
 def test_a_minute_of_the_clock_is_no_window() -> None:
-    """Two seconds around a full minute are one burst, not two."""
+    """Starts shortly before and after a full minute count together."""
     starts = [(MINUTE - 1_000_000, 50), (MINUTE + 1_000_000, 50)]
     assert greatest(starts_per_minute(starts)) == 100
 
 
 def test_changes_at_one_time_are_one_step() -> None:
-    """Only the count after all of them is told."""
+    """Changes at the same time give one step, with the sum after all of them."""
     assert summed([(5, 1), (0, 2), (5, -2)]) == [(0, 2), (5, 1)]

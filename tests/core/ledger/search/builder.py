@@ -1,4 +1,4 @@
-"""Fleets for examples, in a few readable words; names stand for UUIDs."""
+"""A concise notation for catalogs and request groups in examples; names are UUIDs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SHARING = SHARING_TRAIT
 
 
 class Builder:
-    """Collects providers; a provider's UUID is simply its name here."""
+    """Builds a catalog; the UUID of a provider is its name."""
 
     def __init__(self, chunk_rows: int = CHUNK_ROWS) -> None:
         self.catalog = Catalog(frozenset(), frozenset(), chunk_rows)
@@ -37,7 +37,7 @@ class Builder:
         aggregates: str = "",
         **offers: int | Inventory,
     ) -> None:
-        """Add a provider: traits and aggregates are words, offers totals or inventories."""
+        """Add a provider; traits and aggregates are words, `offers` are totals or inventories."""
         uuid = ProviderId(name)
         above = None if parent is None else ProviderId(parent)
         root = self._roots[name] = uuid if parent is None else self._roots[parent]
@@ -51,12 +51,12 @@ class Builder:
             changes.inventories[uuid, resource_class] = held
         self.catalog.apply(changes)
 
-    def ask(self, *groups: Group, **wide: Any) -> CandidateAnswer:
-        """Ask for candidates."""
+    def search(self, *groups: Group, **wide: Any) -> CandidateAnswer:
+        """Search for candidates."""
         return candidates(self.catalog, replace(CandidateQuery(groups), **wide))
 
-    def shown(self, *groups: Group, **wide: Any) -> set[str]:
-        """Ask for candidates; return each in one line: `VCPU@host=2 | _A:nic`."""
+    def candidate_lines(self, *groups: Group, **wide: Any) -> set[str]:
+        """Search for candidates; return each as a line such as `VCPU@host=2 _A:nic`."""
         return {
             " ".join(
                 sorted(
@@ -70,7 +70,7 @@ class Builder:
                     if suffix
                 )
             )
-            for candidate in self.ask(*groups, **wide).candidates
+            for candidate in self.search(*groups, **wide).candidates
         }
 
 
@@ -81,7 +81,7 @@ def group(
     in_tree: str | None = None,
     **resources: int,
 ) -> Group:
-    """Return a request group; conditions are words: `A` required, `!B` forbidden, `in:A,C`."""
+    """Return a request group; conditions are words: `A` required, `!B` forbidden, `in:A,C` any."""
     traits, bad_traits = _terms(required)
     aggregates, bad_aggregates = _terms(member_of)
     return Group(

@@ -1,4 +1,4 @@
-"""Others who change a catalog while it is searched, and what may be expected of an answer then."""
+"""Changes a catalog while it is searched, and defines what an answer must contain then."""
 
 from collections.abc import Generator
 from random import Random
@@ -16,29 +16,29 @@ from tests.core.ledger.search.naive import Plain, Records
 
 T = TypeVar("T")
 
-MOMENTS_MAX = 12
-"""Changes during one search: the model answers the query anew for each."""
+CHANGES_MAX = 12
+"""Most changes during one search: the model answers the query again after each."""
 
 
-class Others:
-    """Changes a catalog between the pieces of a search, and remembers how it was."""
+class ConcurrentWriter:
+    """Changes a catalog between the pieces of a search, and keeps all its states."""
 
     def __init__(self, random: Random, records: Records, catalog: Catalog) -> None:
         self.random = random
         self.records = records
         self.catalog = catalog
         self.past = [dict(records)]
-        self.haste = random.choice((0.5, 0.5, 0.1))
-        """How likely they change something in one pause: some searches see the changes late."""
+        self.probability = random.choice((0.5, 0.5, 0.1))
+        """The probability of a change after a piece; if it is low, changes come late."""
 
     @classmethod
-    def some(cls, random: Random) -> Self:
-        """Change a small random catalog."""
+    def of_random_catalog(cls, random: Random) -> Self:
+        """Return changes of a small random catalog."""
         records = world.some_fleet(random, random.randint(4, 11))
         return cls(random, records, world.fleet_of(records, random.choice((1, 4, 1024))))
 
     def change(self) -> None:
-        """Delete, create again, move, or change a few providers."""
+        """Delete, create, create again, move or change a few providers."""
         random, before = self.random, self.records
         after = dict(before)
         for _ in range(random.randint(1, 3)):
@@ -61,18 +61,18 @@ class Others:
         random = self.random
         fresh = world.some_fleet(random, 12)
         uuid = random.choice(list(fresh))
-        deed = random.choice(("gone", "tags", "used", "again", "new", "moved"))
+        change = random.choice(("gone", "tags", "used", "again", "new", "moved"))
         alone = all(record.provider.parent != uuid for record in records.values())
-        if deed in ("tags", "used") and uuid in records:
+        if change in ("tags", "used") and uuid in records:
             record = records[uuid]
-            tags = fresh[uuid].tags if deed == "tags" else record.tags
-            inventories = fresh[uuid].inventories if deed == "used" else record.inventories
+            tags = fresh[uuid].tags if change == "tags" else record.tags
+            inventories = fresh[uuid].inventories if change == "used" else record.inventories
             records[uuid] = ProviderRecord(record.provider, inventories, tags, 0)
-        elif deed == "gone" and alone:
+        elif change == "gone" and alone:
             records.pop(uuid, None)
-        elif alone and (deed == "again" or (deed == "moved") == (uuid in records)):
+        elif alone and (change == "again" or (change == "moved") == (uuid in records)):
             parent = random.choice([None, *(other for other in records if other != uuid)])
-            self._put(records, fresh[uuid], parent, again=deed == "again")
+            self._put(records, fresh[uuid], parent, again=change == "again")
 
     def _put(
         self, records: Records, record: ProviderRecord, parent: ProviderId | None, again: bool
@@ -88,19 +88,19 @@ class Others:
         records[uuid] = ProviderRecord(provider, record.inventories, record.tags, 0)
 
     def during(self, work: Generator[None, None, T]) -> T:
-        """Carry a search or a listing out, and change the catalog in some of its rests."""
+        """Execute a search or a listing, and change the catalog after some of its pieces."""
         while True:
             try:
                 next(work)
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            if len(self.past) <= MOMENTS_MAX and self.random.random() < self.haste:
+            if len(self.past) <= CHANGES_MAX and self.random.random() < self.probability:
                 self.change()
 
 
-def stayed(past: list[Records], root: ProviderId) -> bool:
-    """Has the tree of a root had the same members all the time?"""
+def is_unchanged(past: list[Records], root: ProviderId) -> bool:
+    """Return whether the tree of a root has had the same members all the time."""
     trees = [
         {uuid for uuid, record in records.items() if record.provider.root == root}
         for records in past
@@ -109,8 +109,8 @@ def stayed(past: list[Records], root: ProviderId) -> bool:
     return trees[0] == set.intersection(*trees) == set.union(*trees) and len(times) == 1
 
 
-def rooted(each: Plain, past: list[Records], steady: set[ProviderId]) -> bool:
-    """Is a candidate of steady trees, and bound to one of them by who has never shared?"""
+def is_steady(each: Plain, past: list[Records], steady: set[ProviderId]) -> bool:
+    """Return whether a candidate is of steady trees, with a provider that has never shared."""
     uuids = {uuid for uuid, _ in each[0]} | {uuid for _, by in each[1] for uuid in by}
     return all(past[0][uuid].provider.root in steady for uuid in uuids) and any(
         all(SHARING not in records[uuid].tags.traits for records in past) for uuid in uuids

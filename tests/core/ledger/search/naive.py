@@ -1,7 +1,7 @@
-"""A second search, as plain as can be: every combination is spelled out and then judged.
+"""A naive search: it enumerates all combinations and checks each of them.
 
-Written from the text of the Placement API reference; shares nothing with the real one but the
-words of the model and of the requests. Only for small catalogs.
+It is written from the text of the Placement API reference and shares only the types of the model
+and of the requests with the real search. For small catalogs only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,19 +22,19 @@ Plain = tuple[
     frozenset[tuple[ProviderId, frozenset[tuple[str, int]]]],
     frozenset[tuple[str, frozenset[ProviderId]]],
 ]
-"""A candidate as a value that can be compared: allocations and mappings."""
+"""A candidate as a hashable value: allocations and mappings."""
 
 Choice = tuple[Group, str | None, ProviderId]
-"""A group, the class that is served (None: the whole group), and by whom."""
+"""A group, the class that is served (None: the whole group), and the provider that serves it."""
 
 
 def naive_candidates(records: Records, query: CandidateQuery) -> set[Plain]:
-    """Return every candidate there is."""
+    """Return all candidates."""
     return set().union(*naive_by_anchor(records, query).values())
 
 
 def naive_by_anchor(records: Records, query: CandidateQuery) -> dict[ProviderId, set[Plain]]:
-    """Return every candidate there is, by the roots that lead to it."""
+    """Return all candidates by their anchor, the root of a tree."""
     found = {
         root: set(_at_anchor(records, query, root))
         for root, record in records.items()
@@ -46,7 +46,7 @@ def naive_by_anchor(records: Records, query: CandidateQuery) -> dict[ProviderId,
 def naive_summaries(
     records: Records, query: CandidateQuery, found: Iterable[Plain]
 ) -> set[ProviderId]:
-    """Return the providers a reader needs to judge these candidates."""
+    """Return the providers that the summaries of these candidates must contain."""
     giving = {uuid for allocations, _ in found for uuid, _ in allocations}
     if not query.nested:
         return giving
@@ -72,7 +72,7 @@ def naive_providers(records: Records, query: ProviderQuery) -> set[ProviderId]:
 
 
 def can_give(record: ProviderRecord, name: str, amount: int) -> bool:
-    """Can the provider give so much of a class in one piece?"""
+    """Return whether the provider can give this amount of a class."""
     inventory = record.inventories.get(name)
     if inventory is None:
         return False
@@ -82,14 +82,14 @@ def can_give(record: ProviderRecord, name: str, amount: int) -> bool:
 
 
 def has_traits(record: ProviderRecord, traits: TraitFilter) -> bool:
-    """Has the provider itself everything required and nothing forbidden?"""
+    """Return whether the provider itself has all required and no forbidden traits."""
     return _meets(record.tags.traits, traits.required) and not (
         record.tags.traits & traits.forbidden
     )
 
 
 def is_member(record: ProviderRecord, aggregates: AggregateFilter) -> bool:
-    """Is the provider itself in the aggregates asked for and in no forbidden one?"""
+    """Return whether the provider itself is in all required and no forbidden aggregates."""
     return _meets(record.tags.aggregates, aggregates.member_of) and not (
         record.tags.aggregates & aggregates.forbidden
     )
@@ -109,7 +109,7 @@ def _same_tree(records: Records, uuid: ProviderId, other: ProviderId) -> bool:
 
 
 def _shares_with(records: Records, sharer: ProviderId, root: ProviderId) -> bool:
-    """Does a sharing provider serve the tree of `root` by an aggregate?"""
+    """Return whether a sharing provider shares an aggregate with the tree of `root`."""
     tags = records[sharer].tags
     if "MISC_SHARES_VIA_AGGREGATE" not in tags.traits:
         return False
@@ -139,7 +139,7 @@ def _at_anchor(records: Records, query: CandidateQuery, root: ProviderId) -> Ite
 def _may_serve(
     records: Records, group: Group, name: str | None, uuid: ProviderId, root: ProviderId
 ) -> bool:
-    """May one provider serve a group (or one class of the unsuffixed one) at an anchor?"""
+    """Return whether a provider may serve a group, or one class of the unsuffixed group."""
     record = records[uuid]
     at_home = record.provider.root == root
     if not at_home and not _shares_with(records, uuid, root):
@@ -181,7 +181,7 @@ def _holds(
     choices: tuple[Choice, ...],
     allocations: dict[ProviderId, dict[str, int]],
 ) -> bool:
-    """Do the choices together meet every condition that is about more than one of them?"""
+    """Return whether the choices meet all conditions that concern more than one of them."""
     for uuid, given in allocations.items():
         for name, amount in given.items():
             inventory = records[uuid].inventories[name]
@@ -204,7 +204,7 @@ def _holds(
 
 
 def _below(records: Records, top: ProviderId) -> set[ProviderId]:
-    """Return a provider and everything below it."""
+    """Return a provider and its descendants."""
     found = {top}
     while True:
         more = {uuid for uuid in records if records[uuid].provider.parent in found} - found

@@ -1,4 +1,4 @@
-"""The real search and the naive one find the same, in thousands of catalogs made by chance."""
+"""The real and the naive search find the same in thousands of random catalogs."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ QUESTIONS_PER_FLEET = 5
 
 @pytest.mark.parametrize("seed", range(BATCHES))
 def test_same_candidates_as_naive(seed: int) -> None:
-    """For 20,000 pairs of catalog and question, candidates and summaries are the naive ones."""
+    """Candidates and summaries are equal for 20,000 pairs of catalog and query."""
     answered = 0
     for number in range(FLEETS_PER_BATCH):
         random = Random(f"{seed}/{number}")
@@ -34,12 +34,12 @@ def test_same_candidates_as_naive(seed: int) -> None:
             assert len(answer.summaries) == len(shown), where
             assert {record.provider.uuid for record in answer.summaries} == shown, where
             answered += bool(expected)
-    assert answered > FLEETS_PER_BATCH, "too few questions had an answer to say anything"
+    assert answered > FLEETS_PER_BATCH, "too few queries had an answer"
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_limit_cuts_only(seed: int) -> None:
-    """With a limit the search finds as many of the same candidates, wherever it starts."""
+def test_a_limit_only_cuts(seed: int) -> None:
+    """With a limit, from any start, the search finds that many of the same candidates."""
     for number in range(FLEETS_PER_BATCH):
         random = Random(f"limit/{seed}/{number}")
         records = world.some_fleet(random, random.randint(1, 10))
@@ -60,7 +60,7 @@ def test_limit_cuts_only(seed: int) -> None:
 
 
 def test_same_listing_as_naive() -> None:
-    """Listings of providers are the naive ones."""
+    """Real and naive listings of providers are equal."""
     answered = 0
     for number in range(400):
         random = Random(f"listing/{number}")

@@ -1,4 +1,4 @@
-"""Hard questions: what cannot be served is left quickly, what can is found, and all of it ends."""
+"""Hard queries end within bounds, and still find the candidates that exist."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -30,34 +30,34 @@ from tests.support.pieces import bounded
 
 
 def ports(builder: Builder, host: str, kinds: str, units: int = 1) -> None:
-    """Add a host with a port for each letter, which is its trait."""
+    """Add a host with one port for each letter of `kinds`, which is its trait."""
     builder.add(host)
     for number, kind in enumerate(kinds):
         builder.add(f"{host}-{number}", host, traits=kind, NIC=units)
 
 
-def asking(kinds: str) -> tuple[Group, ...]:
-    """Return a group for each letter: one unit of a port with this trait."""
+def groups_for(kinds: str) -> tuple[Group, ...]:
+    """Return a group for each letter of `kinds`: one unit of a port with this trait."""
     return tuple(group(f"_{number}", kind, NIC=1) for number, kind in enumerate(kinds))
 
 
 @pytest.mark.parametrize("policy", ["isolate", "none"])
 @pytest.mark.parametrize("units", [1, 2])
-def test_a_tree_that_cannot_serve_hides_no_other(policy: str, units: int) -> None:
-    """Too few ports of one kind at the first host, enough at the second: the second is found."""
+def test_an_unfit_tree_hides_no_other(policy: str, units: int) -> None:
+    """A host with enough ports is found although the first one has too few of one kind."""
     if policy == "isolate" and units > 1:
         units = 1
     builder = Builder()
     ports(builder, "a", "A" * 9 + "B" * 3, units)
     ports(builder, "b", "A" * 11 + "B" * 3, units)
-    asked = asking("A" * (9 * units + 1) + "B")
-    answer = builder.ask(*asked, group_policy=policy, limit=10)
+    asked = groups_for("A" * (9 * units + 1) + "B")
+    answer = builder.search(*asked, group_policy=policy, limit=10)
     assert len(answer.candidates) == 10 and answer.exhausted
     assert all(each.startswith("b") for c in answer.candidates for each in c.allocations)
 
 
-def test_ports_that_only_some_may_have() -> None:
-    """No two kinds lack ports, three do together: matching sees it where counting does not."""
+def test_matching_of_exclusive_ports() -> None:
+    """Matching detects that three kinds together lack ports, though no two of them do."""
     builder = Builder()
     for host, third in (("a", "XY"), ("b", "XYZ")):
         builder.add(host)
@@ -65,7 +65,7 @@ def test_ports_that_only_some_may_have() -> None:
             builder.add(f"{host}-{number}", host, traits="W" if number > 1 else "X Y Z", NIC=1)
         for kind in third:
             builder.add(f"{host}-{kind}", host, traits=kind, NIC=1)
-    wanted = asking("XXYYZ" + "W" * 8)
+    wanted = groups_for("XXYYZ" + "W" * 8)
     for limit in (None, 1):
         budget = Budget(whole=300_000)
         query = CandidateQuery(wanted, group_policy="isolate", limit=limit or 50)
@@ -76,7 +76,7 @@ def test_ports_that_only_some_may_have() -> None:
 
 
 def cells(catalogs: Builder, host: str, free: str) -> None:
-    """Add a host with two cells; `free` says for each which of VCPU (c) and VGPU (g) is free."""
+    """Add a host with two cells; `free` lists for each what is free: VCPU (c), VGPU (g)."""
     catalogs.add(host)
     for number, kinds in enumerate(free.split()):
         cell = f"{host}-{number}"
@@ -84,8 +84,8 @@ def cells(catalogs: Builder, host: str, free: str) -> None:
         catalogs.add(f"{cell}-gpu", cell, VGPU=Inventory(1, used=0 if "g" in kinds else 1))
 
 
-def test_cells_that_have_one_of_two_are_not_even_opened() -> None:
-    """Free VCPU and free VGPU in different cells: the columns tell, without a step per host."""
+def test_trees_with_unfit_cells_are_not_opened() -> None:
+    """Hosts with free VCPU and VGPU in different cells are excluded by columns, without steps."""
     builder = Builder()
     for number in range(300):
         cells(builder, f"bad{number}", "c g" if number % 2 else "g c")
@@ -104,8 +104,8 @@ def test_cells_that_have_one_of_two_are_not_even_opened() -> None:
     ]
 
 
-def test_children_that_change_their_parent_are_looked_at_anew() -> None:
-    """What is above whom is remembered by chunk, until it changes."""
+def test_ancestors_follow_changes_of_parents() -> None:
+    """The ancestors that are cached per chunk follow changes of parents."""
     builder = Builder()
     cells(builder, "host", "c g")
     query = CandidateQuery(
@@ -121,8 +121,8 @@ def test_children_that_change_their_parent_are_looked_at_anew() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_tree_with_a_candidate_is_thought_hopeless(seed: int) -> None:
-    """Whoever the columns leave out has no candidate, by the naive search."""
+def test_no_tree_with_a_candidate_is_excluded(seed: int) -> None:
+    """Trees that the columns exclude have no candidate by the naive search."""
     left_out = 0
     for number in range(400):
         random = Random(f"hopeless/{seed}/{number}")
@@ -142,7 +142,7 @@ def test_no_tree_with_a_candidate_is_thought_hopeless(seed: int) -> None:
 
 
 def test_work_before_the_first_choice_counts() -> None:
-    """Many sharing pools for many groups: what it takes to look at them is bounded, too."""
+    """The work for many sharing pools and groups before the first choice is bounded, too."""
     builder = Builder()
     for number in range(60):
         builder.add(f"pool{number}", traits=SHARING, aggregates="rack", DISK_GB=Inventory(4))
@@ -156,8 +156,8 @@ def test_work_before_the_first_choice_counts() -> None:
     assert budget.steps < 40_000
 
 
-def test_sums_of_sharing_pools_are_seen_in_columns() -> None:
-    """Groups that need more than all pools have together cost no step per host."""
+def test_sums_of_sharing_pools_are_computed_by_columns() -> None:
+    """Groups that need more than all sharing pools have are excluded without steps per host."""
     builder = Builder()
     for number in range(60):
         builder.add(f"pool{number}", traits=SHARING, aggregates="rack", DISK_GB=1)
@@ -169,14 +169,14 @@ def test_sums_of_sharing_pools_are_seen_in_columns() -> None:
     assert not any(len(search.anchor_rows(chunk)) for chunk in builder.catalog.chunks)
 
 
-def test_a_hard_anchor_is_given_up_and_the_next_one_is_not() -> None:
-    """Amounts that fit in no way, which only trying shows: the steps of one anchor are bounded."""
+def test_a_hard_anchor_is_given_up_but_not_the_next() -> None:
+    """The steps of one anchor are bounded, so that a hard one does not prevent the others."""
     builder = Builder()
     for host, size in (("hard", 10), ("harder", 10), ("easy", 100)):
         builder.add(host)
         for number in range(8):
             builder.add(f"{host}-{number}", host, DISK_GB=size)
-    # Ten times 4 and thirteen times 3 are 79 of 80, but tens hold 4+3+3, 4+4 or 3+3+3.
+    # Ten times 4 and thirteen times 3 are 79 of 80, but a ten only fits 4+3+3, 4+4 or 3+3+3.
     amounts = [4] * 10 + [3] * 13
     asked = tuple(group(f"_{number}", DISK_GB=n) for number, n in enumerate(amounts))
     budget = Budget(anchor=2_000)
@@ -188,7 +188,7 @@ def test_a_hard_anchor_is_given_up_and_the_next_one_is_not() -> None:
 
 @pytest.mark.parametrize("policy", ["isolate", "none"])
 def test_many_groups_that_fit_anywhere_are_not_given_up(policy: str) -> None:
-    """However long the way to a candidate is without any dead end, it is gone to its end."""
+    """A long search without dead ends is not given up."""
     builder = Builder()
     builder.add("host")
     for number in range(100):
@@ -202,7 +202,7 @@ def test_many_groups_that_fit_anywhere_are_not_given_up(policy: str) -> None:
 
 
 def test_no_piece_of_opening_a_large_tree_is_long() -> None:
-    """However many providers and groups there are, others work while a tree is being opened."""
+    """Opening a tree with many providers and groups consists of short pieces."""
     builder = Builder()
     builder.add("host")
     for number in range(400):
@@ -216,8 +216,8 @@ def test_no_piece_of_opening_a_large_tree_is_long() -> None:
     assert budget.steps > 4 * most
 
 
-def test_a_deep_tree_is_climbed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is above whom in a chain of providers is looked up once each, not for each pair."""
+def test_ancestors_of_a_deep_tree_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ancestors of a provider are looked up once, not once per pair of providers."""
     builder = Builder()
     above = None
     for number in range(300):
@@ -233,17 +233,17 @@ def test_a_deep_tree_is_climbed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Catalog, "record", counted)
     asked = (group("_A", VCPU=1), group("_B", VCPU=1))
     related = (frozenset({"_A", "_B"}),)
-    answer = builder.ask(*asked, group_policy="none", same_subtree=related, limit=5)
+    answer = builder.search(*asked, group_policy="none", same_subtree=related, limit=5)
     assert len(answer.candidates) == 5
     assert looked_up < 1_000
 
 
-def test_the_next_candidate_is_never_far() -> None:
-    """Of ports that exclude one another, every next candidate takes a bounded number of steps."""
+def test_the_steps_to_the_next_candidate_are_bounded() -> None:
+    """The steps to the next candidate are bounded, even for ports that exclude one another."""
     builder = Builder()
     ports(builder, "host", "A" * 10 + "B" * 10)
     builder.add("host-x", "host", traits="A B", NIC=1)
-    query = CandidateQuery(asking("A" * 11 + "B" * 10), group_policy="isolate")
+    query = CandidateQuery(groups_for("A" * 11 + "B" * 10), group_policy="isolate")
     search = Search(builder.catalog, query, Budget(anchor=20_000))
     assert to_end(search.beginning())
     (chunk,) = builder.catalog.chunks
@@ -254,7 +254,7 @@ def test_the_next_candidate_is_never_far() -> None:
 
 
 def matchings(options: list[list[int]], room: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to serve all parts, by trying."""
+    """Yield all ways to serve all parts, by trial."""
 
     def ways(part: int, left: list[int]) -> Iterator[tuple[int, ...]]:
         if part == len(options):
@@ -270,7 +270,7 @@ def matchings(options: list[list[int]], room: list[int]) -> Iterator[tuple[int, 
 
 
 def test_matching_is_right() -> None:
-    """It says that all parts can be served exactly when trying every way finds one."""
+    """A matching is complete exactly if trial finds a way to serve all parts."""
     judged = {True: 0, False: 0}
     for number in range(1_500):
         random = Random(f"matching/{number}")
@@ -291,7 +291,7 @@ def test_matching_is_right() -> None:
 
 
 def test_ancestors_are_looked_up_once_for_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many same_subtree conditions there are, each group's rows are carried up once."""
+    """Each group's ancestors are computed once, however many same_subtree conditions exist."""
     carried = 0
 
     def counted(mask: Mask, parents: NDArray[np.intp]) -> Mask:
@@ -303,13 +303,15 @@ def test_ancestors_are_looked_up_once_for_each_group(monkeypatch: pytest.MonkeyP
     builder = Builder()
     ports(builder, "a", "A" * 6)
     subtrees = tuple(frozenset(pair) for pair in combinations([f"_{n}" for n in range(6)], 2))
-    asked = asking("A" * 6)
-    assert builder.ask(*asked, group_policy="isolate", same_subtree=subtrees).candidates == []
-    assert 0 < carried <= 2 * len(asked), "from the start on, then before it"
+    asked = groups_for("A" * 6)
+    assert builder.search(*asked, group_policy="isolate", same_subtree=subtrees).candidates == []
+    assert 0 < carried <= 2 * len(asked), (
+        "at most twice per group: from the start on, and before it"
+    )
 
 
-def test_so_many_groups_are_related_at_most() -> None:
-    """What is asked of whole trees is bounded, as what groups name is."""
+def test_the_number_of_related_groups_is_bounded() -> None:
+    """The number of same_subtree groups and root traits is bounded by `QUERY_TERMS_MAX`."""
     groups = (group("_A", NIC=1), group("_B", NIC=1))
     related = (frozenset({"_A", "_B"}),) * (QUERY_TERMS_MAX // 2)
     check_sense(CandidateQuery(groups, same_subtree=related))

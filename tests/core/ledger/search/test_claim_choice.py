@@ -1,4 +1,4 @@
-"""Claims choose in pieces: others change the catalog meanwhile, and no piece is a long one."""
+"""Claims choose in short pieces, between which the catalog may change."""
 
 from collections.abc import Callable
 from random import Random
@@ -22,7 +22,7 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CLAIM_STEPS_MAX
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group
-from tests.core.ledger.search.changing import Others, rooted, stayed
+from tests.core.ledger.search.changing import ConcurrentWriter, is_steady, is_unchanged
 from tests.core.ledger.search.naive import naive_candidates
 from tests.core.ledger.search.whole import to_end
 from tests.support.pieces import TooMuch, bounded
@@ -32,34 +32,34 @@ PREFERENCES: tuple[Preference, ...] = ("random", "pack", "spread")
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_changes_during_a_choice(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each candidate was right at some moment, and its providers exist; nothing hides all."""
+def test_changes_during_a_choice(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate was right at some time; steady candidates make an answer non-empty."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
     changed = 0
     for number in range(FLEETS):
         random = Random(f"choice/{seed}/{number}")
-        others = Others.some(random)
-        records, catalog = others.records, others.catalog
+        writer = ConcurrentWriter.of_random_catalog(random)
+        records, catalog = writer.records, writer.catalog
         query = world.some_query(random, len(records))
         order, wanted = Order(random.choice(PREFERENCES), number), random.randint(1, 12)
-        answer = others.during(preferring(catalog, query, order, wanted))
+        answer = writer.during(preferring(catalog, query, order, wanted))
         found = [world.plain(each) for each in answer.candidates]
-        moments = [naive_candidates(then, query) for then in others.past]
+        moments = [naive_candidates(then, query) for then in writer.past]
         where = f"Random('choice/{seed}/{number}'), {order}, {wanted}: {query}"
         assert len(set(found)) == len(found) <= wanted, where
         assert set(found) <= set().union(*moments), where
         named = {uuid for each in answer.candidates for by in each.mappings.values() for uuid in by}
-        assert named <= others.records.keys(), where
+        assert named <= writer.records.keys(), where
         assert found or not answer.exhausted or not all(moments), where
-        steady = {each for each in records if stayed(others.past, each)}
+        steady = {each for each in records if is_unchanged(writer.past, each)}
         always = set.intersection(*moments)
-        assert found or not any(rooted(each, others.past, steady) for each in always), where
-        changed += bool(found) and len(others.past) > 2
+        assert found or not any(is_steady(each, writer.past, steady) for each in always), where
+        changed += bool(found) and len(writer.past) > 2
     assert changed > FLEETS // 10
 
 
-def with_moved_room(pause: int, preference: Preference) -> CandidateAnswer:
-    """Choose one of two hosts; in some rest the only room moves from the one to the other."""
+def choose_while_room_moves(pause: int, preference: Preference) -> CandidateAnswer:
+    """Choose one of two hosts; after `pause` pieces the only room moves to the other host."""
     builder = Builder()
     builder.add("full", VCPU=Inventory(8, used=8))
     builder.add("free", VCPU=Inventory(8))
@@ -74,18 +74,18 @@ def with_moved_room(pause: int, preference: Preference) -> CandidateAnswer:
 
 @pytest.mark.parametrize("preference", PREFERENCES)
 def test_room_that_moves_is_found(preference: Preference, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is room for one at any moment: who chooses meanwhile finds it, in a second pass."""
+    """If one host has room at any time, the choice finds it in a second pass."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
-    answer = with_moved_room(1, preference)
+    answer = choose_while_room_moves(1, preference)
     assert [[*each.allocations] for each in answer.candidates] == [["full"]]
-    # The control: without a second pass there is nothing, and the answer admits it.
+    # Without a second pass there is nothing, and the answer is not exhausted.
     monkeypatch.setattr(claim_choice, "PASSES_MAX", 1)
-    answer = with_moved_room(1, preference)
+    answer = choose_while_room_moves(1, preference)
     assert answer.candidates == [] and not answer.exhausted
 
 
-def test_a_fleet_that_never_rests_ends_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who finds nothing while the catalog changes over and over gives up, and says so."""
+def test_a_choice_gives_up_if_the_catalog_keeps_changing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice gives up, with an answer that is not exhausted, if the catalog keeps changing."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
     builder = Builder(chunk_rows=1)
     for number in range(20):
@@ -103,8 +103,8 @@ def test_a_fleet_that_never_rests_ends_a_choice(monkeypatch: pytest.MonkeyPatch)
     assert rests < 1_000
 
 
-def hard(hosts: int) -> tuple[Catalog, CandidateQuery]:
-    """Return hosts whose ports fit by every count, but in no combination."""
+def hard_query(hosts: int) -> tuple[Catalog, CandidateQuery]:
+    """Return hosts whose ports suffice by every count, but fit in no combination."""
     builder = Builder()
     for host in range(hosts):
         builder.add(f"host{host}", VCPU=8)
@@ -115,8 +115,8 @@ def hard(hosts: int) -> tuple[Catalog, CandidateQuery]:
     return builder.catalog, CandidateQuery(tuple(asked), group_policy="isolate")
 
 
-def scattered(hosts: int) -> tuple[Catalog, CandidateQuery]:
-    """Return hosts of many chunks: of two classes each has room for one."""
+def scattered_query(hosts: int) -> tuple[Catalog, CandidateQuery]:
+    """Return hosts in many chunks, each with room for only one of two classes."""
     builder = Builder(chunk_rows=4)
     for host in range(hosts):
         used = {"VCPU": 8 * (host % 2), "DISK_GB": 8 - 8 * (host % 2)}
@@ -124,39 +124,39 @@ def scattered(hosts: int) -> tuple[Catalog, CandidateQuery]:
     return builder.catalog, CandidateQuery((group(VCPU=1, DISK_GB=1),))
 
 
-def chosen(catalog: Catalog, query: CandidateQuery) -> Steps[Any]:
-    """Choose as a claim does."""
+def choose(catalog: Catalog, query: CandidateQuery) -> Steps[Any]:
+    """Choose as claims do."""
     return preferring(catalog, query, Order("pack"), 1, CLAIM_STEPS_MAX)
 
 
 PIECE_MOST = 5_000
-"""Steps of one piece: of opening one of these trees, and of walking it to its end."""
+"""Most steps of one piece, enough to open one of these trees and to search it completely."""
 
 
-@pytest.mark.parametrize("work", [chosen, explaining])
-@pytest.mark.parametrize("question", [hard, scattered])
+@pytest.mark.parametrize("work", [choose, explaining])
+@pytest.mark.parametrize("question", [hard_query, scattered_query])
 def test_no_piece_of_a_choice_is_long(
     question: Callable[[int], tuple[Catalog, CandidateQuery]],
     work: Callable[[Catalog, CandidateQuery], Steps[Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever a claim or an explanation has to try, others work in between."""
-    catalog, query = question(60 if question is hard else 1_200)
+    """A hard choice or explanation consists of short pieces, so that others can work."""
+    catalog, query = question(60 if question is hard_query else 1_200)
     budgets: list[Budget] = []
 
-    class Noted(Budget):
+    class RecordingBudget(Budget):
         def __init__(self, whole: int) -> None:
             super().__init__(whole)
             budgets.append(self)
 
-    monkeypatch.setattr(claim_choice, "Budget", Noted)
+    monkeypatch.setattr(claim_choice, "Budget", RecordingBudget)
 
     def steps() -> int:
         return sum(each.steps for each in budgets)
 
     to_end(bounded(work(catalog, query), steps, PIECE_MOST))
     assert steps() > 3 * PIECE_MOST
-    # The control: without rests all of it is one piece.
+    # With unlimited pieces, `bounded` detects the long piece.
     monkeypatch.setattr(budget, "PIECE_STEPS", 10**9)
     with pytest.raises(TooMuch):
         to_end(bounded(work(catalog, query), steps, PIECE_MOST))

@@ -1,4 +1,4 @@
-"""Candidates in little memory: what a pick stands for, and what an answer of many takes."""
+"""Picks represent candidates exactly and take little memory."""
 
 import gc
 import tracemalloc
@@ -22,8 +22,8 @@ QUERIES = 250
 PICKS_MAX = 100
 
 
-def spelled_simply(each: list[Term], pick: Pick) -> Candidate:
-    """Return what a pick stands for, one amount after another."""
+def simple_candidate(each: list[Term], pick: Pick) -> Candidate:
+    """Return the candidate of a pick, without optimisations."""
     allocations: dict[ProviderId, dict[str, int]] = {}
     mappings: dict[str, list[ProviderId]] = {}
     for term, uuid in zip(each, pick, strict=True):
@@ -37,13 +37,13 @@ def spelled_simply(each: list[Term], pick: Pick) -> Candidate:
 
 
 def without_mappings(candidate: Candidate) -> object:
-    """Return what two candidates may have in common: the control."""
+    """Return the part of a candidate that different picks may have in common."""
     return world.plain(Candidate(candidate.allocations, {}))
 
 
 @pytest.mark.parametrize("kept", [2, 4_096])
-def test_a_pick_stands_for_one_candidate(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Different picks are different candidates, so picks may be compared instead of them."""
+def test_a_pick_represents_one_candidate(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different picks are different candidates, so picks may be compared instead."""
     monkeypatch.setattr(compact_candidates, "SUMS_MAX", kept)
     alike = judged = 0
     for number in range(QUERIES):
@@ -51,16 +51,16 @@ def test_a_pick_stands_for_one_candidate(kept: int, monkeypatch: pytest.MonkeyPa
         each = terms(query.groups)
         made = list(islice(product(PROVIDERS, repeat=len(each)), PICKS_MAX))
         spelled = list(Picks(each, made))
-        assert spelled == [spelled_simply(each, pick) for pick in made], query
+        assert spelled == [simple_candidate(each, pick) for pick in made], query
         assert len(set(map(world.plain, spelled))) == len(made), query
         alike += len(set(map(without_mappings, spelled))) < len(made)
         judged += len(each) > 1
     assert judged > QUERIES // 3
-    assert alike > 0, "no amounts were alike, so mappings were not needed to tell picks apart"
+    assert alike > 0, "no allocations were equal, so the mappings were not tested"
 
 
 def test_groups_keep_their_order() -> None:
-    """Groups and the providers of one stand in the order of the query, whoever is chosen first."""
+    """Groups, and the providers of each, are in the order of the query."""
     each = terms((group(VCPU=1, DISK_GB=5, MEMORY_MB=2), group("_b"), group("_a", VCPU=3)))
     a, b, c = PROVIDERS
     spelled = Spelling(each).candidate((b, a, b, c, a))
@@ -72,7 +72,7 @@ def test_groups_keep_their_order() -> None:
 
 
 def test_candidates_are_a_sequence() -> None:
-    """They can be counted, looked at by number and in slices, and compared, as a list can."""
+    """Picks have a length, indexes, slices and equality like a list."""
     made = [(each,) for each in PROVIDERS]
     found = Picks(terms((group(VCPU=1),)), made)
     plain = [Candidate({each: {"VCPU": 1}}, {"": (each,)}) for each in PROVIDERS]
@@ -82,8 +82,8 @@ def test_candidates_are_a_sequence() -> None:
     assert Picks([], []) == [] and not Picks([], [])
 
 
-def taken(make: Callable[[], object]) -> tuple[int, int]:
-    """Return the bytes that what is made takes, and how much it took at most to make it."""
+def memory_of(make: Callable[[], object]) -> tuple[int, int]:
+    """Return the bytes that the result of `make` takes, and the peak while it was made."""
     gc.collect()
     tracemalloc.start()
     made = make()
@@ -94,7 +94,7 @@ def taken(make: Callable[[], object]) -> tuple[int, int]:
 
 
 def test_many_candidates_take_little_memory() -> None:
-    """Four groups take a tuple of four for each candidate, and next to nothing to find it."""
+    """An answer takes a tuple of four per candidate for four groups, and little to find."""
     builder = Builder()
     for host in range(4):
         builder.add(f"host{host}")
@@ -104,9 +104,9 @@ def test_many_candidates_take_little_memory() -> None:
         tuple(group(f"_{number}", NIC=1) for number in range(4)), group_policy="isolate"
     )
     answers: list[CandidateAnswer] = []
-    held, peak = taken(lambda: answers.append(candidates(builder.catalog, query)))
+    held, peak = memory_of(lambda: answers.append(candidates(builder.catalog, query)))
     (found,) = (answer.candidates for answer in answers)
     assert len(found) == 12_096
     assert held < 120 * len(found) and peak < held + 1_000_000
-    spelled, _ = taken(lambda: list(found))
-    assert spelled > 400 * len(found), "spelled out they take no more"
+    spelled, _ = memory_of(lambda: list(found))
+    assert spelled > 400 * len(found), "spelled out, candidates must take much more"

@@ -1,4 +1,4 @@
-"""Explanations agree with the search, and their sentences with what one sees in small catalogs."""
+"""Explanations agree with the search, and their sentences are right in small catalogs."""
 
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ from moorage.core.ledger.search.explain import Explanation, conditions, explaini
 from moorage.core.ledger.search.groups import rows_that_serve, terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
-from tests.core.ledger.search.changing import Others
+from tests.core.ledger.search.changing import ConcurrentWriter
 from tests.core.ledger.search.naive import naive_candidates
 from tests.core.ledger.search.whole import candidates, explain
 
@@ -22,8 +22,8 @@ SEEDS = 20
 QUESTIONS = 100
 
 
-def lighter(query: CandidateQuery, name: str) -> CandidateQuery:
-    """Return the question without one condition."""
+def without_condition(query: CandidateQuery, name: str) -> CandidateQuery:
+    """Return the query without one condition."""
     if name == "group_policy":
         return replace(query, group_policy="none")
     if name == "same_subtree":
@@ -39,7 +39,7 @@ def lighter(query: CandidateQuery, name: str) -> CandidateQuery:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_explanations_agree_with_candidates(seed: int) -> None:
-    """Found exactly when there are candidates; no step of a found question is empty."""
+    """`found` is true exactly if there are candidates; then no step has 0 providers left."""
     nothing = 0
     for number in range(QUESTIONS):
         random = Random(f"explain/{seed}/{number}")
@@ -47,27 +47,27 @@ def test_explanations_agree_with_candidates(seed: int) -> None:
         catalog = world.fleet_of(records, random.choice((1, 4, 1024)))
         query = world.some_query(random, len(records))
         where = f"Random('explain/{seed}/{number}'): {query}"
-        told = explain(catalog, query)
-        assert told.exhausted, where
-        assert told.found == bool(candidates(catalog, query).candidates), where
-        for part in told.parts:
+        explanation = explain(catalog, query)
+        assert explanation.exhausted, where
+        assert explanation.found == bool(candidates(catalog, query).candidates), where
+        for part in explanation.parts:
             left = [step.left for step in part.steps]
             assert left[0] == len(records) and left == sorted(left, reverse=True), where
             assert (left[-1] == 0) == (part.nearest is not None), where
-        trees = [step.left for step in told.trees]
+        trees = [step.left for step in explanation.trees]
         assert trees == sorted(trees, reverse=True), where
-        empty = any(part.nearest for part in told.parts) or 0 in trees
-        assert told.found == (told.nearest is None), where
-        assert not (told.found and (empty or told.without)), where
-        for name in told.without:
-            assert candidates(catalog, lighter(query, name)).candidates, where
-        nothing += not told.found
+        empty = any(part.nearest for part in explanation.parts) or 0 in trees
+        assert explanation.found == (explanation.nearest is None), where
+        assert not (explanation.found and (empty or explanation.without)), where
+        for name in explanation.without:
+            assert candidates(catalog, without_condition(query, name)).candidates, where
+        nothing += not explanation.found
     assert QUESTIONS * 0.2 < nothing < QUESTIONS * 0.95
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_conditions_are_those_of_the_search(seed: int) -> None:
-    """Whoever meets every single condition is whom the search lets serve, and nobody else."""
+    """The providers that meet all conditions are those that serve in the search."""
     for number in range(100):
         random = Random(f"conditions/{seed}/{number}")
         records = world.some_fleet(random, random.randint(1, 10))
@@ -85,8 +85,8 @@ def test_conditions_are_those_of_the_search(seed: int) -> None:
                 assert (met == expected).all(), f"Random('conditions/{seed}/{number}'): {term}"
 
 
-def asked(builder: Builder, *groups: Group, **wide: Any) -> Explanation:
-    """Explain a question."""
+def explained(builder: Builder, *groups: Group, **wide: Any) -> Explanation:
+    """Explain a query."""
     return explain(builder.catalog, CandidateQuery(groups, **wide))
 
 
@@ -168,63 +168,63 @@ ANYTHING = Group("", {"VCPU": 1})
     ],
 )
 def test_sentences(groups: list[Any], wide: dict[str, Any], sentence: str) -> None:
-    """The nearest condition is named, with the figures that matter."""
-    told = asked(rack(), *groups, **wide)
-    assert not told.found
-    assert told.nearest == sentence
+    """The sentence names the nearest condition with its figures."""
+    explanation = explained(rack(), *groups, **wide)
+    assert not explanation.found
+    assert explanation.nearest == sentence
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_changes_during_an_explanation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what was right at some moment, whatever comes and goes between its pieces."""
+def test_changes_during_an_explanation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explanation was right at some time, even if the catalog changes between its pieces."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
     changed = 0
     for number in range(QUESTIONS):
         random = Random(f"explaining/{seed}/{number}")
-        others = Others.some(random)
-        query = world.some_query(random, len(others.records))
-        told = others.during(explaining(others.catalog, query))
-        moments = [bool(naive_candidates(then, query)) for then in others.past]
+        writer = ConcurrentWriter.of_random_catalog(random)
+        query = world.some_query(random, len(writer.records))
+        explanation = writer.during(explaining(writer.catalog, query))
+        moments = [bool(naive_candidates(then, query)) for then in writer.past]
         where = f"Random('explaining/{seed}/{number}'): {query}"
-        assert told.found or not told.exhausted or not all(moments), where
-        assert any(moments) or not told.found, where
-        for part in told.parts:
+        assert explanation.found or not explanation.exhausted or not all(moments), where
+        assert any(moments) or not explanation.found, where
+        for part in explanation.parts:
             left = [step.left for step in part.steps]
             assert left == sorted(left, reverse=True), where
-        changed += len(others.past) > 2
+        changed += len(writer.past) > 2
     assert changed > QUESTIONS // 6
 
 
 def test_steps_of_a_class() -> None:
-    """Offering it, admitting the amount, and having room are told apart."""
+    """Offering a class, admitting the amount and having room are separate steps."""
     builder = Builder()
     builder.add("none")
     builder.add("small", VCPU=Inventory(4, max_unit=1))
     builder.add("full", VCPU=Inventory(4, used=3))
     builder.add("good", VCPU=4)
-    told = asked(builder, Group("", {"VCPU": 2}))
-    assert [(step.condition, step.left) for step in told.parts[0].steps] == [
+    explanation = explained(builder, Group("", {"VCPU": 2}))
+    assert [(step.condition, step.left) for step in explanation.parts[0].steps] == [
         ("exists", 4),
         ("offers VCPU", 3),
         ("admits 2 VCPU in one piece", 2),
         ("has room for 2 VCPU", 1),
     ]
-    assert told.found and told.nearest is None and told.trees[-1].left == 1
+    assert explanation.found and explanation.nearest is None and explanation.trees[-1].left == 1
 
 
 def test_unit_sizes_and_several_conditions() -> None:
-    """Room without fitting unit sizes is told as such; so is missing more than one condition."""
+    """Unfit unit sizes are reported as such, and so are several missed conditions."""
     builder = Builder()
     builder.add("host", VCPU=Inventory(8, step_size=4))
-    assert asked(builder, Group("", {"VCPU": 2})).nearest == (
+    assert explained(builder, Group("", {"VCPU": 2})).nearest == (
         "VCPU: the nearest provider does not admit 2 by the unit sizes."
     )
     fast = TraitFilter((frozenset({"FAST"}),))
-    told = asked(builder, Group("_A", {"VCPU": 2}, fast)).nearest
-    assert told is not None and "2 conditions are missed" in told
+    explanation = explained(builder, Group("_A", {"VCPU": 2}, fast)).nearest
+    assert explanation is not None and "2 conditions are missed" in explanation
 
 
 def test_an_empty_fleet() -> None:
-    """Without providers the explanation says so."""
-    told = asked(Builder(), ANYTHING)
-    assert told.nearest == "there are no providers."
+    """The explanation of an empty catalog says that there are no providers."""
+    explanation = explained(Builder(), ANYTHING)
+    assert explanation.nearest == "there are no providers."

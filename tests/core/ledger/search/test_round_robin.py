@@ -1,4 +1,4 @@
-"""Whom a search offers: everybody in turn, one candidate each, while others change the catalog."""
+"""Answers offer all trees in turn, even while the catalog changes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATES_MAX
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import SHARING, Builder, group
-from tests.core.ledger.search.changing import Others, rooted, stayed
+from tests.core.ledger.search.changing import ConcurrentWriter, is_steady, is_unchanged
 from tests.core.ledger.search.naive import Plain, Records, naive_by_anchor, naive_candidates
 from tests.core.ledger.search.whole import candidates, to_end
 
@@ -26,13 +26,13 @@ FLEETS = 60
 
 
 def anchors_of(answer: CandidateAnswer) -> Counter[str]:
-    """Return how many candidates each tree gives, in catalogs without sharing providers."""
+    """Return the number of candidates by tree, for catalogs without sharing providers."""
     roots = {record.provider.uuid: record.provider.root for record in answer.summaries}
     return Counter(roots[next(iter(each.allocations))] for each in answer.candidates)
 
 
-def ported(hosts: int, ports: int) -> Builder:
-    """Return hosts with so many one-unit ports each."""
+def hosts_with_ports(hosts: int, ports: int) -> Builder:
+    """Return hosts with this number of one-unit ports each."""
     builder = Builder()
     for host in range(hosts):
         builder.add(f"host{host}")
@@ -45,8 +45,8 @@ THREE_PORTS = tuple(group(f"_{number}", NIC=1) for number in range(3))
 
 
 def test_a_limit_spreads_over_all_hosts() -> None:
-    """40 hosts with 1,320 ways each: an answer of 1,000 has 25 of every host."""
-    builder = ported(40, 12)
+    """Of 40 hosts with 1,320 combinations each, an answer of 1,000 has 25 candidates per host."""
+    builder = hosts_with_ports(40, 12)
     start = Start(0, 0, 17)
     query = CandidateQuery(THREE_PORTS, group_policy="isolate", limit=1000)
     for _ in range(3):
@@ -55,17 +55,17 @@ def test_a_limit_spreads_over_all_hosts() -> None:
         start = answer.then
 
 
-def test_an_empty_fleet_gives_nothing_wherever_one_begins() -> None:
-    """It has no chunk to begin in; neither has one that was emptied since the answer before."""
+def test_an_empty_catalog_gives_nothing_from_any_start() -> None:
+    """A search of an empty catalog, which has no chunks, finds nothing from any start."""
     query = CandidateQuery((group(VCPU=1),))
     for start in (Start(), Start(3, 5, 7)):
         answer = candidates(Builder().catalog, query, start)
         assert (answer.candidates, answer.summaries, answer.exhausted) == ([], [], True)
 
 
-def test_small_limits_go_round() -> None:
-    """With a limit below the number of hosts, answers that follow one another offer all of them."""
-    builder = ported(40, 12)
+def test_small_limits_reach_all_hosts() -> None:
+    """Consecutive answers offer all hosts, even if the limit is below their number."""
+    builder = hosts_with_ports(40, 12)
     start, seen = Start(5, 3, 1), Counter[str]()
     query = CandidateQuery(THREE_PORTS, group_policy="isolate", limit=16)
     for _ in range(5):
@@ -76,12 +76,12 @@ def test_small_limits_go_round() -> None:
     assert seen == {f"host{number}": 2 for number in range(40)}
 
 
-def test_starts_by_chance_are_spread_however_few_chunks_have_room() -> None:
-    """Where 8 hosts in 2 of 20 chunks fit, each is the first about as often as any other."""
+def test_random_starts_are_spread_over_few_fitting_hosts() -> None:
+    """If 8 hosts in 2 of 20 chunks fit, random starts make each the first equally often."""
     changes = Changes()
     fitting = {*range(35, 42), 77}
     for number in range(140):
-        provider = world.lone(number).provider
+        provider = world.single_provider(number).provider
         changes.providers[provider.uuid] = provider
         used = 0 if number in fitting else 8
         changes.inventories[provider.uuid, "VCPU"] = Inventory(8, used=used)
@@ -98,8 +98,8 @@ def test_starts_by_chance_are_spread_however_few_chunks_have_room() -> None:
     assert all(60 < count < 140 for count in firsts.values()), firsts
 
 
-def questions(seed: str) -> Iterator[tuple[str, Random, Records, CandidateQuery]]:
-    """Yield catalogs with questions, and the words that lead there again."""
+def random_queries(seed: str) -> Iterator[tuple[str, Random, Records, CandidateQuery]]:
+    """Yield catalogs with queries, and descriptions that reproduce them."""
     for number in range(FLEETS):
         random = Random(f"{seed}/{number}")
         records = world.some_fleet(random, random.randint(4, 11))
@@ -109,10 +109,10 @@ def questions(seed: str) -> Iterator[tuple[str, Random, Records, CandidateQuery]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_everybody_that_fits_is_offered_in_turn(seed: int) -> None:
-    """Every tree with a candidate is offered within ceil(trees / limit) answers."""
+def test_every_fitting_tree_is_offered_in_turn(seed: int) -> None:
+    """Every tree with a candidate is offered within ceil(trees / limit) consecutive answers."""
     judged = 0
-    for where, random, records, query in questions(f"turn/{seed}"):
+    for where, random, records, query in random_queries(f"turn/{seed}"):
         catalog = world.fleet_of(records, random.choice((1, 4, 1024)))
         expected = naive_by_anchor(records, query)
         limit, start = random.randint(1, 3), world.some_start(random)
@@ -128,10 +128,10 @@ def test_everybody_that_fits_is_offered_in_turn(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_tree_gives_a_second_one_before_each_has_given_one(seed: int) -> None:
-    """Of what is cut, no tree has two candidates more than another that has more to give."""
+def test_candidates_are_spread_evenly_over_trees(seed: int) -> None:
+    """If a limit cuts, no tree has two candidates more than one with further candidates."""
     judged = 0
-    for where, random, mixed, query in questions(f"level/{seed}"):
+    for where, random, mixed, query in random_queries(f"level/{seed}"):
         records = {
             uuid: replace(record, tags=replace(record.tags, traits=record.tags.traits - {SHARING}))
             for uuid, record in mixed.items()
@@ -149,8 +149,8 @@ def test_no_tree_gives_a_second_one_before_each_has_given_one(seed: int) -> None
 
 @pytest.mark.parametrize("most", [1, 7, 1000])
 def test_an_answer_is_capped_as_by_a_limit(most: int) -> None:
-    """Without a limit, or with a higher one, the cap counts; only then the answer says so."""
-    builder = ported(3, 4)
+    """The cap applies without a limit or with a higher one, and only then sets `capped`."""
+    builder = hosts_with_ports(3, 4)
     query = CandidateQuery(THREE_PORTS, group_policy="isolate")
     everything = candidates(builder.catalog, query)
     assert len(everything.candidates) == 72 and not everything.capped
@@ -161,11 +161,11 @@ def test_an_answer_is_capped_as_by_a_limit(most: int) -> None:
         assert max(anchors_of(answer).values()) - min(anchors_of(answer).values()) <= 1
 
 
-def test_anchors_that_are_too_many_to_stay_open_are_opened_again(
+def test_closed_anchors_are_opened_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """When their memory is bounded, everything is still found, once, and one each comes first."""
-    builder = ported(12, 4)
+    """With bounded memory for open anchors, all candidates are still found once."""
+    builder = hosts_with_ports(12, 4)
     query = CandidateQuery(THREE_PORTS, group_policy="isolate")
     expected = {world.plain(each) for each in candidates(builder.catalog, query).candidates}
     monkeypatch.setattr(round_robin, "OPENING_STEPS_MAX", 50)
@@ -177,18 +177,18 @@ def test_anchors_that_are_too_many_to_stay_open_are_opened_again(
     assert len(anchors_of(cut)) == 12
 
 
-def test_an_empty_fleet_is_searched_from_any_start() -> None:
-    """Providers may all have gone since the search that says where to begin."""
+def test_an_empty_catalog_is_searched_from_any_start() -> None:
+    """All providers may have been deleted since the search that returned the start."""
     query = CandidateQuery((group("", VCPU=1),))
     for start in (Start(), Start(1, 0, 5)):
         assert candidates(Builder().catalog, query, start).candidates == []
 
 
 @pytest.mark.parametrize("pause", range(1, 6))
-def test_who_joins_an_aggregate_during_a_search_comes_once(
+def test_a_provider_that_joins_an_aggregate_occurs_once(
     pause: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own tree was a candidate already; it is none of those that it can serve from now on."""
+    """A sharing provider that joins an aggregate is still only one candidate."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
     builder = Builder(chunk_rows=1)
     builder.add("shared", traits=SHARING, DISK_GB=10)
@@ -205,10 +205,10 @@ def test_who_joins_an_aggregate_during_a_search_comes_once(
 
 @pytest.mark.parametrize("pause", range(1, 5))
 @pytest.mark.parametrize("moved", [False, True])
-def test_who_is_not_of_a_demanded_tree_that_appears_does_not_serve(
+def test_in_tree_is_checked_again_after_a_move(
     pause: int, moved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sharing provider is judged again when the tree that a group demands is another one."""
+    """A sharing provider is checked again if the provider named by `in_tree` moves."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 0)
 
     def found(work: Callable[[Catalog, CandidateQuery], Steps[CandidateAnswer]]) -> list[object]:
@@ -232,27 +232,29 @@ def test_who_is_not_of_a_demanded_tree_that_appears_does_not_serve(
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each candidate was right at some moment, none comes twice, what was right always is there."""
+def test_changes_during_a_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate was right at some time, none occurs twice, and steady ones are found."""
     monkeypatch.setattr(budget, "PIECE_STEPS", 1)
     changed = 0
     for number in range(FLEETS):
         random = Random(f"pause/{seed}/{number}")
         monkeypatch.setattr(round_robin, "OPENING_STEPS_MAX", random.choice((0, 20, 1000)))
-        others = Others.some(random)
-        records, catalog = others.records, others.catalog
+        writer = ConcurrentWriter.of_random_catalog(random)
+        records, catalog = writer.records, writer.catalog
         query = world.some_query(random, len(records))
         search = searched(catalog, query, world.some_start(random), CANDIDATES_MAX)
-        answer = others.during(search)
+        answer = writer.during(search)
         found = [world.plain(each) for each in answer.candidates]
-        moments = [naive_candidates(then, query) for then in others.past]
+        moments = [naive_candidates(then, query) for then in writer.past]
         where = f"Random('pause/{seed}/{number}'): {query}"
         assert len(set(found)) == len(found), where
         assert set(found) <= set().union(*moments), where
         shown = {record.provider.uuid for record in answer.summaries}
         assert all(uuid in shown for each in answer.candidates for uuid in each.allocations), where
-        steady = {each for each in records if stayed(others.past, each)}
+        steady = {each for each in records if is_unchanged(writer.past, each)}
         always = set.intersection(*moments)
-        assert {each for each in always if rooted(each, others.past, steady)} <= set(found), where
-        changed += bool(found) and len(others.past) > 2
+        assert {each for each in always if is_steady(each, writer.past, steady)} <= set(found), (
+            where
+        )
+        changed += bool(found) and len(writer.past) > 2
     assert changed > FLEETS // 6

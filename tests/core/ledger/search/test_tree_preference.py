@@ -1,4 +1,4 @@
-"""What a claim may choose from: the candidates there are, in the order that was asked for."""
+"""The candidates that a claim gets are right, and in the preferred order."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,15 +23,15 @@ from tests.core.ledger.search.whole import candidates, preferred
 PREFERENCES: tuple[Preference, ...] = ("random", "pack", "spread")
 
 
-def chosen(builder: Builder, group: Group, order: Order, wanted: int = 10) -> list[str]:
-    """Return the providers of the candidates, one each, in their order."""
+def preferred_hosts(builder: Builder, group: Group, order: Order, wanted: int = 10) -> list[str]:
+    """Return the providers of the candidates in order."""
     answer = preferred(builder.catalog, CandidateQuery((group,)), order, wanted)
     return [name for candidate in answer.candidates for name in candidate.allocations]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_preferred_are_candidates(seed: int) -> None:
-    """Every one is a candidate, none comes twice, and there is one whenever there are any."""
+    """Preferred ones are candidates, without duplicates, and exist if there are candidates."""
     answered = 0
     for number in range(100):
         random = Random(f"preferred/{seed}/{number}")
@@ -61,47 +61,47 @@ def rack() -> Builder:
 
 
 def test_pack_and_spread() -> None:
-    """Who packs gets the fullest first, who spreads the emptiest."""
+    """`pack` prefers the fullest hosts, `spread` the emptiest."""
     one = Group("", {"VCPU": 1})
-    assert chosen(rack(), one, Order("pack")) == ["nearly", "half", "empty"]
-    assert chosen(rack(), one, Order("spread")) == ["empty", "half", "nearly"]
-    assert chosen(rack(), one, Order("pack"), 1) == ["nearly"]
-    assert chosen(rack(), Group("", {"VCPU": 2}), Order("pack")) == ["half", "empty"]
+    assert preferred_hosts(rack(), one, Order("pack")) == ["nearly", "half", "empty"]
+    assert preferred_hosts(rack(), one, Order("spread")) == ["empty", "half", "nearly"]
+    assert preferred_hosts(rack(), one, Order("pack"), 1) == ["nearly"]
+    assert preferred_hosts(rack(), Group("", {"VCPU": 2}), Order("pack")) == ["half", "empty"]
 
 
-def test_fullness_counts_the_whole_tree_and_the_classes_asked_for() -> None:
-    """What is used elsewhere in the tree counts, what is used of other classes does not."""
+def test_fullness_is_of_the_whole_tree_and_the_requested_classes() -> None:
+    """Fullness is that of the whole tree, in the requested classes only."""
     builder = Builder()
     for name, used, disk in (("a", 1, 0), ("b", 3, 0), ("c", 0, 9)):
         builder.add(name, DISK_GB=Inventory(10, used=disk))
         builder.add(f"{name}0", name, VCPU=Inventory(4, used=used))
         builder.add(f"{name}1", name, VCPU=Inventory(4, used=4))
     one = Group("", {"VCPU": 1})
-    assert chosen(builder, one, Order("pack")) == ["b0", "a0", "c0"]
-    assert chosen(builder, one, Order("spread")) == ["c0", "a0", "b0"]
+    assert preferred_hosts(builder, one, Order("pack")) == ["b0", "a0", "c0"]
+    assert preferred_hosts(builder, one, Order("spread")) == ["c0", "a0", "b0"]
 
 
-def test_chance_depends_on_the_seed_alone() -> None:
-    """The same seed gives the same order; over many seeds everybody is the first about as often."""
+def test_random_order_depends_only_on_the_seed() -> None:
+    """Equal seeds give equal orders; over many seeds each host is the first equally often."""
     one = Group("", {"VCPU": 1})
-    firsts = [chosen(rack(), one, Order("random", seed))[0] for seed in range(300)]
-    assert firsts == [chosen(rack(), one, Order("random", seed))[0] for seed in range(300)]
+    firsts = [preferred_hosts(rack(), one, Order("random", seed))[0] for seed in range(300)]
+    assert firsts == [preferred_hosts(rack(), one, Order("random", seed))[0] for seed in range(300)]
     assert all(firsts.count(name) > 70 for name in ("half", "empty", "nearly"))
 
 
-def test_one_tree_does_not_fill_the_offer() -> None:
-    """Of one tree only a few candidates are given, however many it has, so that others are, too."""
+def test_the_candidates_of_one_tree_are_bounded() -> None:
+    """The number of candidates per tree is bounded, so that other trees are offered, too."""
     builder = Builder()
     for host in "abc":
         builder.add(host)
         for number in range(8):
             builder.add(f"{host}{number}", host, VCPU=1)
-    found = chosen(builder, Group("", {"VCPU": 1}), Order("pack"), 10)
+    found = preferred_hosts(builder, Group("", {"VCPU": 1}), Order("pack"), 10)
     assert sorted(name[0] for name in found) == [*"aaaabbbbcc"]
 
 
-def test_a_search_given_up_says_so() -> None:
-    """When the steps are used up before anything was found, the answer is not exhausted."""
+def test_a_search_that_gives_up_is_not_exhausted() -> None:
+    """If the steps are used up before a candidate is found, the answer is not exhausted."""
     builder = Builder()
     builder.add("host")
     for number in range(6):
@@ -113,7 +113,7 @@ def test_a_search_given_up_says_so() -> None:
 
 
 def fullness(records: Records, root: ProviderId, classes: set[str]) -> float:
-    """Return how full a tree is, class by class, from nothing but the records."""
+    """Return the sum over classes of the used share of a tree, from the records."""
     total = 0.0
     for name in sorted(classes):
         used = capacity = 0.0
@@ -128,15 +128,15 @@ def fullness(records: Records, root: ProviderId, classes: set[str]) -> float:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_is_exact_in_few_chunks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to `WHOLE_MAX` chunks the trees come strictly by fullness, as brute force has them."""
+    """In up to `WHOLE_MAX` chunks, trees are opened strictly by fullness."""
     opened: list[ProviderId] = []
     opens = Search.open
 
-    def noted(self: Search, chunk: Chunk, anchor: int) -> Iterator[Candidate]:
+    def recorded(self: Search, chunk: Chunk, anchor: int) -> Iterator[Candidate]:
         opened.append(chunk.record(anchor).provider.uuid)
         return opens(self, chunk, anchor)
 
-    monkeypatch.setattr(Search, "open", noted)
+    monkeypatch.setattr(Search, "open", recorded)
     compared = 0
     for number in range(40):
         random = Random(f"exact/{seed}/{number}")
@@ -145,7 +145,7 @@ def test_the_order_is_exact_in_few_chunks(seed: int, monkeypatch: pytest.MonkeyP
         assert len(catalog.chunks) <= claim_choice.WHOLE_MAX
         query = world.some_query(random, len(records))
         classes = {name for group in query.groups for name in group.resources}
-        # Sharing providers give to trees that are not theirs: then a candidate does not tell whose.
+        # A candidate of sharing providers does not show which tree it was found in.
         sharing = any(SHARING_TRAIT in record.tags.traits for record in records.values())
         roots = {
             records[next(iter(each))[0]].provider.root
@@ -154,20 +154,20 @@ def test_the_order_is_exact_in_few_chunks(seed: int, monkeypatch: pytest.MonkeyP
         for preference, sign in (("pack", -1.0), ("spread", 1.0)):
             opened.clear()
             preferred(catalog, query, Order(preference), 1_000)  # type: ignore[arg-type] # one of the two
-            told = [sign * fullness(records, root, classes) for root in opened]
+            order = [sign * fullness(records, root, classes) for root in opened]
             where = f"exact/{seed}/{number}: {query}"
-            assert told == pytest.approx(sorted(told)), where
+            assert order == pytest.approx(sorted(order)), where
             assert len(set(opened)) == len(opened), where
             assert sharing or roots <= set(opened), where
         compared += len(opened) > 1
     assert compared > 3
 
 
-def racks(hosts: int, used: Callable[[int], int], chunk_rows: int = 8) -> Catalog:
-    """Return hosts of 100 units of two classes, of each of which so much is used."""
+def catalog_of_hosts(hosts: int, used: Callable[[int], int], chunk_rows: int = 8) -> Catalog:
+    """Return hosts with 100 units of two classes, of which `used` returns the used amount."""
     changes = Changes()
     for number in range(hosts):
-        provider = world.lone(number).provider
+        provider = world.single_provider(number).provider
         changes.providers[provider.uuid] = provider
         for name in ("VCPU", "DISK_GB"):
             changes.inventories[provider.uuid, name] = Inventory(100, used=used(number))
@@ -177,32 +177,32 @@ def racks(hosts: int, used: Callable[[int], int], chunk_rows: int = 8) -> Catalo
     return catalog
 
 
-def looked_into(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
-    """Return a list of the chunks that are looked into from now on."""
+def searched_chunks(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
+    """Return a list to which every chunk is added that is searched from now on."""
     seen: list[Chunk] = []
     sieve = Search.anchor_rows
 
-    def noted(self: Search, chunk: Chunk) -> Rows:
+    def recorded(self: Search, chunk: Chunk) -> Rows:
         seen.append(chunk)
         return sieve(self, chunk)
 
-    monkeypatch.setattr(Search, "anchor_rows", noted)
+    monkeypatch.setattr(Search, "anchor_rows", recorded)
     return seen
 
 
 FOUR = CandidateQuery((Group("", {"VCPU": 4, "DISK_GB": 4}),))
 
 
-def test_packing_finds_the_one_host_that_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among full hosts with a little left, and empty ones, the begun one is found by the bounds."""
-    catalog = racks(1_000, lambda number: 98 if number < 600 else 40 * (number == 777))
-    seen = looked_into(monkeypatch)
+def test_packing_finds_the_one_partly_used_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds lead to the one partly used host among nearly full and empty ones."""
+    catalog = catalog_of_hosts(1_000, lambda number: 98 if number < 600 else 40 * (number == 777))
+    seen = searched_chunks(monkeypatch)
     for preference, first in (("pack", 777), ("spread", 600)):
         seen.clear()
         found = preferred(catalog, FOUR, Order(preference), 1).candidates  # type: ignore[arg-type] # one of the two
         assert [*found[0].allocations] == [world.uuid_of(first)]
         assert len(seen) == 1
-    # It is filled: the bounds of its chunk fall when they are met again.
+    # Once it is full, the bounds of its chunk are lowered by the next search.
     uuid = world.uuid_of(777)
     full = {(uuid, name): Inventory(100, used=99) for name in ("VCPU", "DISK_GB")}
     catalog.apply(Changes(inventories=full))
@@ -211,15 +211,13 @@ def test_packing_finds_the_one_host_that_is_begun(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("preference", PREFERENCES)
-def test_few_chunks_are_looked_into(
-    preference: Preference, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where bounds tell nothing, and where one host in 100 fits, it is so many and no more."""
+def test_few_chunks_are_searched(preference: Preference, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of searched chunks is bounded even if the summaries do not help."""
     random = Random("few")
-    seen = looked_into(monkeypatch)
+    seen = searched_chunks(monkeypatch)
     for catalog in (
-        racks(2_000, lambda number: random.randint(0, 95)),
-        racks(2_000, lambda number: 50 if number % 100 == 7 else 99),
+        catalog_of_hosts(2_000, lambda number: random.randint(0, 95)),
+        catalog_of_hosts(2_000, lambda number: 50 if number % 100 == 7 else 99),
     ):
         for wanted in (1, 10):
             seen.clear()
@@ -228,11 +226,11 @@ def test_few_chunks_are_looked_into(
             assert len(seen) == len(set(seen)) <= claim_choice.CHUNKS_MAX + wanted
 
 
-def test_one_question_does_not_pay_for_all_that_has_changed(
+def test_one_search_tightens_few_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a release everywhere a question makes few bounds exact, and the next ones go on."""
-    catalog = racks(2_000, lambda number: 90 - number % 7)
+    """After releases everywhere, each search tightens only a few bounds."""
+    catalog = catalog_of_hosts(2_000, lambda number: 90 - number % 7)
     keys = [(uuid, name) for uuid in catalog.places for name in ("VCPU", "DISK_GB")]
     for first in range(0, len(keys), 10):
         catalog.apply(
@@ -241,11 +239,11 @@ def test_one_question_does_not_pay_for_all_that_has_changed(
     monkeypatch.setattr(claim_choice, "TIGHTENED_MAX", 5)
     tightens, counted = Gauge.tighten, Counter[str]()
 
-    def noted(self: Gauge, slot: int, highest: bool) -> None:
+    def recorded(self: Gauge, slot: int, highest: bool) -> None:
         counted["tightened"] += 1
         tightens(self, slot, highest)
 
-    monkeypatch.setattr(Gauge, "tighten", noted)
+    monkeypatch.setattr(Gauge, "tighten", recorded)
     every = 2 * len(catalog.chunks)
     for _ in range(len(catalog.chunks)):
         counted.clear()
@@ -256,11 +254,11 @@ def test_one_question_does_not_pay_for_all_that_has_changed(
 
 
 @pytest.mark.parametrize("preference", PREFERENCES)
-def test_what_only_one_host_can_serve_is_found(preference: Preference) -> None:
-    """However misleading the summaries are, the answer is empty only if nothing fits."""
+def test_the_only_fitting_host_is_found(preference: Preference) -> None:
+    """The answer is empty only if nothing fits, however misleading the summaries are."""
     changes = Changes()
     for number in range(1_000):
-        provider = world.lone(number).provider
+        provider = world.single_provider(number).provider
         changes.providers[provider.uuid] = provider
         for name, full in (("VCPU", number % 2), ("DISK_GB", 1 - number % 2)):
             used = 100 * full if number != 555 else 0
@@ -272,10 +270,10 @@ def test_what_only_one_host_can_serve_is_found(preference: Preference) -> None:
     assert preferred(catalog, FOUR, Order(preference, 3), 5) == found
 
 
-def test_by_chance_every_host_is_as_likely() -> None:
-    """Hosts in chunks with few that fit are the first as often as those in chunks with many."""
+def test_random_hosts_are_equally_likely() -> None:
+    """With `random`, the number of fitting hosts in a chunk does not change their chances."""
     fitting = {number for number in range(800) if number < 64 or number % 25 == 3}
-    catalog = racks(800, lambda number: 10 if number in fitting else 98)
+    catalog = catalog_of_hosts(800, lambda number: 10 if number in fitting else 98)
     rounds = 40 * len(fitting)
     firsts = Counter(
         next(iter(preferred(catalog, FOUR, Order("random", seed), 1).candidates[0].allocations))
@@ -287,7 +285,7 @@ def test_by_chance_every_host_is_as_likely() -> None:
     # Chi square has a mean of n - 1 and a deviation of sqrt(2 (n - 1)).
     freedom = len(fitting) - 1
     assert deviation < freedom + 4 * (2 * freedom) ** 0.5
-    # The control: a choice of the chunk before the host is nowhere near that.
+    # A choice of the chunk first and of the host second would fail this test.
     by_chunk = Counter(
         Random(seed).choice([n for n in fitting if n // 7 == chunk])
         for seed in range(rounds)
@@ -297,13 +295,13 @@ def test_by_chance_every_host_is_as_likely() -> None:
     assert crowded > freedom + 40 * (2 * freedom) ** 0.5
 
 
-def test_by_chance_every_host_is_as_likely_where_bounds_are_wide() -> None:
-    """Rows that the summaries allow for and that do not fit count for nothing, wherever."""
+def test_random_hosts_are_equally_likely_with_wide_bounds() -> None:
+    """Rows that the summaries allow but that do not fit do not change the chances."""
     changes, fitting = Changes(), set[ProviderId]()
     for number in range(112):
-        uuid = world.lone(number).provider.uuid
-        changes.providers[uuid] = world.lone(number).provider
-        # In every other chunk one host fits; of the others each has room for one of two classes.
+        uuid = world.single_provider(number).provider.uuid
+        changes.providers[uuid] = world.single_provider(number).provider
+        # In every other chunk only one host fits; the others have room for one of two classes.
         is_full = number % 7 and not number // 7 % 2
         lacks = ("VCPU" if number % 2 else "DISK_GB") if is_full else ""
         fitting |= set() if lacks else {uuid}
@@ -322,8 +320,8 @@ def test_by_chance_every_host_is_as_likely_where_bounds_are_wide() -> None:
 
 
 def test_a_batch_is_spread_over_several_chunks() -> None:
-    """The candidates of a large batch by chance are all different and come from several chunks."""
-    catalog = racks(2_000, lambda number: 0, chunk_rows=25)
+    """The random candidates of a large batch are all different and from several chunks."""
+    catalog = catalog_of_hosts(2_000, lambda number: 0, chunk_rows=25)
     found = preferred(catalog, FOUR, Order("random", 7), 136).candidates
     hosts = [next(iter(each.allocations)) for each in found]
     assert len(set(hosts)) == 136

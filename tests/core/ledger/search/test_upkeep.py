@@ -1,4 +1,4 @@
-"""A catalog that follows changes one by one is the same as one that is rebuilt from the rows."""
+"""A catalog that follows changes is equal to one that is rebuilt from the rows."""
 
 from random import Random
 
@@ -29,21 +29,21 @@ class Upkeep(RuleBasedStateMachine):
         super().__init__()
         self.records: Records = {}
         self.catalog = world.empty_fleet(chunk_rows=3)
-        self.parted = world.empty_fleet(chunk_rows=3)
-        """Follows the same, in small parts."""
+        self.applied_in_parts = world.empty_fleet(chunk_rows=3)
+        """Follows the same changes in small parts."""
         self.changes = Changes()
         self.now = 0
         self.committed: set[ProviderId] = set()
-        self.vocables: dict[str, CustomName] = {}
+        self.custom_names: dict[str, CustomName] = {}
         self.name = "CUSTOM_NIC"
 
     def held(self, number: int) -> ProviderId | None:
-        """Choose among the providers there are."""
+        """Return one of the existing providers."""
         uuids = sorted(self.records)
         return uuids[number % len(uuids)] if uuids else None
 
     def put(self, uuid: ProviderId, record: ProviderRecord) -> None:
-        """Note an after-image of the provider itself."""
+        """Add an after-image of a provider to the changes."""
         self.records[uuid] = record
         self.changes.providers[uuid] = record.provider
 
@@ -66,7 +66,7 @@ class Upkeep(RuleBasedStateMachine):
 
     @rule(number=numbers, listed=st.booleans())
     def delete(self, number: int, listed: bool) -> None:
-        """Remove a provider without children; its inventories may go unmentioned."""
+        """Delete a provider without children, with or without images of its inventories."""
         uuid = self.held(number)
         if uuid is None or any(r.provider.parent == uuid for r in self.records.values()):
             return
@@ -82,7 +82,7 @@ class Upkeep(RuleBasedStateMachine):
 
     @rule(number=numbers, parent=st.none() | numbers)
     def move(self, number: int, parent: int | None) -> None:
-        """Put a provider with everything below it under another parent, or under none."""
+        """Move a provider with its descendants to another parent or to none."""
         uuid = self.held(number)
         above = None if parent is None else self.held(parent)
         if uuid is None:
@@ -102,7 +102,7 @@ class Upkeep(RuleBasedStateMachine):
 
     @rule(number=numbers, other=numbers)
     def swap_names(self, number: int, other: int) -> None:
-        """Rename two providers to each other's name in one batch."""
+        """Swap the names of two providers in one batch."""
         first, second = self.held(number), self.held(other)
         if first is None or second is None or first == second:
             return
@@ -138,7 +138,7 @@ class Upkeep(RuleBasedStateMachine):
 
     @rule(number=numbers, used=st.integers(min_value=0, max_value=9))
     def claim(self, number: int, used: int) -> None:
-        """Change what is used of a provider's inventories, and raise its generation."""
+        """Change the used amounts of a provider and raise its generation."""
         uuid = self.held(number)
         if uuid is None:
             return
@@ -152,12 +152,12 @@ class Upkeep(RuleBasedStateMachine):
     @precondition(lambda self: not self.changes)
     @rule()
     def rename_class(self) -> None:
-        """Rename the custom class, in a batch of its own, as the ledger does."""
+        """Rename the custom class in a separate batch, as the ledger does."""
         old, new = self.name, "CUSTOM_NIC" if self.name != "CUSTOM_NIC" else "CUSTOM_NEW"
         self.name = new
-        vocable = CustomName(new, Instant(self.now), Instant(self.now))
-        self.vocables = {new: vocable}
-        self.changes = Changes(classes={old: None, new: vocable}, renamed_classes={old: new})
+        custom_name = CustomName(new, Instant(self.now), Instant(self.now))
+        self.custom_names = {new: custom_name}
+        self.changes = Changes(classes={old: None, new: custom_name}, renamed_classes={old: new})
         for uuid, record in self.records.items():
             held = {new if n == old else n: i for n, i in record.inventories.items()}
             self.records[uuid] = replace(record, inventories=held)
@@ -165,10 +165,10 @@ class Upkeep(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        """Let the catalog follow all that was noted since the last commit."""
+        """Apply all changes since the last commit to both catalogs."""
         before = {uuid: self.catalog.record(uuid) for uuid in self.catalog.places}
         self.catalog.apply(self.changes)
-        for _ in applying(self.parted, self.changes, size=2):
+        for _ in applying(self.applied_in_parts, self.changes, size=2):
             pass
         self.changes = Changes()
         self.committed = set(self.records)
@@ -182,16 +182,16 @@ class Upkeep(RuleBasedStateMachine):
         self.check_rebuilt()
 
     def rebuilt(self) -> Catalog:
-        """Return a catalog loaded from the records as they are."""
+        """Return a catalog that is loaded from the present records."""
         catalog = world.fleet_of(self.records, chunk_rows=5)
-        catalog.apply(Changes(classes=dict(self.vocables)))
+        catalog.apply(Changes(classes=dict(self.custom_names)))
         return catalog
 
     def check_rebuilt(self) -> None:
-        """Compare the catalog with one rebuilt, in what it holds and in what it answers."""
+        """Compare the content and the answers of the catalogs with a rebuilt one."""
         rebuilt = self.rebuilt()
         assert self.catalog.differences(rebuilt) == []
-        assert self.parted.differences(rebuilt) == []
+        assert self.applied_in_parts.differences(rebuilt) == []
         assert set(self.catalog.places) == set(self.records) and len(self.catalog) == len(
             self.records
         )
@@ -213,7 +213,7 @@ class Upkeep(RuleBasedStateMachine):
 
     @invariant()
     def uncommitted_is_unseen(self) -> None:
-        """The catalog knows the providers of the last commit, whatever was noted since."""
+        """The catalog contains the providers of the last commit, without later changes."""
         assert set(self.catalog.places) == self.committed
 
 
@@ -224,5 +224,5 @@ TestUpkeep = Upkeep.TestCase
 
 
 def summarized(answer: CandidateAnswer) -> set[ProviderId]:
-    """Return the providers that an answer tells of."""
+    """Return the providers of an answer's summaries."""
     return {record.provider.uuid for record in answer.summaries}

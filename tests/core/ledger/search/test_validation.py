@@ -1,4 +1,4 @@
-"""Questions that make no sense, or name what nobody has made, are refused before the search."""
+"""Invalid queries, and unknown classes and traits, are refused before the search."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ MANY = AggregateFilter((frozenset(AggregateId(str(n)) for n in range(1_000)),))
 
 
 def query(*groups: Group, **wide: Any) -> CandidateQuery:
-    """Return a question."""
+    """Return a query."""
     return CandidateQuery(groups, **wide)
 
 
@@ -47,15 +47,15 @@ def query(*groups: Group, **wide: Any) -> CandidateQuery:
         (query(Group("", ONE, aggregates=MANY)), Code.LIMIT_EXCEEDED, "1000"),
     ],
 )
-def test_nonsense_is_refused(question: CandidateQuery, code: Code, word: str) -> None:
-    """Each kind of nonsense is refused with a reason that names it."""
+def test_invalid_queries_are_refused(question: CandidateQuery, code: Code, word: str) -> None:
+    """Each kind of invalid query is refused with a message that names the fault."""
     with Refused(code) as refusal:
         check_sense(question)
     assert word in refusal.message
 
 
-def test_sense_passes() -> None:
-    """A question that uses everything at once is accepted."""
+def test_a_valid_query_is_accepted() -> None:
+    """A valid query with all features is accepted."""
     either = frozenset({"X", "Y"})
     check_sense(
         query(
@@ -68,8 +68,8 @@ def test_sense_passes() -> None:
     )
 
 
-def test_unknown_words_are_refused() -> None:
-    """Classes and traits must exist, in groups as at the root, required as forbidden."""
+def test_unknown_names_are_refused() -> None:
+    """Classes and traits must exist, in groups and at the root, required and forbidden."""
     catalog = Builder().catalog
     with Refused(Code.CLASS_UNKNOWN):
         check_known(catalog, query(Group("", ONE)))

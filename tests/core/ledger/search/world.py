@@ -1,4 +1,4 @@
-"""Small catalogs and questions by chance: a seeded generator that both kinds of test draw from."""
+"""Random small catalogs and queries from a seeded generator, for comparisons with models."""
 
 from collections.abc import Sequence
 from random import Random
@@ -37,19 +37,19 @@ def uuid_of(number: int) -> ProviderId:
 
 
 def empty_fleet(chunk_rows: int = 4) -> Catalog:
-    """Return a catalog of nothing, with chunks so small that a few providers need several."""
+    """Return an empty catalog; its chunks are so small that a few providers need several."""
     return Catalog(STANDARD_CLASSES, STANDARD_TRAITS, chunk_rows)
 
 
 def fleet_of(records: Records, chunk_rows: int = 4) -> Catalog:
-    """Return a catalog of these records, as it is loaded from a snapshot."""
+    """Return a catalog of these records, as if it was loaded from a snapshot."""
     catalog = empty_fleet(chunk_rows)
     catalog.apply(changes_of(records))
     return catalog
 
 
 def changes_of(records: Records) -> Changes:
-    """Return the changes that make up these records, as a snapshot would."""
+    """Return the changes that create these records."""
     changes = Changes()
     for uuid, record in records.items():
         changes.providers[uuid] = record.provider
@@ -60,27 +60,27 @@ def changes_of(records: Records) -> Changes:
 
 
 def plain(candidate: Candidate) -> Plain:
-    """Return a candidate as a value that can be compared."""
+    """Return a candidate as a hashable value."""
     return (
         frozenset((u, frozenset(given.items())) for u, given in candidate.allocations.items()),
         frozenset((suffix, frozenset(us)) for suffix, us in candidate.mappings.items()),
     )
 
 
-def lone(number: int) -> ProviderRecord:
-    """Return a provider that is a tree of its own, without anything."""
+def single_provider(number: int) -> ProviderRecord:
+    """Return a root provider without inventories and tags."""
     uuid, now = uuid_of(number), Instant(number)
     provider = Provider(uuid, f"name-{number}", 0, None, uuid, now, now)
     return ProviderRecord(provider, {}, Tags(), 0)
 
 
 def some(random: Random, things: Sequence[T], likely: float) -> frozenset[T]:
-    """Return each thing with the likelihood."""
+    """Return each thing with the probability `likely`."""
     return frozenset(thing for thing in things if random.random() < likely)
 
 
 def some_inventory(random: Random) -> Inventory:
-    """Return an inventory that is often small, often part used, sometimes overfull."""
+    """Return an inventory that is often small, often partly used, sometimes over capacity."""
     total = random.choice((1, 2, 4, 4, 8))
     ratio = random.choice((1.0, 1.0, 1.0, 1.5, 0.7, 16.0))
     return Inventory(
@@ -95,7 +95,7 @@ def some_inventory(random: Random) -> Inventory:
 
 
 def some_tags(random: Random, sharing: float) -> Tags:
-    """Return traits and aggregates; `sharing` is the likelihood of a sharing provider."""
+    """Return traits and aggregates; `sharing` is the probability of a sharing provider."""
     traits = some(random, TRAITS, 0.45)
     if random.random() < sharing:
         traits |= {SHARING_TRAIT}
@@ -124,7 +124,7 @@ def some_fleet(random: Random, providers: int) -> Records:
 
 
 def some_traits(random: Random, care: float) -> TraitFilter:
-    """Return a condition on traits: none with a `care` of 0, often one with a care of 1."""
+    """Return a condition on traits: none with a `care` of 0, often one with a `care` of 1."""
     required = []
     if random.random() < 0.3 * care:
         required.append(frozenset({random.choice(TRAITS)}))
@@ -135,7 +135,7 @@ def some_traits(random: Random, care: float) -> TraitFilter:
 
 
 def some_aggregates(random: Random, care: float) -> AggregateFilter:
-    """Return a condition on aggregates: none with a `care` of 0, often one with a care of 1."""
+    """Return a condition on aggregates: none with a `care` of 0, often one with a `care` of 1."""
     member_of = []
     if random.random() < 0.25 * care:
         member_of.append(frozenset({random.choice(AGGREGATES)}))
@@ -146,7 +146,7 @@ def some_aggregates(random: Random, care: float) -> AggregateFilter:
 
 
 def some_amounts(random: Random, most: int) -> dict[str, int]:
-    """Return amounts of one class or a few."""
+    """Return amounts of one to `most` classes."""
     names = random.sample(CLASSES, random.randint(1, most))
     return {name: random.choice((1, 1, 1, 1, 1, 2, 2, 4)) for name in names}
 
@@ -154,7 +154,7 @@ def some_amounts(random: Random, most: int) -> dict[str, int]:
 def some_group(
     random: Random, suffix: str, resources: dict[str, int], providers: int, care: float
 ) -> Group:
-    """Return a request group; its tree, if it demands one, may be of an unknown provider."""
+    """Return a request group; its `in_tree`, if any, may be an unknown provider."""
     in_tree = uuid_of(random.randint(0, providers)) if random.random() < 0.15 * care else None
     return Group(
         suffix, resources, some_traits(random, care), some_aggregates(random, care), in_tree
@@ -162,7 +162,7 @@ def some_group(
 
 
 def some_query(random: Random, providers: int) -> CandidateQuery:
-    """Return a question for candidates."""
+    """Return a query for candidates."""
     care = random.choice((0.0, 0.2, 0.4, 1.0))
     groups = []
     if random.random() < 0.7:
@@ -190,7 +190,7 @@ def some_query(random: Random, providers: int) -> CandidateQuery:
 
 
 def some_listing(random: Random, providers: int) -> ProviderQuery:
-    """Return a question for providers."""
+    """Return a query for providers."""
     number = random.randint(0, providers)
     return ProviderQuery(
         name=f"name-{number}" if random.random() < 0.15 else None,
@@ -203,12 +203,12 @@ def some_listing(random: Random, providers: int) -> ProviderQuery:
 
 
 def replace_limit(query: CandidateQuery, limit: int) -> CandidateQuery:
-    """Return the same question with a limit."""
+    """Return the same query with a limit."""
     return replace(query, limit=limit)
 
 
 def some_start(random: Random) -> Start:
-    """Return any start: its chunk and row may be beyond the last."""
+    """Return a random start, whose chunk and row may be beyond the last."""
     return Start(
         random.randint(0, 9), random.choice((0, 0, random.randint(0, 9))), random.randint(0, 9)
     )

@@ -1,4 +1,4 @@
-"""The Placement face in this process: real service, real database file, no socket."""
+"""The Placement face in this process: a real service and database file, but no socket."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ JSON = {"content-type": "application/json"}
 
 
 class Reply(NamedTuple):
-    """One answer."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
 
 
 class Client:
-    """Asks one face; its event loop lives as long as the client."""
+    """A client of one face; its event loop lives as long as the client."""
 
     def __init__(self, folder: Path, limits: Limits | None = None, url: str | None = None) -> None:
         self.url = url or f"sqlite:///{folder / 'ledger.sqlite'}"
@@ -62,13 +62,13 @@ class Client:
         self.face = PlacementFace(self.service, NoAuth2(), limits=self.limits)
 
     def restart(self) -> None:
-        """Stop the service and start it on what it has written, a second later."""
+        """Stop the service and start it again on its database, a second later."""
         self.run(self.service.stop())
         self.clock.at += 1_000_000
         self._open()
 
     def run(self, waiting: Awaitable[T]) -> T:
-        """Wait for something in the client's loop."""
+        """Await something in the client's event loop."""
 
         async def wait() -> T:
             return await waiting
@@ -76,13 +76,13 @@ class Client:
         return self.runner.run(wait())
 
     def close(self) -> None:
-        """Stop the service and the loop."""
+        """Stop the service and the event loop."""
         self.run(self.service.stop())
         self.runner.close()
         assert self.faults == []
 
     def profile(self, policy: Profile = "default", cors_origin: str | None = None) -> None:
-        """Switch the rules in force."""
+        """Change the policy profile."""
         self.face.configure(policy, cors_origin)
 
     def ask(
@@ -95,17 +95,17 @@ class Client:
         **headers: str,
     ) -> Reply:
         """Send one request. A body that is not bytes is sent as JSON; `_` in headers means `-`."""
-        return self.run(self.asked(method, target, body, version, token, **headers))
+        return self.run(self.ask_async(method, target, body, version, token, **headers))
 
     def ask_all(self, *asked: tuple[str, str, Any]) -> list[Reply]:
         """Send several requests (method, target, body) at once, in this order."""
 
         async def together() -> list[Reply]:
-            return list(await asyncio.gather(*(self.asked(*each) for each in asked)))
+            return list(await asyncio.gather(*(self.ask_async(*each) for each in asked)))
 
         return self.run(together())
 
-    async def asked(
+    async def ask_async(
         self,
         method: str,
         target: str,
@@ -114,7 +114,7 @@ class Client:
         token: str | None = "admin",
         **headers: str,
     ) -> Reply:
-        """Return the reply to what `ask` sends."""
+        """Return the response to a request as in `ask`."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         spelled = f"1.{version}" if isinstance(version, int) else version
         sent.setdefault("openstack-api-version", f"placement {spelled}")
@@ -128,7 +128,7 @@ class Client:
         return await self._exchange(self._scope(method, target, sent), [body or b""])
 
     def send(self, method: str, target: str, headers: dict[str, str], chunks: list[bytes]) -> Reply:
-        """Send one request exactly as given; without a last chunk the sender goes away."""
+        """Send exactly these chunks; without any the client disconnects within the body."""
         return self.run(self._exchange(self._scope(method, target, headers), chunks))
 
     def _scope(self, method: str, target: str, headers: dict[str, str]) -> Scope:
@@ -158,7 +158,7 @@ class Client:
 
         async def receive() -> Message:
             if not waiting and chunks:
-                await asyncio.Event().wait()  # whoever has sent all of it stays for the answer
+                await asyncio.Event().wait()  # a complete request waits for its response
             return waiting.pop(0) if waiting else {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
@@ -176,10 +176,10 @@ class Client:
         assert headers["x-openstack-request-id"].startswith("req-")
         return Reply(start["status"], headers, body)
 
-    # What most tests begin with.
+    # Common preparations of tests.
 
     def provider(self, uuid: str, parent: str | None = None, **inventories: int) -> None:
-        """Make a provider named as its uuid, with inventories by resource class."""
+        """Create a provider whose name is its UUID, with inventories by resource class."""
         body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
         assert self.ask("POST", "/resource_providers", body).status == 200
         if inventories:
@@ -189,7 +189,7 @@ class Client:
             assert self.ask("PUT", path, given).status == 200
 
     def claim(self, consumer: str, provider: str, **amounts: int) -> Reply:
-        """Let a new consumer take something from one provider."""
+        """Claim amounts of one provider for a new consumer."""
         body = {
             "allocations": {provider: {"resources": amounts}},
             "project_id": "project",

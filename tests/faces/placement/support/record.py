@@ -1,9 +1,9 @@
-"""Asks the original what it says to each refused request.
+"""Records the responses of OpenStack Placement to each refused request.
 
 Run it as `python -m tests.faces.placement.support.record`.
 
-Needs the environment that has the original (`make .venv-conformance/stamp`); writes
-`refusals.json`, which the tests read. What its refused requests leave behind is removed.
+It needs the environment with Placement (`make .venv-conformance/stamp`) and writes `refusals.json`,
+which the tests read. Objects that refused requests leave behind are removed.
 """
 
 import http.client
@@ -14,13 +14,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.compare.sides import original
-from tests.faces.placement.support.refusals import RECORDED, ROLES, SETUP, Ask, asks, recorded
+from tests.faces.placement.support.refusals import (
+    RECORDED,
+    ROLES,
+    SETUP,
+    Request,
+    all_requests,
+    recorded_form,
+)
 
 FORGET = "/_original/orphans"
 
 
-def send(connection: http.client.HTTPConnection, ask: Ask) -> tuple[int, bytes]:
-    """Send one request; return status and body of the answer."""
+def send(connection: http.client.HTTPConnection, ask: Request) -> tuple[int, bytes]:
+    """Send one request; return status and body of the response."""
     body = ask.body if isinstance(ask.body, bytes) else json.dumps(ask.body).encode()
     headers = {
         "x-auth-token": "admin",
@@ -42,9 +49,9 @@ def main() -> None:
             status, body = send(connection, ask)
             assert status < 300, (ask, body)
         answers = []
-        for ask in asks():
-            answers.append(recorded(*send(connection, ask)))
-            send(connection, Ask("POST", FORGET))
+        for ask in all_requests():
+            answers.append(recorded_form(*send(connection, ask)))
+            send(connection, Request("POST", FORGET))
     lines = ",\n".join(json.dumps(answer) for answer in answers)
     RECORDED.write_text(f"[\n{lines}\n]\n")
     sys.stdout.write(f"{len(answers)} answers in {RECORDED}\n")

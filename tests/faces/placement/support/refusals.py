@@ -1,8 +1,8 @@
-"""Requests that the original refuses, as data: `refusals.json` has what it says to each.
+"""Requests that Placement refuses, as data: `refusals.json` has its response to each.
 
-A few that are made by chance are good; they are asked like the others. Requests that Moorage
-answers otherwise on purpose are not here: docs/reference/placement.md lists those.
-`python -m tests.faces.placement.support.record` asks the original anew.
+Some of the generated requests are valid; they are sent like the others. Requests to which Moorage
+responds differently on purpose are not included: docs/reference/placement.md lists those. `python
+-m tests.faces.placement.support.record` records the responses again.
 """
 
 import json
@@ -12,17 +12,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.faces.placement.support.spoiling import spoilt
+from tests.faces.placement.support.mutations import mutations
 
 RECORDED = Path(__file__).with_name("refusals.json")
 SHOWN_LENGTH = 120
-"""Characters of a detail that are kept; of longer ones a digest tells the rest."""
-SPOILT_EACH = 8
-"""Bodies with a fault for each route and microversion."""
+"""How many characters of a detail are kept; longer ones are replaced by this and a digest."""
+MUTATIONS_EACH = 8
+"""How many faulty bodies there are for each route and microversion."""
 ROLES = "admin,service"
 
 
-class Ask(NamedTuple):
+class Request(NamedTuple):
     """One request; a body that is not bytes is sent as JSON."""
 
     method: str
@@ -31,8 +31,8 @@ class Ask(NamedTuple):
     version: int = 39
 
 
-def recorded(status: int, body: bytes) -> list[Any]:
-    """Return what is kept of an answer: its status; of a refusal code, if any, and detail."""
+def recorded_form(status: int, body: bytes) -> list[Any]:
+    """Return what is recorded of a response: its status; if refused, also code and detail."""
     if status < 400:
         return [status, None, ""]
     error = json.loads(body)["errors"][0]
@@ -50,21 +50,21 @@ A = "4e6e6d4c-3333-4000-8000-000000000001"
 HOLDER, NEW = (f"4e6e6d4c-2222-4000-8000-00000000000{number}" for number in (1, 2))
 OF_P, OF_Q = f"/resource_providers/{P}", f"/resource_providers/{Q}"
 VERSIONS = (0, 3, 6, 8, 12, 13, 14, 19, 28, 30, 34, 38)
-"""Where bodies change, and some between."""
+"""Microversions that change bodies, and some between them."""
 
 
 def generation(seen: int) -> dict[str, Any]:
-    """Return the member that names a provider's generation."""
+    """Return the member with a provider's generation."""
     return {"resource_provider_generation": seen}
 
 
 def stock(seen: int, **inventories: dict[str, Any]) -> dict[str, Any]:
-    """Return the body that replaces inventories."""
+    """Return a body that replaces inventories."""
     return {**generation(seen), "inventories": inventories}
 
 
 def claim(provider: str, seen: int | None = None, **amounts: int) -> dict[str, Any]:
-    """Return what one consumer shall hold."""
+    """Return a body with the allocations of one consumer."""
     return {
         "allocations": {provider: {"resources": amounts}},
         "project_id": "p",
@@ -74,57 +74,57 @@ def claim(provider: str, seen: int | None = None, **amounts: int) -> dict[str, A
     }
 
 
-SETUP: tuple[Ask, ...] = (
-    Ask("POST", "/resource_providers", {"name": "p", "uuid": P}),
-    Ask("POST", "/resource_providers", {"name": "q", "uuid": Q, "parent_provider_uuid": P}),
-    Ask("POST", "/resource_providers", {"name": "r", "uuid": R}),
-    Ask("POST", "/resource_classes", {"name": "CUSTOM_A"}),
-    Ask("POST", "/resource_classes", {"name": "CUSTOM_B"}),
-    Ask("PUT", "/traits/CUSTOM_T"),
-    Ask(
+SETUP: tuple[Request, ...] = (
+    Request("POST", "/resource_providers", {"name": "p", "uuid": P}),
+    Request("POST", "/resource_providers", {"name": "q", "uuid": Q, "parent_provider_uuid": P}),
+    Request("POST", "/resource_providers", {"name": "r", "uuid": R}),
+    Request("POST", "/resource_classes", {"name": "CUSTOM_A"}),
+    Request("POST", "/resource_classes", {"name": "CUSTOM_B"}),
+    Request("PUT", "/traits/CUSTOM_T"),
+    Request(
         "PUT",
         f"{OF_P}/inventories",
         stock(0, VCPU={"total": 10}, DISK_GB={"total": 9, "step_size": 2}, CUSTOM_A={"total": 3}),
     ),
-    Ask("PUT", f"/resource_providers/{R}/inventories", stock(0, VCPU={"total": 10})),
-    Ask("PUT", f"{OF_P}/traits", {**generation(1), "traits": ["CUSTOM_T"]}),
-    Ask("PUT", f"/allocations/{HOLDER}", claim(P, VCPU=1, DISK_GB=2)),
+    Request("PUT", f"/resource_providers/{R}/inventories", stock(0, VCPU={"total": 10})),
+    Request("PUT", f"{OF_P}/traits", {**generation(1), "traits": ["CUSTOM_T"]}),
+    Request("PUT", f"/allocations/{HOLDER}", claim(P, VCPU=1, DISK_GB=2)),
 )
-"""What stands when the others are asked; P has generation 3 then, R 1."""
+"""The state before the other requests: P then has generation 3, R has 1."""
 
 
-def asks() -> list[Ask]:
+def all_requests() -> list[Request]:
     """Return all requests, in their order."""
     return [
         *(*_addresses(), *_providers(), *_inventories(), *_words()),
         *(*_claims(), *_reshapes()),
-        *(*_lists(), *_candidates(), *_malformed(), *_spoilt()),
+        *(*_lists(), *_candidates(), *_malformed(), *_mutated()),
     ]
 
 
-def _addresses() -> Iterator[Ask]:
+def _addresses() -> Iterator[Request]:
     for uuid in (X, "x"):
         one = f"/resource_providers/{uuid}"
         for below in ("", "/inventories", "/inventories/VCPU", "/traits"):
-            yield Ask("GET", one + below)
-            yield Ask("DELETE", one + below)
+            yield Request("GET", one + below)
+            yield Request("DELETE", one + below)
         for below in ("/usages", "/allocations", "/aggregates"):
-            yield Ask("GET", one + below)
-        yield Ask("PUT", one, {"name": "z"})
-        yield Ask("PUT", f"{one}/inventories", stock(0))
-        yield Ask("POST", f"{one}/inventories", {"resource_class": "VCPU", "total": 1})
-        yield Ask("PUT", f"{one}/inventories/VCPU", {**generation(0), "total": 1})
-        yield Ask("PUT", f"{one}/aggregates", {**generation(0), "aggregates": []})
-        yield Ask("PUT", f"{one}/traits", {**generation(0), "traits": []})
+            yield Request("GET", one + below)
+        yield Request("PUT", one, {"name": "z"})
+        yield Request("PUT", f"{one}/inventories", stock(0))
+        yield Request("POST", f"{one}/inventories", {"resource_class": "VCPU", "total": 1})
+        yield Request("PUT", f"{one}/inventories/VCPU", {**generation(0), "total": 1})
+        yield Request("PUT", f"{one}/aggregates", {**generation(0), "aggregates": []})
+        yield Request("PUT", f"{one}/traits", {**generation(0), "traits": []})
     for version in (0, 4, 22, 39):
-        yield Ask("GET", "/nowhere", version=version)
-        yield Ask("PATCH", "/resource_providers", version=version)
-        yield Ask("POST", "/", version=version)
-    yield Ask("DELETE", f"{OF_P}/inventories", version=4)
-    yield Ask("GET", "/resource_classes", version=1)
+        yield Request("GET", "/nowhere", version=version)
+        yield Request("PATCH", "/resource_providers", version=version)
+        yield Request("POST", "/", version=version)
+    yield Request("DELETE", f"{OF_P}/inventories", version=4)
+    yield Request("GET", "/resource_classes", version=1)
 
 
-def _providers() -> Iterator[Ask]:
+def _providers() -> Iterator[Request]:
     for body in (
         {"name": "p"},
         {"name": "n", "uuid": P},
@@ -134,17 +134,17 @@ def _providers() -> Iterator[Ask]:
         {"name": "", "uuid": X},
         {"name": "", "uuid": X, "parent_provider_uuid": X},
     ):
-        yield Ask("POST", "/resource_providers", body)
-    yield Ask("PUT", OF_P, {"name": "q"})
+        yield Request("POST", "/resource_providers", body)
+    yield Request("PUT", OF_P, {"name": "q"})
     for parent in (X, Q, P):
-        yield Ask("PUT", OF_P, {"name": "p", "parent_provider_uuid": parent})
-    yield Ask("PUT", OF_Q, {"name": "p", "parent_provider_uuid": X})
+        yield Request("PUT", OF_P, {"name": "p", "parent_provider_uuid": parent})
+    yield Request("PUT", OF_Q, {"name": "p", "parent_provider_uuid": X})
     for moved in (R, None):
-        yield Ask("PUT", OF_Q, {"name": "q", "parent_provider_uuid": moved}, 30)
-    yield Ask("DELETE", OF_P)
+        yield Request("PUT", OF_Q, {"name": "q", "parent_provider_uuid": moved}, 30)
+    yield Request("DELETE", OF_P)
 
 
-def _inventories() -> Iterator[Ask]:
+def _inventories() -> Iterator[Request]:
     path = f"{OF_P}/inventories"
     much = {"total": 1, "reserved": 2}
     for body in (
@@ -155,44 +155,44 @@ def _inventories() -> Iterator[Ask]:
         stock(3, abc={"total": 1}),
         stock(3, CUSTOM_NO={"total": 1}, VCPU=much),
     ):
-        yield Ask("PUT", path, body)
+        yield Request("PUT", path, body)
     for version in (25, 39):
-        yield Ask("PUT", path, stock(3, VCPU=much), version)
-        yield Ask("PUT", f"{path}/VCPU", {**generation(3), **much}, version)
-        yield Ask("POST", path, {"resource_class": "CUSTOM_B", **much}, version)
-    yield Ask("PUT", f"{path}/VCPU", {**generation(0), "total": 1})
+        yield Request("PUT", path, stock(3, VCPU=much), version)
+        yield Request("PUT", f"{path}/VCPU", {**generation(3), **much}, version)
+        yield Request("POST", path, {"resource_class": "CUSTOM_B", **much}, version)
+    yield Request("PUT", f"{path}/VCPU", {**generation(0), "total": 1})
     for name in ("CUSTOM_B", "CUSTOM_NO", "abc"):
-        yield Ask("PUT", f"{path}/{name}", {**generation(3), "total": 1})
-        yield Ask("DELETE", f"{path}/{name}")
-        yield Ask("GET", f"{path}/{name}")
-    yield Ask("PUT", f"{path}/CUSTOM_NO", {**generation(3), **much})
-    yield Ask("POST", path, {"resource_class": "CUSTOM_NO", "total": 1})
-    yield Ask("POST", path, {"resource_class": "CUSTOM_NO", **much})
-    yield Ask("DELETE", f"{path}/VCPU")
-    yield Ask("DELETE", path)
+        yield Request("PUT", f"{path}/{name}", {**generation(3), "total": 1})
+        yield Request("DELETE", f"{path}/{name}")
+        yield Request("GET", f"{path}/{name}")
+    yield Request("PUT", f"{path}/CUSTOM_NO", {**generation(3), **much})
+    yield Request("POST", path, {"resource_class": "CUSTOM_NO", "total": 1})
+    yield Request("POST", path, {"resource_class": "CUSTOM_NO", **much})
+    yield Request("DELETE", f"{path}/VCPU")
+    yield Request("DELETE", path)
 
 
-def _words() -> Iterator[Ask]:
-    yield Ask("PUT", f"{OF_P}/aggregates", {**generation(0), "aggregates": [A]})
-    yield Ask("PUT", f"{OF_P}/traits", {**generation(0), "traits": []})
+def _words() -> Iterator[Request]:
+    yield Request("PUT", f"{OF_P}/aggregates", {**generation(0), "aggregates": [A]})
+    yield Request("PUT", f"{OF_P}/traits", {**generation(0), "traits": []})
     for traits in (["CUSTOM_X"], ["CUSTOM_X", "CUSTOM_T"]):
-        yield Ask("PUT", f"{OF_P}/traits", {**generation(3), "traits": traits})
-    yield Ask("GET", "/traits/CUSTOM_X")
+        yield Request("PUT", f"{OF_P}/traits", {**generation(3), "traits": traits})
+    yield Request("GET", "/traits/CUSTOM_X")
     for name in ("abc", "CUSTOM_" + "A" * 260):
-        yield Ask("PUT", f"/traits/{name}")
-        yield Ask("PUT", f"/resource_classes/{name}")
+        yield Request("PUT", f"/traits/{name}")
+        yield Request("PUT", f"/resource_classes/{name}")
     for name in ("CUSTOM_X", "CUSTOM_T", "HW_CPU_X86_VMX"):
-        yield Ask("DELETE", f"/traits/{name}")
+        yield Request("DELETE", f"/traits/{name}")
     for query in ("name=x", "associated=x", "x=1"):
-        yield Ask("GET", f"/traits?{query}")
-    yield Ask("GET", "/resource_classes/CUSTOM_X")
-    yield Ask("POST", "/resource_classes", {"name": "CUSTOM_A"})
+        yield Request("GET", f"/traits?{query}")
+    yield Request("GET", "/resource_classes/CUSTOM_X")
+    yield Request("POST", "/resource_classes", {"name": "CUSTOM_A"})
     for name in ("VCPU", "CUSTOM_A", "CUSTOM_X"):
-        yield Ask("DELETE", f"/resource_classes/{name}")
-        yield Ask("PUT", f"/resource_classes/{name}", {"name": "CUSTOM_B"}, 5)
+        yield Request("DELETE", f"/resource_classes/{name}")
+        yield Request("PUT", f"/resource_classes/{name}", {"name": "CUSTOM_B"}, 5)
 
 
-def _claims() -> Iterator[Ask]:
+def _claims() -> Iterator[Request]:
     for body in (
         claim(P, VCPU=100),
         claim(P, DISK_GB=3),
@@ -201,16 +201,16 @@ def _claims() -> Iterator[Ask]:
         claim(P, CUSTOM_NO=1),
         claim(P, 5, VCPU=1),
     ):
-        yield Ask("PUT", f"/allocations/{NEW}", body)
-        yield Ask("POST", "/allocations", {NEW: body})
+        yield Request("PUT", f"/allocations/{NEW}", body)
+        yield Request("POST", "/allocations", {NEW: body})
     for seen in (None, 9):
-        yield Ask("PUT", f"/allocations/{HOLDER}", claim(P, seen, VCPU=1))
-    yield Ask("PUT", "/allocations/x", claim(P, VCPU=1))
+        yield Request("PUT", f"/allocations/{HOLDER}", claim(P, seen, VCPU=1))
+    yield Request("PUT", "/allocations/x", claim(P, VCPU=1))
     for consumer in (NEW, "x"):
-        yield Ask("DELETE", f"/allocations/{consumer}")
+        yield Request("DELETE", f"/allocations/{consumer}")
 
 
-def _reshapes() -> Iterator[Ask]:
+def _reshapes() -> Iterator[Request]:
     small = {R: stock(1, VCPU={"total": 1})}
     for inventories, body in (
         ({P: stock(0)}, None),
@@ -225,10 +225,10 @@ def _reshapes() -> Iterator[Ask]:
         (small, claim(R, 7, VCPU=1)),
     ):
         allocations = {} if body is None else {NEW: body}
-        yield Ask("POST", "/reshaper", {"inventories": inventories, "allocations": allocations})
+        yield Request("POST", "/reshaper", {"inventories": inventories, "allocations": allocations})
 
 
-def _lists() -> Iterator[Ask]:
+def _lists() -> Iterator[Request]:
     for query in (
         *("resources=", "resources=VCPU", "resources=VCPU:x", "resources=VCPU:0"),
         *("resources=VCPU:1:2", "resources=CUSTOM_NO:1", "required=CUSTOM_NO,CUSTOM_X"),
@@ -237,18 +237,18 @@ def _lists() -> Iterator[Ask]:
         *("resources=VCPU:x&required=,", "member_of=a,b", "member_of=!x", "member_of=!in:x"),
         *("member_of=x&required=,", f"uuid={P.replace('-', '')}", "foo=1&bar=2", "foo=1&uuid=x"),
     ):
-        yield Ask("GET", f"/resource_providers?{query}")
+        yield Request("GET", f"/resource_providers?{query}")
     for version in (0, 3, 4, 14, 18, 22, 24, 31, 38):
         for query in (
             *("required=CUSTOM_NO", "required=", "required=in:CUSTOM_NO", "member_of=x"),
             *("resources=x", "in_tree=x", "uuid=x", "name=p&foo=1"),
         ):
-            yield Ask("GET", f"/resource_providers?{query}", version=version)
+            yield Request("GET", f"/resource_providers?{query}", version=version)
     for version in (3, 23, 31):
         for query in (f"member_of=!{A}", f"member_of=x&member_of={A}"):
-            yield Ask("GET", f"/resource_providers?{query}", version=version)
+            yield Request("GET", f"/resource_providers?{query}", version=version)
     for query in ("", "project_id=", "project_id=p&foo=1", "user_id=u", "project_id=p&user_id="):
-        yield Ask("GET", f"/usages?{query}", version=9)
+        yield Request("GET", f"/usages?{query}", version=9)
 
 
 ALWAYS = (
@@ -272,7 +272,7 @@ LATEST = (
 )
 
 
-def _candidates() -> Iterator[Ask]:
+def _candidates() -> Iterator[Request]:
     for versions, queries in (
         ((10, 16, 17, 21, 24, 25, 31, 33, 35, 36, 39), ALWAYS),
         ((25, 32, 36, 39), GROUPED),
@@ -280,43 +280,43 @@ def _candidates() -> Iterator[Ask]:
     ):
         for version in versions:
             for query in queries:
-                yield Ask("GET", f"/allocation_candidates?{query}", version=version)
+                yield Request("GET", f"/allocation_candidates?{query}", version=version)
 
 
-def _malformed() -> Iterator[Ask]:
+def _malformed() -> Iterator[Request]:
     for body in (
         *(b"", b"{", b"[", b'{"a"}', b'{"a":}', b"{'a':1}", b'{"a":1}x', b"\xff", b'{"a":"\xff"}'),
         *(b"nul", b'"abc', b'{"a":01}', b'{"a":"\t"}', b'{"a":"\\x"}', b'{"a":-}', b"[1,2"),
         *(b"\xef\xbb\xbf{}", b'\n\n {"a" 1}', b"1e5", b'""', b'{"a":1 "b":2}', b"null", b"true"),
     ):
-        yield Ask("POST", "/resource_providers", body)
+        yield Request("POST", "/resource_providers", body)
 
 
-def bodies(version: int) -> Iterator[Ask]:
-    """Yield a request for each route, well made and yet refused for what it names."""
+def bodies(version: int) -> Iterator[Request]:
+    """Yield a well-formed request for each route that is refused because of what it names."""
     inventory = {"total": 9, "reserved": 1, "min_unit": 1, "step_size": 1, "allocation_ratio": 1.5}
     provider = {"name": "q", "uuid": Q}
     parent = {"parent_provider_uuid": R} if version >= 14 else {}
-    yield Ask("POST", "/resource_providers", provider | parent)
-    yield Ask("PUT", OF_P, {"name": "q"} | parent)
-    yield Ask("PUT", f"{OF_P}/inventories", stock(99, VCPU=inventory, DISK_GB={"total": 1}))
-    yield Ask("POST", f"{OF_P}/inventories", {"resource_class": "CUSTOM_NO", **inventory})
-    yield Ask("PUT", f"{OF_P}/inventories/VCPU", {**generation(99), **inventory})
+    yield Request("POST", "/resource_providers", provider | parent)
+    yield Request("PUT", OF_P, {"name": "q"} | parent)
+    yield Request("PUT", f"{OF_P}/inventories", stock(99, VCPU=inventory, DISK_GB={"total": 1}))
+    yield Request("POST", f"{OF_P}/inventories", {"resource_class": "CUSTOM_NO", **inventory})
+    yield Request("PUT", f"{OF_P}/inventories/VCPU", {**generation(99), **inventory})
     if version >= 19:
-        yield Ask("PUT", f"{OF_P}/aggregates", {"aggregates": [A], **generation(99)})
+        yield Request("PUT", f"{OF_P}/aggregates", {"aggregates": [A], **generation(99)})
     if version >= 6:
-        yield Ask("PUT", f"{OF_P}/traits", {"traits": ["CUSTOM_NO"], **generation(99)})
+        yield Request("PUT", f"{OF_P}/traits", {"traits": ["CUSTOM_NO"], **generation(99)})
     if version >= 2:
-        yield Ask("POST", "/resource_classes", {"name": "CUSTOM_A"})
+        yield Request("POST", "/resource_classes", {"name": "CUSTOM_A"})
     if 2 <= version < 7:
-        yield Ask("PUT", "/resource_classes/CUSTOM_B", {"name": "CUSTOM_A"})
+        yield Request("PUT", "/resource_classes/CUSTOM_B", {"name": "CUSTOM_A"})
     taken = _taken(version)
-    yield Ask("PUT", f"/allocations/{NEW}", taken)
+    yield Request("PUT", f"/allocations/{NEW}", taken)
     if version >= 13:
-        yield Ask("POST", "/allocations", {NEW: taken})
+        yield Request("POST", "/allocations", {NEW: taken})
     if version >= 30:
         reshape = {P: stock(99, VCPU=inventory)}
-        yield Ask("POST", "/reshaper", {"inventories": reshape, "allocations": {NEW: taken}})
+        yield Request("POST", "/reshaper", {"inventories": reshape, "allocations": {NEW: taken}})
 
 
 def _taken(version: int) -> dict[str, Any]:
@@ -330,16 +330,16 @@ def _taken(version: int) -> dict[str, Any]:
     return {name: part for name, part in named.items() if since.get(name, 0) <= version}
 
 
-def _is_meant(ask: Ask, body: Any) -> bool:
-    """Does Moorage mean to answer otherwise? It takes no empty names."""
+def _differs_on_purpose(ask: Request, body: Any) -> bool:
+    """Return whether Moorage differs on purpose: it refuses empty names."""
     return ask[:2] == ("PUT", OF_P) and isinstance(body, dict) and body.get("name") == ""
 
 
-def _spoilt() -> Iterator[Ask]:
+def _mutated() -> Iterator[Request]:
     chance = random.Random(20)
     for version in VERSIONS:
         for ask in bodies(version):
             yield ask._replace(version=version)
-            found = [body for body in spoilt(ask.body) if not _is_meant(ask, body)]
-            for body in chance.sample(found, min(SPOILT_EACH, len(found))):
+            found = [body for body in mutations(ask.body) if not _differs_on_purpose(ask, body)]
+            for body in chance.sample(found, min(MUTATIONS_EACH, len(found))):
                 yield ask._replace(body=json.dumps(body).encode(), version=version)

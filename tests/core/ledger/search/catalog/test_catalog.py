@@ -1,4 +1,4 @@
-"""What a catalog does beyond following changes: limits and starts, bounds, reuse of rows."""
+"""Limits, starts, bounds, reuse of rows and comparison of catalogs."""
 
 import pytest
 from msgspec.structs import replace
@@ -17,14 +17,14 @@ from tests.core.ledger.search.whole import candidates, to_end
 
 
 def flat(providers: int, chunk_rows: int) -> Catalog:
-    """Return a catalog of lone providers with 8 VCPU each."""
+    """Return a catalog of root providers with 8 VCPU each."""
     catalog = Catalog(frozenset(), frozenset(), chunk_rows)
     catalog.apply(created(range(providers)))
     return catalog
 
 
 def created(numbers: range) -> Changes:
-    """Return the changes that create lone providers with 8 VCPU each."""
+    """Return the changes that create root providers with 8 VCPU each."""
     changes = Changes()
     for number in numbers:
         uuid = world.uuid_of(number)
@@ -35,13 +35,13 @@ def created(numbers: range) -> Changes:
 
 
 def hosts(catalog: Catalog, limit: int | None, start: Start) -> list[ProviderId]:
-    """Return the hosts that are proposed for one VCPU, in order."""
+    """Return the hosts of the candidates for one VCPU, in order."""
     query = CandidateQuery((Group("", {"VCPU": 1}),), limit=limit)
     return [next(iter(c.allocations)) for c in candidates(catalog, query, start).candidates]
 
 
 def test_start_matters_only_where_the_limit_cuts() -> None:
-    """Without a limit, or with one that does not cut, the order is always the same."""
+    """Without a limit that cuts, the order does not depend on the start."""
     catalog = flat(40, chunk_rows=16)
     everything = hosts(catalog, None, Start())
     assert len(everything) == 40
@@ -51,34 +51,34 @@ def test_start_matters_only_where_the_limit_cuts() -> None:
             assert hosts(catalog, 1000, start) == everything
 
 
-def test_vast_combinations_are_not_spelled_out() -> None:
-    """8 groups over 8 one-unit children: 16.7 million products, 40,320 candidates."""
+def test_not_all_combinations_are_enumerated() -> None:
+    """8 groups over 8 one-unit children have 16.7 million products, but 40,320 candidates."""
     builder = Builder()
     builder.add("host")
     for number in range(8):
         builder.add(f"fpga{number}", "host", FPGA=1)
     groups = [group(f"_{number}", FPGA=1) for number in range(8)]
     for policy in ("isolate", "none"):
-        answer = builder.ask(*groups, group_policy=policy)
+        answer = builder.search(*groups, group_policy=policy)
         assert len(answer.candidates) == 40_320
         assert answer.exhausted
-        assert len(builder.ask(*groups, group_policy=policy, limit=10).candidates) == 10
+        assert len(builder.search(*groups, group_policy=policy, limit=10).candidates) == 10
 
 
 def test_hopeless_combinations_end_at_once() -> None:
-    """12 groups over 11 one-unit children: nothing, without trying the ways to fill them."""
+    """12 groups over 11 one-unit children have no candidate, which is found without trial."""
     builder = Builder()
     builder.add("host")
     for number in range(11):
         builder.add(f"fpga{number}", "host", FPGA=1)
     groups = [group(f"_{number}", FPGA=1) for number in range(12)]
     for policy in ("isolate", "none"):
-        answer = builder.ask(*groups, group_policy=policy)
+        answer = builder.search(*groups, group_policy=policy)
         assert (answer.candidates, answer.exhausted) == ([], True)
 
 
 def test_search_is_bounded() -> None:
-    """A search beyond its bound stops with what it has, and says so."""
+    """A search stops at its bound with an answer that is not exhausted."""
     builder = Builder()
     builder.add("host")
     for number in range(8):
@@ -90,8 +90,8 @@ def test_search_is_bounded() -> None:
     assert not answer.exhausted
 
 
-def test_rows_are_used_again() -> None:
-    """Creating and deleting for ever neither adds chunks nor leaves columns behind."""
+def test_rows_are_reused() -> None:
+    """Repeated creation and deletion neither adds chunks nor leaves columns."""
     catalog = flat(40, chunk_rows=16)
     chunks = len(catalog.chunks)
     for _ in range(10):
@@ -107,7 +107,7 @@ def test_rows_are_used_again() -> None:
 
 
 def test_deleted_and_created_again_in_one_batch() -> None:
-    """A provider that a batch deletes and creates anew has nothing of the old one."""
+    """A provider that a batch deletes and creates again has nothing of the old one."""
     catalog = flat(1, chunk_rows=16)
     uuid = world.uuid_of(0)
     catalog.apply(Changes(tags={uuid: Tags(frozenset({"CUSTOM_A"}))}))
@@ -121,8 +121,8 @@ def test_deleted_and_created_again_in_one_batch() -> None:
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
-def test_a_root_created_again_has_its_children_back(in_parts: bool) -> None:
-    """A batch lets a child go, deletes its root, creates it anew and puts the child below it."""
+def test_a_root_created_again_keeps_its_children(in_parts: bool) -> None:
+    """A root that is deleted and created again in one batch keeps the child that is put back."""
 
     def family(root_made: int, *, anew: int) -> Changes:
         root, child, now = world.uuid_of(0), world.uuid_of(1), Instant(root_made)
@@ -144,7 +144,7 @@ def test_a_root_created_again_has_its_children_back(in_parts: bool) -> None:
 
 
 def test_unknown_root_is_refused() -> None:
-    """A provider whose root is not there means corrupt rows: it is said, not guessed."""
+    """A provider without its root means corrupt rows, so an error is raised."""
     now = Instant(0)
     uuid, root = world.uuid_of(1), world.uuid_of(2)
     with pytest.raises(LookupError, match=root):
@@ -154,19 +154,19 @@ def test_unknown_root_is_refused() -> None:
 
 
 def test_vocabulary() -> None:
-    """Standard names are handed in, custom ones come and go by changes."""
+    """Standard names are fixed, custom ones are created and deleted by changes."""
     catalog = Catalog(frozenset({"VCPU"}), frozenset({"HW_CPU_X86_AVX"}))
-    vocable = CustomName("CUSTOM_X", Instant(1), Instant(1))
+    custom_name = CustomName("CUSTOM_X", Instant(1), Instant(1))
     assert catalog.has_class("VCPU") and not catalog.has_class("CUSTOM_X")
     assert catalog.has_trait("HW_CPU_X86_AVX") and not catalog.has_trait("CUSTOM_X")
-    catalog.apply(Changes(classes={"CUSTOM_X": vocable}, traits={"CUSTOM_X": vocable}))
+    catalog.apply(Changes(classes={"CUSTOM_X": custom_name}, traits={"CUSTOM_X": custom_name}))
     assert catalog.has_class("CUSTOM_X") and catalog.has_trait("CUSTOM_X")
     catalog.apply(Changes(classes={"CUSTOM_X": None}, traits={"CUSTOM_X": None}))
     assert not catalog.has_class("CUSTOM_X") and not catalog.has_trait("CUSTOM_X")
 
 
-def test_trees_are_known() -> None:
-    """Children are those directly below, the tree is everything under one root."""
+def test_children_and_trees() -> None:
+    """`children_of` returns direct children, `tree_of` all providers with the same root."""
     builder = Builder()
     builder.add("host")
     builder.add("node", "host")
@@ -178,7 +178,7 @@ def test_trees_are_known() -> None:
 
 
 def test_differences_are_found() -> None:
-    """Whatever differs between two catalogs is named; equal ones differ in nothing."""
+    """`differences` finds every kind of difference, and none between equal catalogs."""
     uuid = world.uuid_of(0)
     now = Instant(0)
     planted = [
@@ -198,14 +198,14 @@ def test_differences_are_found() -> None:
 
 
 def test_differences_look_into_the_columns() -> None:
-    """A column that says something else than its record is found, too."""
+    """A column that contradicts its record is found, too."""
     catalog = flat(2, 16)
     catalog.chunks[0].columns["VCPU"].used[1] = 7
     assert any("figures of VCPU" in line for line in catalog.differences(flat(2, 16)))
 
 
-def test_records_already_handed_out_stay_as_they_were() -> None:
-    """A record is a value: later changes make a new one."""
+def test_records_are_immutable() -> None:
+    """A record is immutable: later changes make a new one."""
     catalog = flat(1, 16)
     uuid = world.uuid_of(0)
     before = catalog.record(uuid)

@@ -1,4 +1,4 @@
-"""Long work on a catalog comes in pieces, each of a bounded number of providers or chunks."""
+"""Long work on a catalog is done in pieces of a bounded number of providers or chunks."""
 
 import gc
 import weakref
@@ -28,7 +28,7 @@ SEEDS = 30
 
 
 class Counting(Catalog):
-    """A catalog that counts the providers it is changed or compared by."""
+    """A catalog that counts the providers that it changes or compares."""
 
     def __init__(self, chunk_rows: int = 4) -> None:
         super().__init__(world.STANDARD_CLASSES, world.STANDARD_TRAITS, chunk_rows)
@@ -45,7 +45,7 @@ class Counting(Catalog):
 
 
 class Places(dict[ProviderId, Place]):
-    """Counts the providers that are looked up in it."""
+    """Counts look-ups of providers."""
 
     looked_up = 0
 
@@ -55,7 +55,7 @@ class Places(dict[ProviderId, Place]):
 
 
 def flat(count: int) -> Records:
-    """So many hosts without a tree."""
+    """Return the records of this number of single hosts."""
     found: Records = {}
     for number in range(count):
         uuid = world.uuid_of(number)
@@ -65,7 +65,7 @@ def flat(count: int) -> Records:
 
 
 def test_pieces_are_bounded() -> None:
-    """Following and comparing touch a bounded number of providers at a time."""
+    """A piece of applying or comparing touches a bounded number of providers."""
     records = flat(1_000)
     changes = world.changes_of(records)
     ours, theirs = Counting(), Counting()
@@ -85,7 +85,7 @@ def test_pieces_are_bounded() -> None:
 
 
 def test_a_comparison_looks_up_few_providers_at_a_time() -> None:
-    """Whether the other catalog has more providers is found out in parts, too, and found."""
+    """Additional providers of the other catalog are found, and in bounded pieces."""
     changes = world.changes_of(flat(1_000))
     ours, theirs = Counting(), Counting()
     theirs.apply(changes)
@@ -99,7 +99,7 @@ def test_a_comparison_looks_up_few_providers_at_a_time() -> None:
 
 
 def test_a_planted_long_piece_is_found() -> None:
-    """What counts the pieces does fail: for a batch that is one part."""
+    """`bounded` detects a batch that is applied in one part."""
     changes = world.changes_of(flat(1_000))
     catalog = Counting()
     catalog.apply(changes)
@@ -109,34 +109,34 @@ def test_a_planted_long_piece_is_found() -> None:
         to_end(bounded(work, lambda: catalog.touched, PART_PROVIDERS))
 
 
-def test_listings_and_explanations_rest_after_every_chunk() -> None:
-    """However many chunks there are, one at a time is looked at; the answer is the same."""
+def test_listings_and_explanations_have_a_piece_per_chunk() -> None:
+    """Each piece searches one chunk, and the answer equals that without pieces."""
     catalog = world.fleet_of(flat(400), chunk_rows=16)
     chunks = len(catalog.chunks)
     assert chunks > 20
-    assert rests(providers_in_order(catalog, ProviderQuery())) >= chunks
+    assert pieces_of(providers_in_order(catalog, ProviderQuery())) >= chunks
     assert to_end(providers_in_order(catalog, ProviderQuery())) == providers(
         catalog, ProviderQuery()
     )
     few = ProviderQuery(in_tree=world.uuid_of(7))
     assert len(providers(catalog, few)) == 1
-    # Also where no row has a required trait: many such chunks together take long.
+    # This also holds where no row has a required trait: many such chunks together take long.
     nobody = ProviderQuery(traits=TraitFilter(required=(frozenset({"CUSTOM_ABSENT"}),)))
-    assert rests(providers_in_order(catalog, nobody)) >= chunks
+    assert pieces_of(providers_in_order(catalog, nobody)) >= chunks
 
     query = CandidateQuery((group(VCPU=9), group("_A", VCPU=1)))
-    passes = rests(explaining(catalog, query)) / chunks
+    passes = pieces_of(explaining(catalog, query)) / chunks
     assert passes >= 3  # each part, its nearest, and the trees
     assert to_end(explaining(catalog, query)) == explain(catalog, query)
 
 
-def rests(work: Iterable[object]) -> int:
-    """How often does work rest?"""
+def pieces_of(work: Iterable[object]) -> int:
+    """Return the number of pieces of this work."""
     return sum(1 for _ in work)
 
 
-def test_an_explanation_survives_what_happens_meanwhile() -> None:
-    """Providers come, go and change between any two pieces; the explanation ends all the same."""
+def test_an_explanation_survives_concurrent_changes() -> None:
+    """An explanation ends although providers are created, changed and deleted meanwhile."""
     random = Random(5)
     for _ in range(40):
         records = world.some_fleet(random, 30)
@@ -154,8 +154,8 @@ def test_an_explanation_survives_what_happens_meanwhile() -> None:
             assert stop.value.nearest or stop.value.found
 
 
-def test_what_is_left_of_a_fleet_goes_bit_by_bit() -> None:
-    """Nothing is left at the end, and no piece lets go of much."""
+def test_a_dropped_catalog_is_emptied_in_pieces() -> None:
+    """A dropped catalog is emptied completely, in bounded pieces."""
     catalog = world.fleet_of(flat(3_000), chunk_rows=64)
     owned = Belongings(catalog)
 
@@ -167,8 +167,11 @@ def test_what_is_left_of_a_fleet_goes_bit_by_bit() -> None:
     assert len(catalog) == 0
 
 
-def test_a_fleet_that_is_gone_leaves_nothing_to_the_collector() -> None:
-    """It does not find cycles that were frozen: each check of the index would leave a catalog."""
+def test_a_dropped_catalog_leaves_nothing_to_the_collector() -> None:
+    """A dropped catalog is freed without the garbage collector, which ignores frozen objects.
+
+    Otherwise each check of the index would leak a catalog.
+    """
     catalog = world.fleet_of(flat(200), chunk_rows=64)
     columns = [weakref.ref(one.used) for chunk in catalog.chunks for one in chunk.columns.values()]
     assert columns

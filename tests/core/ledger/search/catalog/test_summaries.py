@@ -1,4 +1,4 @@
-"""What is known of whole chunks is never too little, whatever changes and whatever is asked."""
+"""Summaries of chunks stay correct bounds after any changes and searches."""
 
 from random import Random
 
@@ -22,8 +22,8 @@ from tests.core.ledger.search.naive import Records, naive_candidates
 from tests.core.ledger.search.whole import candidates, preferred, to_end
 
 
-def changed(random: Random, records: Records) -> Changes:
-    """Change a few providers as batches do: claims most of all, also offers, tags and deletions."""
+def random_changes(random: Random, records: Records) -> Changes:
+    """Change a few providers: mostly claims, but also inventories, tags and deletions."""
     changes = Changes()
     for uuid in random.sample(sorted(records), min(len(records), random.choice((1, 1, 2, 8)))):
         record = records[uuid]
@@ -52,8 +52,8 @@ def changed(random: Random, records: Records) -> Changes:
     return changes
 
 
-def asked(random: Random, followed: Catalog, providers: int) -> None:
-    """Ask something, which may tighten bounds."""
+def search_randomly(random: Random, followed: Catalog, providers: int) -> None:
+    """Execute a random search, which may tighten bounds."""
     query = world.some_query(random, providers)
     candidates(followed, query)
     for preference in ("random", "pack", "spread"):
@@ -62,31 +62,31 @@ def asked(random: Random, followed: Catalog, providers: int) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_bounds_hold_after_any_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every count is exact and every bound a bound, after each batch and after each question."""
+    """Counts are exact and bounds are correct after each batch and each search."""
     random = Random(f"summaries/{seed}")
     monkeypatch.setattr(catalog, "MANY", random.choice((1, 4, 10**9)))
     monkeypatch.setattr(columns, "TREE_FOLLOWED_MAX", random.choice((1, 2, 16)))
     records = world.some_fleet(random, random.randint(1, 40))
     followed = world.fleet_of(records, random.choice((3, 8, 64)))
     for _ in range(10):
-        followed.apply(changed(random, records))
+        followed.apply(random_changes(random, records))
         rebuilt = world.fleet_of(records, random.choice((3, 64)))
         assert followed.differences(rebuilt) == []
-        asked(random, followed, len(records))
+        search_randomly(random, followed, len(records))
         assert followed.differences(rebuilt) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_follow_claims_on_lone_hosts(seed: int) -> None:
-    """Claims and releases on hosts that differ keep every bound exact or marked: the usual case.
+    """Claims and releases on different hosts keep every bound exact or marked as loose.
 
-    Most of them change neither the largest amount of a chunk nor a bucket, and take a short way.
+    Most of them change neither the largest amount of a chunk nor a bucket, and take the fast path.
     """
     random = Random(f"lone/{seed}")
     followed = world.empty_fleet(chunk_rows=32)
     held: dict[ProviderId, Inventory] = {}
     for number in range(60):
-        provider = world.lone(number).provider
+        provider = world.single_provider(number).provider
         total = random.choice((20, 50, 1_000))
         held[provider.uuid] = Inventory(total, used=random.randint(0, total))
         offered = {(provider.uuid, "VCPU"): held[provider.uuid]}
@@ -109,14 +109,14 @@ def test_bounds_follow_claims_on_lone_hosts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_no_chunk_with_a_candidate_is_left_out(seed: int) -> None:
-    """A chunk never has more anchors than the summaries say; none with a candidate is skipped."""
+def test_no_chunk_with_a_candidate_is_skipped(seed: int) -> None:
+    """No chunk has more anchors than its summaries permit, so no candidate is missed."""
     found = skipped = 0
     for number in range(30):
         random = Random(f"prospects/{seed}/{number}")
         records = world.some_fleet(random, random.randint(1, 12))
         followed = world.fleet_of(records, random.choice((1, 2, 4)))
-        followed.apply(changed(random, records))
+        followed.apply(random_changes(random, records))
         query = world.some_query(random, 12)
         search = Search(followed, query)
         if not to_end(search.beginning()):
@@ -133,8 +133,8 @@ def test_no_chunk_with_a_candidate_is_left_out(seed: int) -> None:
     assert found > 8 and skipped > 8
 
 
-def test_what_is_wrong_with_a_summary_is_named() -> None:
-    """Each kind of summary that says too little is found by the comparison of catalogs."""
+def test_wrong_summaries_are_reported() -> None:
+    """The comparison of catalogs finds a fault in each kind of summary."""
 
     def plant(kind: str) -> list[str]:
         records = world.some_fleet(Random("planted"), 20)
@@ -183,7 +183,7 @@ def test_what_is_wrong_with_a_summary_is_named() -> None:
 
 
 def test_buckets_are_in_order() -> None:
-    """Each amount is in the one bucket that begins at it or before; the largest is in the last."""
+    """Each amount is in the last bucket that begins at or below it."""
     for number in range(BUCKETS):
         assert bucket(FLOORS[number]) == number
         assert bucket(FLOORS[number + 1] - 1) == number
@@ -192,8 +192,8 @@ def test_buckets_are_in_order() -> None:
     assert buckets(some).tolist() == [bucket(each) for each in some.tolist()]
 
 
-def test_a_class_that_is_gone_leaves_nothing() -> None:
-    """Summaries are kept only of classes and names that somebody has."""
+def test_unused_names_have_no_summaries() -> None:
+    """Summaries exist only for classes, traits and aggregates in use."""
     records = world.some_fleet(Random("gone"), 30)
     followed = world.fleet_of(records, 8)
     assert followed.summaries.classes and followed.summaries.traits
@@ -206,11 +206,11 @@ def test_a_class_that_is_gone_leaves_nothing() -> None:
     assert not followed.summaries.rows.rows.any()
 
 
-def test_nothing_fits_is_known_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When more is asked for than anybody has left, no chunk is looked into; else likely ones."""
+def test_no_chunk_is_searched_if_nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No chunk is searched for more than any host has left; otherwise only likely ones are."""
     changes = Changes()
     for number in range(400):
-        record = world.lone(number)
+        record = world.single_provider(number)
         changes.providers[record.provider.uuid] = record.provider
         changes.inventories[record.provider.uuid, "VCPU"] = Inventory(100, used=number // 10)
     followed = world.empty_fleet(chunk_rows=8)
@@ -228,7 +228,7 @@ def test_nothing_fits_is_known_without_looking(monkeypatch: pytest.MonkeyPatch) 
         looked.clear()
         assert bool(candidates(followed, query).candidates) == bool(chunks)
         assert (len(looked) > 0) == (chunks > 0) and len(looked) <= 2 * chunks
-    # The ten empty ones are taken: the bound falls with them.
+    # Once the ten empty hosts are used, the bound falls.
     followed.apply(
         Changes(inventories={(world.uuid_of(n), "VCPU"): Inventory(100, used=1) for n in range(10)})
     )
@@ -238,8 +238,8 @@ def test_nothing_fits_is_known_without_looking(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_loaded_fleet_is_the_same(seed: int) -> None:
-    """Pieces in any order, some children before roots, make the catalog that `apply` makes."""
+def test_a_loaded_catalog_is_equal(seed: int) -> None:
+    """Loading pieces in any order, even children first, gives the same catalog as `apply`."""
     random = Random(f"loading/{seed}")
     records = world.some_fleet(random, random.randint(1, 60))
     loaded = world.empty_fleet(chunk_rows=random.choice((4, 16)))
@@ -254,10 +254,12 @@ def test_a_loaded_fleet_is_the_same(seed: int) -> None:
     assert set(loaded.places) == set(records)
 
 
-def test_a_root_that_never_comes_is_refused() -> None:
-    """A provider whose root is not in the snapshot means corrupt rows: it is said, not guessed."""
-    orphan = replace(world.lone(1).provider, root=ProviderId("nobody"), parent=ProviderId("nobody"))
+def test_a_missing_root_is_refused() -> None:
+    """A snapshot without the root of a provider means corrupt rows, so an error is raised."""
+    orphan = replace(
+        world.single_provider(1).provider, root=ProviderId("nobody"), parent=ProviderId("nobody")
+    )
     loader = Loader(world.empty_fleet())
-    loader.take([(orphan, {}, world.lone(1).tags)])
+    loader.take([(orphan, {}, world.single_provider(1).tags)])
     with pytest.raises(LookupError, match="nobody"):
         loader.finish({}, {})
