@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run.api_types import Wish, lease_of
-from moorage.client.run.handles.file import Entry, EntryKey, Handle, HandleError
+from moorage.client.run.api_types import LeaseRequest, lease_of
+from moorage.client.run.handles.file import EntryKey, Handle, HandleEntry, HandleError
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
 from moorage.client.run.locks import lock_path, locked
 from tests.client.single import finished
 from tests.client.test_run_words import lease_json
 
-WISH = Wish((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
+WISH = LeaseRequest((("a", 2), ("b", 1)), ttl=60.0, hold=1.5, priority=3, labels=(("x", "y"),))
 
 
 def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
@@ -22,8 +22,8 @@ def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
     handle = Handle(str(tmp_path / "handle"))
     assert handle.entries() == []
     entries = [
-        Entry("k1", WISH),
-        Entry("k2", Wish((("c", 1),)), "id2", "1.2.3", ("s1", "s2"), "soon", "later"),
+        HandleEntry("k1", WISH),
+        HandleEntry("k2", LeaseRequest((("c", 1),)), "id2", "1.2.3", ("s1", "s2"), "soon", "later"),
     ]
     with handle.locked():
         for entry in entries:
@@ -33,25 +33,25 @@ def test_a_handle_keeps_what_it_is_given(tmp_path: Path) -> None:
     newer = entries[0]._replace(id="id1")
     with handle.locked():
         assert handle.change(entries[0], newer)
-        assert not handle.change(Entry("k3", WISH), newer)
+        assert not handle.change(HandleEntry("k3", WISH), newer)
     assert handle.entries() == [newer, entries[1]]
 
 
 def test_a_handle_of_an_older_version_is_read(tmp_path: Path) -> None:
     """Missing fields have their former defaults, so that no lease is forgotten."""
     handle = Handle(str(tmp_path / "handle"))
-    handle.put(Entry("k1", WISH, "id1"))
+    handle.put(HandleEntry("k1", WISH, "id1"))
     answer = json.loads(Path(handle.path).read_text())
     del answer["leases"][0]["retrying"]
     del answer["leases"][0]["wish"]["patience"]
     del answer["leases"][0]["wish"]["usual_ttl"]
     Path(handle.path).write_text(json.dumps(answer))
-    assert handle.entries() == [Entry("k1", WISH, "id1")]
+    assert handle.entries() == [HandleEntry("k1", WISH, "id1")]
 
 
 def test_an_attempt_is_answered_or_not() -> None:
     """Data about the previous lease does not count as the answer to a retry."""
-    entry = Entry("k1", WISH)
+    entry = HandleEntry("k1", WISH)
     assert not entry.answered
     held = entry.granted(lease_of(lease_json()))
     assert (held.answered, held.id, held.token) == (True, "l1", "1.2.3")
@@ -78,13 +78,13 @@ def test_a_handle_without_leases_is_deleted(tmp_path: Path) -> None:
     handle = Handle(str(tmp_path / "handle"))
     for key in ("k1", "k2"):
         with handle.locked():
-            handle.put(Entry(key, WISH))
+            handle.put(HandleEntry(key, WISH))
     for entry in handle.entries():
         with handle.locked():
             handle.drop(entry)
     assert list(tmp_path.iterdir()) == []
     with handle.locked():
-        handle.drop(Entry("k1", WISH))
+        handle.drop(HandleEntry("k1", WISH))
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "no json", '{"leases": [{}]}', "\xff"])
@@ -95,7 +95,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(HandleError, match="not a file of leases"):
         Handle(str(path)).entries()
     with pytest.raises(HandleError):
-        Handle(str(path)).put(Entry("k", WISH))
+        Handle(str(path)).put(HandleEntry("k", WISH))
     assert path.read_text(encoding="latin-1") == text
     refused = finished("lease", "cat", "--handle", str(path))
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -107,7 +107,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
     def work(name: str) -> None:
         for number in range(20):
-            entry = Entry(f"{name}-{number}", WISH)
+            entry = HandleEntry(f"{name}-{number}", WISH)
             with handle.locked():
                 handle.put(entry)
             if number % 2:
@@ -164,7 +164,7 @@ def test_keys_of_an_attempt() -> None:
 def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> None:
     """The new key replaces the old one in the file before it is used."""
     handle = Handle(str(tmp_path / "handle"))
-    handle.put(Entry("k1", WISH, "id1"))
+    handle.put(HandleEntry("k1", WISH, "id1"))
     keys = EntryKey(handle, handle.entries()[0])
     assert keys.renew()
     (entry,) = handle.entries()
@@ -178,8 +178,8 @@ def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> Non
 def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
     """One per line, or separated by commas; a missing handle prints nothing and is no error."""
     handle = Handle(str(tmp_path / "handle"))
-    handle.put(Entry("k1", WISH, "id1", "t", ("s1", "s2")))
-    handle.put(Entry("k2", WISH, "id2", "t", ("s3",)))
+    handle.put(HandleEntry("k1", WISH, "id1", "t", ("s1", "s2")))
+    handle.put(HandleEntry("k2", WISH, "id2", "t", ("s3",)))
     assert finished("lease", "cat", "--handle", handle.path).stdout == "s1\ns2\ns3\n"
     assert (
         finished("lease", "cat", "--handle", handle.path, "--format", "csv").stdout == "s1,s2,s3\n"

@@ -11,17 +11,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, Wish, lease_of
+from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest, lease_of
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease import acquire, renewer
 from moorage.client.run.lease.acquire import Acquiring, Grant, Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import OwnKey
-from moorage.client.run.lease.lease_clock import Term
-from moorage.client.run.lease.renewer import HASTY_MAX, Keeper
+from moorage.client.run.lease.lease_clock import LeaseTerm
+from moorage.client.run.lease.renewer import HASTY_MAX, Renewer
 from moorage.client.run.lease.waiting import await_grant
-from moorage.client.run.process.signals import Signals
-from moorage.client.run.progress import Notices
+from moorage.client.run.process.signals import SignalCollector
+from moorage.client.run.progress import Progress
 from moorage.client.transport import Transport
 from tests.client.screen import eventually
 from tests.client.test_run_words import lease_json
@@ -141,13 +141,13 @@ def serving_lease(knows: str) -> Iterator[LeaseServer]:
 class WatchedKeeper:
     """A keeper of the server's lease, with an event that it sets when it wakes its caller."""
 
-    def __init__(self, server: LeaseServer, term: Term, patient: bool = True) -> None:
+    def __init__(self, server: LeaseServer, term: LeaseTerm, patient: bool = True) -> None:
         self.woken = threading.Event()
         leases = Leases(Transport(f"http://127.0.0.1:{server.server_port}", None))
         grant = Grant(lease_of(server.answer()), term)
-        self.keeper = Keeper(leases, grant, term, self.woken.set, patient)
+        self.keeper = Renewer(leases, grant, term, self.woken.set, patient)
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> Renewer:
         self.keeper.start()
         return self.keeper
 
@@ -159,7 +159,7 @@ class WatchedKeeper:
 def test_an_end_is_reported_at_once(cause: str, over: bool) -> None:
     """An end is reported long before the next renewal, as a loss unless the hold was over."""
     with serving_lease("waits") as server:
-        kept = WatchedKeeper(server, Term(TTL, elapsed(), elapsed() + TTL))
+        kept = WatchedKeeper(server, LeaseTerm(TTL, elapsed(), elapsed() + TTL))
         with kept as keeper:
             server.until(lambda: bool(server.asked))
             assert server.asked[0]["until"] == ["ended"]
@@ -175,7 +175,7 @@ def test_an_end_is_reported_at_once(cause: str, over: bool) -> None:
 def test_a_server_that_refuses_to_wait_is_asked_once() -> None:
     """After the refusal, only renewals show the end."""
     with serving_lease("refuses") as server:
-        with WatchedKeeper(server, Term(TTL, elapsed())) as keeper:
+        with WatchedKeeper(server, LeaseTerm(TTL, elapsed())) as keeper:
             for thread in keeper.threads[1:]:
                 thread.join(SECONDS)
                 assert not thread.is_alive()
@@ -188,7 +188,7 @@ def test_a_server_that_answers_at_once_gets_few_requests(monkeypatch: pytest.Mon
     monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
     with serving_lease("at once") as server:
         began = elapsed()
-        with WatchedKeeper(server, Term(TTL, elapsed())) as keeper:
+        with WatchedKeeper(server, LeaseTerm(TTL, elapsed())) as keeper:
             for thread in keeper.threads[1:]:
                 thread.join(SECONDS)
                 assert not thread.is_alive()
@@ -201,7 +201,7 @@ def test_a_refused_renewal_is_a_loss() -> None:
     """A refused renewal is a loss, even if the server cannot wait for the end."""
     with serving_lease("refuses") as server:
         server.end("revoked")
-        kept = WatchedKeeper(server, Term(TTL, elapsed() - TTL / 2))
+        kept = WatchedKeeper(server, LeaseTerm(TTL, elapsed() - TTL / 2))
         with kept as keeper:
             assert kept.woken.wait(SECONDS)
             assert keeper.lost == "it has ended (revoked)"
@@ -215,7 +215,7 @@ def test_silence_is_no_end_for_a_patient_keeper(
     monkeypatch.setattr(renewer, "PAUSE_SECONDS_MAX", 0.05)
     with serving_lease("refuses") as server:
         server.silent = True
-        kept = WatchedKeeper(server, Term(TTL, elapsed() - TTL + 1), patient)
+        kept = WatchedKeeper(server, LeaseTerm(TTL, elapsed() - TTL + 1), patient)
         with kept as keeper:
             if not patient:
                 assert keeper.lost is not None
@@ -234,7 +234,7 @@ def test_after_a_suspension_the_server_is_asked() -> None:
     for cause, lost in ((None, None), ("ttl_over", "it has ended (ttl_over)")):
         with serving_lease("refuses") as server:
             server.cause = cause
-            with WatchedKeeper(server, Term(TTL, elapsed() - 2 * TTL)) as keeper:
+            with WatchedKeeper(server, LeaseTerm(TTL, elapsed() - 2 * TTL)) as keeper:
                 keeper.settle(SECONDS)
                 assert (keeper.lost, keeper.doubtful) == (lost, False)
 
@@ -242,7 +242,7 @@ def test_after_a_suspension_the_server_is_asked() -> None:
 def test_a_hold_that_was_moved_is_not_over() -> None:
     """Before the hold ends by the client's clock, a renewal finds out whether it was extended."""
     with serving_lease("refuses") as server:
-        kept = WatchedKeeper(server, Term(TTL, elapsed(), elapsed() + 0.1))
+        kept = WatchedKeeper(server, LeaseTerm(TTL, elapsed(), elapsed() + 0.1))
         server.more = {"hold": TTL, "hold_until": "2026-01-03T00:00:00Z"}
         with kept as keeper:
             server.until(lambda: server.renewals >= 1)
@@ -253,9 +253,9 @@ def test_a_hold_that_was_moved_is_not_over() -> None:
 def acquire_grant(server: LeaseServer) -> Grant:
     """Request the server's lease and wait for its grant."""
     leases = Leases(Transport(f"http://127.0.0.1:{server.server_port}", None))
-    attempt = Acquiring(leases, Wish((("a", 1),)), OwnKey(), Patience(SECONDS, SECONDS))
-    with Signals() as signals:
-        return await_grant(attempt, Notices(io.StringIO()), signals, 1.0)
+    attempt = Acquiring(leases, LeaseRequest((("a", 1),)), OwnKey(), Patience(SECONDS, SECONDS))
+    with SignalCollector() as signals:
+        return await_grant(attempt, Progress(io.StringIO()), signals, 1.0)
 
 
 def test_a_stale_grant_is_renewed_first() -> None:

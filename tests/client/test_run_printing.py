@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.run.api_types import Waiting, Wish
-from moorage.client.run.handles.file import Entry, Handle
+from moorage.client.run.api_types import LeaseRequest, Waiting
+from moorage.client.run.handles.file import Handle, HandleEntry
 from moorage.client.run.main import main
 from moorage.client.run.printing import printable, printable_json
-from moorage.client.run.progress import Notices, standing_of
+from moorage.client.run.progress import Progress, standing_of
 from tests.client.test_run_keeping import serving_lease
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
@@ -49,7 +49,7 @@ def test_json_keeps_its_meaning() -> None:
 def test_notices_of_a_command() -> None:
     """A reason from the server cannot send control sequences to a terminal or a CI page."""
     output = io.StringIO()
-    notices = Notices(output)
+    notices = Progress(output)
     reason = f"limit: 1 of 1 units of demo are held by {CLIPBOARD} (1)"
     waiting = Waiting(1, None, reason)
     notices.standing(standing_of("demo", waiting, 1.0, None), 0.0)
@@ -63,7 +63,7 @@ def test_the_reason_of_a_revocation(tmp_path: Path, capsys: pytest.CaptureFixtur
     """The reason of a revocation is shown as text, on the line of its lease."""
     handle = Handle(str(tmp_path / "handle"))
     with handle.locked():
-        handle.put(Entry("k", Wish((("a", 1),)), id="l1"))
+        handle.put(HandleEntry("k", LeaseRequest((("a", 1),)), id="l1"))
     with serving_lease("waits") as server:
         server.more = {"detail": f"{CLIPBOARD}\nl2\tgranted"}
         server.cause = "revoked"

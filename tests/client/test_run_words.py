@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.client.run.api_types import Lease, StrangeAnswerError, Waiting, Wish, lease_of
+from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError, Waiting, lease_of
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.lease import lease_clock
-from moorage.client.run.lease.lease_clock import WORD_SECONDS, Term, margin_of
+from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
 from moorage.client.run.parse import PATIENCE_SECONDS_MAX, UNREACHABLE_SECONDS, wish_of
-from moorage.client.run.progress import Notices, standing_of
+from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model
 from moorage.wire import admission as wire
@@ -53,7 +53,7 @@ def test_fields_are_those_of_the_native_api() -> None:
     """Every field that is read or sent exists in the native API."""
     assert set(Lease._fields) - {"pools"} <= {field.name for field in fields(wire.Lease)}
     assert set(Waiting._fields) <= {field.name for field in fields(wire.Waiting)}
-    body = Wish((("a", 2),), ttl=5.0, hold=7.0, priority=1, labels=(("x", "y"),)).body("k")
+    body = LeaseRequest((("a", 2),), ttl=5.0, hold=7.0, priority=1, labels=(("x", "y"),)).body("k")
     asked = msgspec.convert(body, wire.LeaseWanted, strict=True)
     assert asked == wire.LeaseWanted(
         needs=[wire.NeedWanted(pool="a", units=2)],
@@ -67,7 +67,7 @@ def test_fields_are_those_of_the_native_api() -> None:
 
 def test_a_usual_ttl_is_sent_where_none_is_named() -> None:
     """The usual TTL is sent unless a TTL is named."""
-    wish = Wish((("a", 1),), usual_ttl=600.0)
+    wish = LeaseRequest((("a", 1),), usual_ttl=600.0)
     assert wish.body("k")["ttl"] == 600.0
     assert wish._replace(ttl=5.0).body("k")["ttl"] == 5.0
 
@@ -215,14 +215,14 @@ class Terminal(io.StringIO):
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log gets the standing at once and then every minute; a terminal gets one live line."""
     log = io.StringIO()
-    notices = Notices(log)
+    notices = Progress(log)
     for second in range(0, 180, 5):
         notices.standing(f"at {second}", 1000.0 + second)
     assert log.getvalue() == "moorage: at 0\nmoorage: at 60\nmoorage: at 120\n"
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "20")
     terminal = Terminal()
-    notices = Notices(terminal)
+    notices = Progress(terminal)
     notices.standing("one", 0.0)
     notices.standing("unseen", 0.5)
     notices.standing("two, which is longer than the terminal", 1.0)
@@ -235,18 +235,18 @@ def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_notice_is_one_line() -> None:
     """Line breaks from a server do not break a log's lines, and a closed log is no error."""
     log = io.StringIO()
-    Notices(log).say("a\nb\r c")
+    Progress(log).say("a\nb\r c")
     assert log.getvalue() == "moorage: a b c\n"
     log.close()
-    Notices(Terminal()).say("x")
-    broken = Notices(io.StringIO())
+    Progress(Terminal()).say("x")
+    broken = Progress(io.StringIO())
     broken._stream.close()
     broken.say("unread")
 
 
 def test_the_deadline_is_before_the_end_of_the_ttl() -> None:
     """The deadline counts from the sending of the request, and is a margin before the TTL ends."""
-    term = Term(60.0, sent=100.0)
+    term = LeaseTerm(60.0, sent=100.0)
     assert (term.renew_at, term.deadline) == (120.0, 150.0)
     assert [margin_of(ttl) for ttl in (3.0, 60.0, 3600.0)] == [0.5, 10.0, 30.0]
     assert not term.lost(149.9)
@@ -255,7 +255,7 @@ def test_the_deadline_is_before_the_end_of_the_ttl() -> None:
 
 def test_a_renewal_counts_from_its_sending() -> None:
     """A slow answer does not extend it, an older one does not shorten it, a late one is ignored."""
-    term = Term(60.0, sent=100.0)
+    term = LeaseTerm(60.0, sent=100.0)
     assert term.renewed(sent=120.0, now=149.0)
     assert term.deadline == 170.0
     assert term.renewed(sent=110.0, now=160.0)
@@ -266,7 +266,7 @@ def test_a_renewal_counts_from_its_sending() -> None:
 
 def test_a_late_renewal_counts_for_a_patient_keeper() -> None:
     """The server renews no ended lease, so a late answer counts if the client waits for it."""
-    term = Term(60.0, sent=100.0)
+    term = LeaseTerm(60.0, sent=100.0)
     assert not term.renewed(sent=170.0, now=171.0)
     assert term.renewed(sent=170.0, now=171.0, late=True)
     assert (term.lost(171.0), term.deadline) == (False, 220.0)
@@ -274,14 +274,14 @@ def test_a_late_renewal_counts_for_a_patient_keeper() -> None:
 
 def test_when_to_look_again() -> None:
     """The next look is at the next deadline; times that have passed do not count."""
-    term = Term(60.0, sent=100.0, hold_by=155.0)
+    term = LeaseTerm(60.0, sent=100.0, hold_by=155.0)
     looks = [term.seconds_to_look(now) for now in (100.0, 150.0, 151.0, 155.0 + WORD_SECONDS)]
     assert looks == [50.0, 5.0 + WORD_SECONDS, 4.0 + WORD_SECONDS, float("inf")]
 
 
 def test_a_hold_that_is_over_is_no_loss() -> None:
     """Before the end of the hold a missed deadline is a loss, afterwards it is not."""
-    term = Term(60.0, sent=100.0, hold_by=300.0)
+    term = LeaseTerm(60.0, sent=100.0, hold_by=300.0)
     assert term.lost(200.0)
     assert term.lost(299.0)
     assert not term.lost(300.0)
@@ -289,19 +289,19 @@ def test_a_hold_that_is_over_is_no_loss() -> None:
 
 def test_the_server_confirms_the_end_of_a_hold() -> None:
     """The hold may have been extended, so it is over only after the server had time to answer."""
-    term = Term(60.0, sent=100.0, hold_by=110.0)
+    term = LeaseTerm(60.0, sent=100.0, hold_by=110.0)
     assert term.renew_at == 110.0
     assert not term.over(110.0 + WORD_SECONDS - 0.1)
     assert term.over(110.0 + WORD_SECONDS)
     assert term.renewed(sent=110.0, now=111.0)
     assert term.renew_at == 130.0
-    assert Term(60.0, sent=100.0, hold_by=300.0).renew_at == 120.0
+    assert LeaseTerm(60.0, sent=100.0, hold_by=300.0).renew_at == 120.0
 
 
 def test_the_command_is_killed_before_the_ttl_ends() -> None:
     """After the deadline there is time to end, then to be killed before the TTL is over."""
     for ttl in (1.0, 6.0, 60.0, 600.0):
-        term = Term(ttl, sent=100.0)
+        term = LeaseTerm(ttl, sent=100.0)
         assert term.deadline < term.kill_by < 100.0 + ttl
 
 

@@ -10,7 +10,7 @@ from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.memory_budget import Held
+from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.uvicorn_connection import Cycle
@@ -55,7 +55,7 @@ async def connected() -> tuple[asyncio.AbstractServer, asyncio.StreamReader, asy
         timeout_keep_alive=IDLE_SECONDS,  # type: ignore[arg-type] # a float will do
     )
     config.load()
-    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), Held())
+    protocol = protocol_for(BOUNDS, Hosts("127.0.0.1", ()), Proxies(()), MemoryBudgets())
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: protocol(config, state, {}), "127.0.0.1", 0)

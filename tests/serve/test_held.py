@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from uvloop import new_event_loop
 
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.memory_budget import Held, Room, Unread
+from moorage.serve.http.memory_budget import ByteBudget, MemoryBudgets, Unread
 from moorage.serve.http.protocol import WAITING_BODY_MAX, Bounds, protocol_for
 from moorage.serve.http.proxies import Proxies
 
@@ -28,7 +28,7 @@ SECONDS = 10.0
 class Scene:
     """A server whose responses come when the gate is open, and connections to it."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: MemoryBudgets) -> None:
         self.held = held
         self.gate = asyncio.Event()
         self.protocols: list[Any] = []
@@ -73,7 +73,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def served(held: Held) -> AsyncIterator[Scene]:
+async def served(held: MemoryBudgets) -> AsyncIterator[Scene]:
     """Serve on this machine."""
     scene = Scene(held)
     config = uvicorn.Config(scene.application, loop="none", log_config=None, interface="asgi3")
@@ -109,7 +109,7 @@ def test_waiting_requests_share_room() -> None:
     """
 
     async def act() -> None:
-        async with served(Held(waiting=300 * KIB)) as scene:
+        async with served(MemoryBudgets(waiting=300 * KIB)) as scene:
             one, first = await scene.connect()
             first.write(GET * 4)  # three wait
             await scene.until(lambda: scene.held.waiting.bytes > 180 * KIB)
@@ -137,7 +137,7 @@ def test_long_bodies_share_room(there: bool) -> None:
 
     async def act() -> None:
         size = WAITING_BODY_MAX + KIB
-        async with served(Held(bodies=KIB)) as scene:
+        async with served(MemoryBudgets(bodies=KIB)) as scene:
             if there:
                 _, before = await scene.connect()
                 before.write(POST % size + b"b" * size)
@@ -160,7 +160,7 @@ def test_unread_responses_share_room(make_loop: Callable[[], asyncio.AbstractEve
     """Beyond the bound, who has not read for the longest time is cut off; the last one may read."""
 
     async def act() -> None:
-        async with served(Held(unread=100 * KIB)) as scene:
+        async with served(MemoryBudgets(unread=100 * KIB)) as scene:
             readers = []
             for number in range(4):
                 reader, writer = await scene.connect()
@@ -209,7 +209,7 @@ def test_the_slowest_gives_way() -> None:
 
 def test_room_for_one_alone() -> None:
     """What no other has taken any of is never too little."""
-    room = Room(10)
+    room = ByteBudget(10)
     assert room.take(8)
     assert room.take(8, own=8)
     assert not room.take(1)

@@ -13,7 +13,7 @@ import pytest
 from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
-from moorage.serve.http.listening import NoPlaceError, Places
+from moorage.serve.http.listening import ConnectionCounter, NoPlaceError
 from moorage.serve.http.proxies import HOPS_MAX, Proxies
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import Server, serve
@@ -92,9 +92,9 @@ def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
     assert not [line for line in secured.said if "Traceback" in line or "ERROR" in line]
 
 
-def places(most: int = 10, each: int = 2, *trusted: str) -> Places:
+def places(most: int = 10, each: int = 2, *trusted: str) -> ConnectionCounter:
     """Places for a few."""
-    return Places(most, each, Proxies(networks_parse(trusted)))
+    return ConnectionCounter(most, each, Proxies(networks_parse(trusted)))
 
 
 def test_an_address_has_few_places() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.support.server import Server, serve
 from tests.faces.boskos.boskos_server import BOSKOS_URL as SECOND_URL
-from tests.serve.probes import BOSKOS_URL, PROBES, SQL, Probe, lease, told
+from tests.serve.probes import PROBES, SECOND_DOOR, SQL, Probe, lease, told
 from tests.serve.wire import Answer, answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def test_probes(server: Server, probe: Probe) -> None:
     assert statuses(server.url, probe) == probe.told
 
 
-@pytest.mark.parametrize("probe", BOSKOS_URL, ids=[probe.name for probe in BOSKOS_URL])
+@pytest.mark.parametrize("probe", SECOND_DOOR, ids=[probe.name for probe in SECOND_DOOR])
 def test_probes_of_the_second_address(server: Server, probe: Probe) -> None:
     """So does each at the address for clients of Boskos, where nobody needs a token."""
     assert statuses(second_url(server), probe) == probe.told
@@ -92,7 +92,7 @@ def test_answers_stay_out_of_caches(server: Server) -> None:
 def test_together_they_leave_nothing_behind(server: Server) -> None:
     """However often they are sent: no memory, no damage, no traceback, and nothing is different."""
     rows = [(server.url, probe) for probe in PROBES]
-    rows += [(second_url(server), probe) for probe in BOSKOS_URL]
+    rows += [(second_url(server), probe) for probe in SECOND_DOOR]
 
     def round_of_all() -> int:
         with ThreadPoolExecutor(8) as threads:

@@ -9,17 +9,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
 from moorage.core.admission.requests import NEVER, Ask, Proof, in_order
-from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.service.admission import lease_cases, pool_cases
-from moorage.service.admission.lease_cases import Stead
+from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases
 from moorage.service.compat.lease_proxy import Confirm, GiveBack
@@ -40,12 +40,12 @@ STATES = ("free", "free", "dirty")
 
 FULL = SlotConfig(
     (
-        Entry("s", names=("s1", "s2", "s3")),
-        Entry("t", names=("t1", "t2")),
-        Entry("g", growth=Growth(0, 2, "free")),
+        ResourceType("s", names=("s1", "s2", "s3")),
+        ResourceType("t", names=("t1", "t2")),
+        ResourceType("g", growth=Growth(0, 2, "free")),
     )
 )
-OTHER = SlotConfig((Entry("s", names=("s1", "t2")), Entry("t", names=("t1",))))
+OTHER = SlotConfig((ResourceType("s", names=("s1", "t2")), ResourceType("t", names=("t1",))))
 NAMES = tuple(name for entry in FULL.entries for name in entry.names)
 
 
@@ -101,8 +101,8 @@ class Drawing:
         token = None if found is None or self._chance(0.7) else found.token
         return Proof(self.dice.choice((owner, owner, owner, "you", None)), token)
 
-    def _stead(self) -> Stead | None:
-        return self.dice.choice((None, Stead(TESTER), Stead(TESTER, "me")))
+    def _stead(self) -> OnBehalf | None:
+        return self.dice.choice((None, OnBehalf(TESTER), OnBehalf(TESTER, "me")))
 
     def _needs(self) -> tuple[Need, ...]:
         pools = self.dice.sample(POOLS, self.dice.choice((1, 1, 1, 2)))
@@ -151,7 +151,7 @@ class Drawing:
         return partial(lease_cases.LeaseRelease, lease, self._proof(lease), by=self._stead())
 
     def _revoke(self) -> Maker:
-        return partial(lease_cases.LeaseRevoke, self._lease_id(), "why", by=Stead(TESTER))
+        return partial(lease_cases.LeaseRevoke, self._lease_id(), "why", by=OnBehalf(TESTER))
 
     def _hold(self) -> Maker:
         lease = self._lease_id("granted", "waiting")
@@ -232,13 +232,13 @@ class Drawing:
         pool = dice.choice((*SLOTTED, *SLOTTED, GROWING))
         request = dice.choice(("", "1", "2"))
         kind = (pool, dice.choice(STATES), dice.choice(("busy", "leased")), dice.choice(CLIENTS))
-        wish = Wish(*kind, request, self.fresh(), f"made-{next(self._ids)}")
+        wish = AcquireRequest(*kind, request, self.fresh(), f"made-{next(self._ids)}")
         return partial(boskos_cases.Acquire, wish, self._strict)
 
     def _named(self) -> Maker:
         names = sorted(self.dice.sample(NAMES, self.dice.choice((1, 2))))
         state, owner = self.dice.choice(STATES), self.dice.choice(CLIENTS)
-        wish = Wish("", state, "busy", owner, "", LeaseId(""), "")
+        wish = AcquireRequest("", state, "busy", owner, "", LeaseId(""), "")
         fresh = [self.fresh() for _ in names]
         if self._strict:
             return partial(boskos_cases.TakeNamed, wish, names, fresh)

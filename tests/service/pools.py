@@ -70,7 +70,7 @@ async def opened(url: str) -> AsyncIterator[Service]:
     service = await Service.start(open_engine(url), SystemClock(), CLASSES, TRAITS, on_fatal=fatal)
     try:
         yield service
-        assert await service.upkeep.check() == []
+        assert await service.operations.check() == []
     finally:
         await service.stop()
 

@@ -192,7 +192,7 @@ async def running(
     try:
         yield one
         if not fatal and not engine.failures:
-            assert await service.upkeep.check() == []
+            assert await service.operations.check() == []
     finally:
         await service.stop()
 

@@ -5,14 +5,14 @@ import itertools
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
-from moorage.service.fair_turns import PATIENCE_SECONDS, PIECE_SECONDS, Pieces, Turns
+from moorage.service.fair_turns import PATIENCE_SECONDS, PIECE_SECONDS, FairTurns, Pieces
 
 
 def test_one_turn_a_round_in_order() -> None:
     """Short work that is ready runs between any two pieces, and nobody is passed over."""
 
     async def scene() -> None:
-        turns, seen = Turns(), []
+        turns, seen = FairTurns(), []
 
         async def piece(number: int) -> None:
             await turns.taken()
@@ -37,7 +37,7 @@ def test_who_gives_up_does_not_keep_the_others_waiting() -> None:
     """A cancelled caller's turn goes to the next."""
 
     async def scene() -> None:
-        turns = Turns()
+        turns = FairTurns()
         await turns.taken()
         gone = asyncio.ensure_future(turns.taken())
         waits = asyncio.ensure_future(turns.taken())
@@ -61,7 +61,7 @@ def test_what_can_wait_rests_while_changes_are_written() -> None:
     """Spare turns come when nobody is in a hurry, or else every now and then."""
 
     async def scene() -> None:
-        turns = Turns()
+        turns = FairTurns()
         loop = asyncio.get_running_loop()
         with turns.urgent():
             began = loop.time()
@@ -84,7 +84,7 @@ def test_spare_turns_come_after_the_others() -> None:
     """Who asked for an ordinary turn goes first, however late; the patient get theirs, too."""
 
     async def scene() -> None:
-        turns, seen = Turns(), []
+        turns, seen = FairTurns(), []
 
         async def piece(name: str, taken: Callable[[], Awaitable[None]]) -> None:
             await taken()
@@ -102,7 +102,7 @@ def test_items_are_spread_over_turns() -> None:
     """All come, in their order; others get through between them when they take long."""
 
     async def scene() -> None:
-        turns, ticks, seen = Turns(), 0, []
+        turns, ticks, seen = FairTurns(), 0, []
 
         def tick() -> None:
             nonlocal ticks

@@ -237,7 +237,7 @@ def test_a_check_compares_while_batches_go_on(tmp_path: Path) -> None:
             uuids = [await one.provider(n, VCPU=1_000) for n in range(40)]
             wrong = Changes(inventories={(uuids[7], "VCPU"): Inventory(8, used=7)})
             one.service.index.catalog.apply(wrong)
-            checking = asyncio.ensure_future(one.service.upkeep.check())
+            checking = asyncio.ensure_future(one.service.operations.check())
             n = 100
             while not checking.done():
                 n += 1

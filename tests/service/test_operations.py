@@ -11,7 +11,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ledger.allocations import KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
-from moorage.service.chores import CHANGES_KEPT_SECONDS, FORGET_MAX, Chores, Keeping
+from moorage.service.chores import CHANGES_KEPT_SECONDS, FORGET_MAX, Chores, Retention
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store import changelog
 from tests.service.pools import opened
@@ -36,7 +36,7 @@ def test_postgresql_is_backed_up_by_its_own_tools() -> None:
     async def scene() -> None:
         async with opened(url) as service:
             with pytest.raises(Error, match="pg_dump") as refusal:
-                await service.upkeep.backup_named("copy", by=TESTER)
+                await service.operations.backup_named("copy", by=TESTER)
             assert refusal.value.code is Code.INVALID
 
     asyncio.run(scene())
@@ -51,13 +51,13 @@ def test_a_wrong_index_is_found(tmp_path: Path) -> None:
             await busy(one)
             wrong = Changes(inventories={(provider_id(1), "VCPU"): Inventory(8, used=7)})
             one.service.index.catalog.apply(wrong)
-            found = await one.service.upkeep.check()
+            found = await one.service.operations.check()
             assert found != []
             assert all(provider_id(1) in line for line in found)
             one.service.index.revision -= 1
-            assert len(await one.service.upkeep.check()) == len(found) + 1
+            assert len(await one.service.operations.check()) == len(found) + 1
             await one.service.index.load()
-            assert await one.service.upkeep.check() == []
+            assert await one.service.operations.check() == []
 
     asyncio.run(scene())
 
@@ -88,9 +88,9 @@ def test_wrong_rows_are_found(tmp_path: Path, damage: str, says: str) -> None:
             intruder.execute(damage)
             intruder.execute("COMMIT")
             intruder.close()
-            found = await one.service.upkeep.check()
+            found = await one.service.operations.check()
             assert [line for line in found if says in line] != []
-            await one.service.upkeep.wipe()
+            await one.service.operations.wipe()
 
     asyncio.run(scene())
 
@@ -109,7 +109,7 @@ def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
             claimers = asyncio.gather(*map(claimer, range(8)))
             checks = 0
             while not claimers.done():
-                assert await one.service.upkeep.check() == []
+                assert await one.service.operations.check() == []
                 checks += 1
             await claimers
             assert checks > 5
@@ -124,9 +124,9 @@ def test_a_backup_is_a_ledger(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
             await busy(one)
-            await one.service.upkeep.backup(str(tmp_path / "copy"), by=TESTER)
+            await one.service.operations.backup(str(tmp_path / "copy"), by=TESTER)
             with pytest.raises(Error) as refusal:
-                await one.service.upkeep.backup(str(tmp_path / "copy"), by=TESTER)
+                await one.service.operations.backup(str(tmp_path / "copy"), by=TESTER)
             assert refusal.value.code is Code.INVALID
             newest, _ = await one.service.audit.page(None, 3)
             actions = ["database.backup_failed", "database.backup", "database.backup"]
@@ -163,7 +163,7 @@ def test_a_wipe_leaves_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(tmp_path / "ledger") as one:
             await busy(one)
-            await one.service.upkeep.wipe()
+            await one.service.operations.wipe()
             assert len(one.service.index.catalog) == 0
             assert await one.service.reads.consumer(consumer_id(1)) is None
             await busy(one)
@@ -211,7 +211,11 @@ def test_old_change_rows_are_forgotten(tmp_path: Path) -> None:
             await busy(one)
             service = one.service
             chores = Chores(
-                one.engine, service.transactor, one.clock, service.admission, Keeping(changes_min=3)
+                one.engine,
+                service.transactor,
+                one.clock,
+                service.admission,
+                Retention(changes_min=3),
             )
             assert await chores.compact() == 0, "they are all young"
             one.clock.at += (CHANGES_KEPT_SECONDS + 1) * 1_000_000
@@ -234,7 +238,7 @@ def test_old_audit_rows_are_forgotten(tmp_path: Path) -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
             parts = (one.engine, service.transactor, one.clock, service.admission)
-            chores = Chores(*parts, Keeping(audit_days=2))
+            chores = Chores(*parts, Retention(audit_days=2))
             for n in range(FORGET_MAX + 5):
                 await service.audit.record(TESTER, "act", str(n))
             one.clock.at += 2 * DAY
@@ -261,10 +265,10 @@ def test_a_clock_that_jumps_erases_no_audit_rows(tmp_path: Path) -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
             parts = (one.engine, service.transactor, one.clock, service.admission)
-            chores = Chores(*parts, Keeping(audit_days=400))
+            chores = Chores(*parts, Retention(audit_days=400))
             await service.audit.record(TESTER, "act", "old")
             one.clock.jump = 401 * DAY
-            assert await Chores(*parts, Keeping(audit_days=400)).forget_audit() == 0
+            assert await Chores(*parts, Retention(audit_days=400)).forget_audit() == 0
             await service.audit.record(TESTER, "act", "after the jump")
             assert await chores.forget_audit() == 0
             one.clock.jump = 0

@@ -5,7 +5,7 @@ import pytest
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.limits import PAGE_MAX
-from moorage.service.pages import END, START, Place, page_of, place_parse, rows_to_read
+from moorage.service.pages import END, START, PageMarker, page_of, place_parse, rows_to_read
 
 
 def pages(rows: list[str], limit: int) -> list[list[str]]:
@@ -45,7 +45,7 @@ def test_lengths_that_are_refused(limit: int) -> None:
 
 def test_cursors_of_places() -> None:
     """A cursor is parsed back to its place; ids may contain dots. Without one, the default."""
-    place = Place(Instant(17), "a.b")
+    place = PageMarker(Instant(17), "a.b")
     assert str(place) == "17.a.b"
     assert place_parse(str(place), START) == place
     assert place_parse(None, END) == END

@@ -9,7 +9,7 @@ import pytest
 from moorage.core.errors import Error
 from moorage.core.ledger.search.steps import Steps
 from moorage.service import searches as module
-from moorage.service.fair_turns import TURN_SECONDS, Turns
+from moorage.service.fair_turns import TURN_SECONDS, FairTurns
 from moorage.service.searches import ClientGoneError, Searches
 from tests.service.searching import Endless, never, next_round
 
@@ -20,7 +20,7 @@ def test_who_leaves_the_queue_leaves_room(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "ABREAST_MAX", 1)
 
     async def run() -> None:
-        searches, left = Searches(Turns()), asyncio.Event()
+        searches, left = Searches(FairTurns()), asyncio.Event()
 
         async def gone() -> None:
             await left.wait()
@@ -56,7 +56,7 @@ def test_no_place_of_a_long_search_is_ever_lost(seed: int) -> None:
     """However searches end, by an answer, a fault, a client that leaves or a cancellation."""
 
     async def run() -> None:
-        random, searches = Random(seed), Searches(Turns())
+        random, searches = Random(seed), Searches(FairTurns())
 
         class OverError(Exception):
             pass

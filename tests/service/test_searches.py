@@ -16,7 +16,7 @@ from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.service import searches as module
-from moorage.service.fair_turns import Turns
+from moorage.service.fair_turns import FairTurns
 from moorage.service.feed.index import Index
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.store.open import open_engine
@@ -68,7 +68,7 @@ def hosts_of(answer: CandidateAnswer) -> set[str]:
 
 def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
     """Ten answers of four hosts each offer all forty; another question goes its own way."""
-    searches, catalog = Searches(Turns()), fleet_of(40, 3)
+    searches, catalog = Searches(FairTurns()), fleet_of(40, 3)
     seen: set[str] = set()
     for number in range(10):
         seen |= hosts_of(ask(searches, catalog, isolated(2, limit=4)))
@@ -79,7 +79,7 @@ def test_the_same_question_goes_on_where_it_ended(ask: Ask) -> None:
 def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
     """Two processes that were started with other numbers begin at other hosts."""
     catalog = fleet_of(40, 3)
-    turns = Turns()
+    turns = FairTurns()
     first: set[str] = set()
     for number in range(40):
         searches = Searches(turns, chance=always(number))
@@ -90,7 +90,7 @@ def test_chance_says_where_the_first_one_begins(ask: Ask) -> None:
 def test_questions_remembered_are_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many different questions only the last ones go on where they ended."""
     monkeypatch.setattr(module, "STARTS_MAX", 3)
-    searches, catalog = Searches(Turns()), fleet_of(4, 1)
+    searches, catalog = Searches(FairTurns()), fleet_of(4, 1)
     for number in range(10):
         ask(searches, catalog, isolated(1, limit=1), b"%d" % number)
     assert len(searches._starts) == 3
@@ -108,7 +108,7 @@ def test_a_search_that_finds_nothing_in_its_steps_is_refused(
         begun.append(bits)
         return 0
 
-    searches = Searches(Turns(), steps_max=1, chance=chance)
+    searches = Searches(FairTurns(), steps_max=1, chance=chance)
     for _ in range(5):
         with pytest.raises(Error) as refusal:
             ask(searches, catalog, isolated(2))
@@ -124,7 +124,7 @@ def test_an_answer_that_lacks_something_is_counted(
 ) -> None:
     """Whatever was found in the steps is answered; a cap is told, a limit is not."""
     catalog = fleet_of(40, 3)
-    turns = Turns()
+    turns = FairTurns()
     cut = Searches(turns, steps_max=500)
     assert 0 < len(ask(cut, catalog, isolated(2)).candidates) < 240
     assert (cut.counters.cut, cut.counters.given_up, cut.counters.capped) == (1, 0, 0)
@@ -144,7 +144,7 @@ def test_a_search_stops_when_its_client_goes_away() -> None:
     """A long search is looked after; it ends, and the next long one is carried out."""
 
     async def run() -> None:
-        searches, left = Searches(Turns()), asyncio.Event()
+        searches, left = Searches(FairTurns()), asyncio.Event()
 
         async def gone() -> None:
             await left.wait()
@@ -168,7 +168,7 @@ HOSTS = 600
 
 
 @asynccontextmanager
-async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, Turns, Changes]]:
+async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Changes]]:
     """Hand out an index of hosts with a NIC each, and a batch that moves all NICs to children."""
     now = Instant(0)
 
@@ -176,7 +176,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, Turns, Changes]]:
         above = None if parent is None else ProviderId(parent)
         return Provider(ProviderId(uuid), uuid, 0, above, above or ProviderId(uuid), now, now)
 
-    turns = Turns()
+    turns = FairTurns()
     engine = open_engine(f"sqlite:///{folder / 'ledger.sqlite'}")
     index = Index(engine, frozenset({"NIC"}), frozenset(), turns)
     await index.load()
@@ -236,7 +236,7 @@ def test_long_searches_take_turns() -> None:
     """A long search is answered while others that never end are in progress, but for a few."""
 
     async def run() -> None:
-        searches = Searches(Turns())
+        searches = Searches(FairTurns())
         endless = [Endless() for _ in range(module.ABREAST_MAX - 1)]
         tasks = [asyncio.create_task(searches.driven(e.work(), never)) for e in endless]
         while searches.waiting < len(tasks):
@@ -262,7 +262,7 @@ def test_few_long_searches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ABREAST_MAX", 2)
 
     async def run() -> None:
-        searches = Searches(Turns())
+        searches = Searches(FairTurns())
         endless = [Endless() for _ in range(3)]
         tasks = [asyncio.create_task(searches.driven(e.work(), never)) for e in endless]
         while searches.waiting < 3:
@@ -289,7 +289,7 @@ def test_the_loop_is_never_held() -> None:
     """While a search goes on, everything else on the loop gets its turn between its pieces."""
 
     async def run() -> None:
-        searches, rounds, done = Searches(Turns()), 0, False
+        searches, rounds, done = Searches(FairTurns()), 0, False
 
         async def others() -> None:
             nonlocal rounds

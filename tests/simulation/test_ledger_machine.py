@@ -160,7 +160,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def all_is_well(self) -> None:
         """The service's own check finds nothing; index, rows, change rows and model agree."""
-        assert self.loop.run_until_complete(self.service.upkeep.check()) == []
+        assert self.loop.run_until_complete(self.service.operations.check()) == []
         self.loop.run_until_complete(self.follower.catch_up(self.service.engine))
         assert self.follower.revision == self.service.index.revision
         assert self.follower.catalog.differences(self.service.index.catalog) == []

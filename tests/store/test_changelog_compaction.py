@@ -13,7 +13,7 @@ from moorage.store import changelog, changelog_compaction
 from moorage.store.access.audit import AuditRow, audit_forget, audit_insert, audit_window
 from moorage.store.api import Engine, Plan, Query
 from moorage.store.changelog import changes_insert
-from moorage.store.changelog_compaction import Keep
+from moorage.store.changelog_compaction import ChangelogRetention
 from moorage.store.open import open_engine
 from moorage.store.receipts import FIRST, receipts_forget
 from tests.support import cluster
@@ -69,7 +69,7 @@ class History:
         """Return the newest revision of before a time."""
         return sum(at < since for at, _ in self.written)
 
-    def check(self, mark: int, since: int, keep: Keep) -> None:
+    def check(self, mark: int, since: int, keep: ChangelogRetention) -> None:
         """A mark leaves what must stay, and not much more."""
         assert self.compacted <= mark <= self.revision
         most = keep.rows_max
@@ -90,7 +90,7 @@ def test_any_history(engine: Engine, seed: int) -> None:
 
     async def scene() -> None:
         choice, history, now = Random(seed), History(), 1_000
-        keep = Keep(choice.choice([4, 12, 40]), choice.choice([None, 60, 100]))
+        keep = ChangelogRetention(choice.choice([4, 12, 40]), choice.choice([None, 60, 100]))
         for _ in range(8):
             for _ in range(choice.randrange(40)):
                 now += choice.randrange(1, 5)
@@ -123,7 +123,7 @@ def test_the_newest_revisions_stay(engine: Engine) -> None:
     async def scene() -> None:
         for n in range(6):
             await done(engine, revision_new(1_000 + n, 50))
-        keep = Keep(4, 10)
+        keep = ChangelogRetention(4, 10)
         plan = changelog_compaction.compaction_mark_load(Instant(0), keep)
         assert await engine.read_aside(plan) == 6 - keep.block
 
@@ -132,7 +132,7 @@ def test_the_newest_revisions_stay(engine: Engine) -> None:
 
 def test_another_history_is_counted_anew() -> None:
     """What is known of blocks is forgotten with the epoch, and with the rows."""
-    keep = Keep(8)
+    keep = ChangelogRetention(8)
     keep.renew(1, 0, 100)
     keep._rows.update({2: 5, 4: 5, 100: 5})
     keep.renew(1, 3, 99)

@@ -131,8 +131,8 @@ class Admission:
         self, lease_id: str, result: str, detail: str = "", token: str | None = None
     ) -> Lease:
         """Report the result of what was started with a lease: ok, failed or throttled."""
-        told = {"result": result, "detail": detail, "token": token}
-        return self._ask(Lease, "POST", f"{_lease(lease_id)}/outcome", told)
+        values = {"result": result, "detail": detail, "token": token}
+        return self._ask(Lease, "POST", f"{_lease(lease_id)}/outcome", values)
 
     def verify(self, pool: str, token: str) -> Verified:
         """Check whether a token belongs to a lease that has units of a pool now."""
@@ -152,5 +152,5 @@ def _lease(lease_id: str) -> str:
 
 
 def _address(path: str, **asked: Any) -> str:
-    told = {name: value for name, value in asked.items() if value is not None}
-    return f"{path}?{urlencode(told)}" if told else path
+    values = {name: value for name, value in asked.items() if value is not None}
+    return f"{path}?{urlencode(values)}" if values else path

@@ -47,8 +47,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _decode(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         hints = _hints(kind)  # type: ignore[arg-type] # classes are hashable
-        told = {field.name: value[field.name] for field in fields(kind) if field.name in value}
-        return kind(**{name: _decode(hints[name], one) for name, one in told.items()})  # type: ignore[operator] # it is a class
+        members = {field.name: value[field.name] for field in fields(kind) if field.name in value}
+        return kind(**{name: _decode(hints[name], one) for name, one in members.items()})  # type: ignore[operator] # it is a class
     if kind is datetime:
         return datetime.fromisoformat(value)
     origin, arguments = get_origin(kind), get_args(kind)

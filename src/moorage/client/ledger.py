@@ -45,8 +45,8 @@ class Ledger:
 
     def explain(self, asked: Question) -> Explained:
         """Return why no candidate is found for a question; a `ClaimWanted` is one as well."""
-        told = asdict(asked)
-        body = {field.name: told[field.name] for field in fields(Question)}
+        members = asdict(asked)
+        body = {field.name: members[field.name] for field in fields(Question)}
         return self._ask(Explained, "POST", "/v1/explain", body)
 
     def providers_upsert(self, wanted: ProvidersWanted) -> ProviderOutcomes:

@@ -14,7 +14,7 @@ from time import perf_counter
 from moorage.core.ledger.search.steps import Steps
 from moorage.faces.web import ABORT, SEND_SECONDS_MAX, Message, Receive, Scope, Send, gone
 from moorage.service.fair_turns import TURN_SECONDS
-from moorage.service.unsent_memory import Unsent
+from moorage.service.unsent_memory import UnsentMemory
 
 WHOLE_BYTES_MAX = 1 << 20
 """Answers of up to this many bytes are sent as a whole, with a content-length."""
@@ -45,7 +45,7 @@ class LongAnswer:
     """
 
     def __init__(
-        self, begun: deque[bytes], rest: Iterator[bytes], size: int, unsent: Unsent
+        self, begun: deque[bytes], rest: Iterator[bytes], size: int, unsent: UnsentMemory
     ) -> None:
         unsent.take(size)
         self._begun = begun
@@ -76,7 +76,7 @@ class LongAnswer:
 Body = bytes | LongAnswer
 
 
-def begun(pieces: Iterator[bytes], size: int, unsent: Unsent) -> Steps[Body]:
+def begun(pieces: Iterator[bytes], size: int, unsent: UnsentMemory) -> Steps[Body]:
     """Encode a short answer completely, or the beginning of a long one.
 
     Args:

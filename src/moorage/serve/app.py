@@ -8,8 +8,8 @@ from http import HTTPStatus
 from moorage.faces.addresses import client_of
 from moorage.faces.web import ABORT, CALLER, WAITED, Message, Receive, Scope, Send
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
-from moorage.serve.logs import Access, AccessLog, time_text
-from moorage.serve.metrics import Requests
+from moorage.serve.logs import AccessLog, AccessRecord, time_text
+from moorage.serve.metrics import RequestMetrics
 
 Face = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -43,7 +43,7 @@ class Application:
         self,
         rest: Face,
         faces: dict[str, Face],
-        requests: Requests,
+        requests: RequestMetrics,
         access_log: AccessLog | None,
         default: str = PLACEMENT,
     ) -> None:
@@ -87,11 +87,11 @@ class Application:
                 self._access_log.write(_access(scope, watch, seconds))
 
 
-def _access(scope: Scope, watch: _Watch, seconds: float) -> Access:
+def _access(scope: Scope, watch: _Watch, seconds: float) -> AccessRecord:
     target = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    return Access(
+    return AccessRecord(
         time=time_text(time.time()),  # noqa: TID251 - log lines have the machine's own time
         request_id=watch.request_id,
         client=client_of(scope) or "-",

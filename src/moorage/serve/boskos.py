@@ -17,12 +17,12 @@ from moorage.faces.leaseproxy.app import LeaseProxyFace
 from moorage.faces.web import Limits
 from moorage.serve.app import Application
 from moorage.serve.logs import AccessLog
-from moorage.serve.metrics import Requests, cumulated, rest
+from moorage.serve.metrics import RequestMetrics, cumulated, rest
 from moorage.service.app import Service
 from moorage.service.compat.boskos import Boskos
 from moorage.service.compat.boskos_config import ConfigFileError
 from moorage.service.compat.lease_proxy import LeaseProxy
-from moorage.service.feed.single_flight import Look
+from moorage.service.feed.single_flight import SingleFlight
 
 FACE = "boskos"
 LEASE_PROXY = "lease"
@@ -49,7 +49,7 @@ class BoskosMetrics(Collector):
     def __init__(self, boskos: Boskos, clock: Callable[[], float] = monotonic) -> None:
         self._boskos = boskos
         self._clock = clock
-        self._looks = Look(self._look)
+        self._looks = SingleFlight(self._look)
         self._until = 0.0
         self._resources: Counter[tuple[str, str]] = Counter()
         self._types: set[str] = set()
@@ -121,7 +121,7 @@ def _known(state: str) -> str:
     return state if state in KNOWN_STATES else OTHER
 
 
-class BoskosDoor:
+class BoskosListener:
     """The services on the second address, with their resources."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
@@ -156,7 +156,7 @@ class BoskosDoor:
         await self._boskos.stop()
 
     def application(
-        self, limits: Limits, requests: Requests, access_log: AccessLog | None
+        self, limits: Limits, requests: RequestMetrics, access_log: AccessLog | None
     ) -> Application:
         """Return the ASGI application."""
         proxy = LeaseProxyFace(self._proxy, limits, self._passwords, self._seconds_max)

@@ -20,7 +20,7 @@ from moorage.faces.testing import testing_face
 from moorage.faces.v1.app import V1Face
 from moorage.faces.web import Authenticator, Limits
 from moorage.serve.app import Application, Face
-from moorage.serve.boskos import BoskosDoor
+from moorage.serve.boskos import BoskosListener
 from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import Metrics
 from moorage.serve.pool_metrics import PoolMetrics
@@ -47,7 +47,10 @@ class Composition(Struct, frozen=True):
 
 
 def compose(
-    settings: Settings, service: Service, stopping: Callable[[], bool], boskos: BoskosDoor | None
+    settings: Settings,
+    service: Service,
+    stopping: Callable[[], bool],
+    boskos: BoskosListener | None,
 ) -> Composition:
     """Connect everything according to the settings.
 
@@ -76,12 +79,12 @@ def compose(
     )
     metrics = Metrics(service)
     metrics.add(PoolMetrics(service.admission))
-    health = HealthFace(_readiness(service, stopping), _told(metrics, boskos))
+    health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     faces["v1"] = V1Face(service, authenticator, limits)
     if settings.testing:
         faces["_testing"] = testing_face(
-            service.upkeep.wipe,
+            service.operations.wipe,
             lambda policy, origin: placement.configure(cast(Profile, policy), origin),
             limits,
         )
@@ -93,8 +96,8 @@ def compose(
     return Composition(application, second, metrics, access_log)
 
 
-def _told(
-    metrics: Metrics, boskos: BoskosDoor | None
+def _metrics_text(
+    metrics: Metrics, boskos: BoskosListener | None
 ) -> Callable[[], Awaitable[tuple[bytes, str]]]:
     if boskos is not None:
         metrics.add(boskos.metrics)
@@ -137,10 +140,10 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
 def _readiness(
     service: Service, stopping: Callable[[], bool]
 ) -> Callable[[], Awaitable[str | None]]:
-    told = ""
+    logged = ""
 
     async def reason() -> str | None:
-        nonlocal told
+        nonlocal logged
         if stopping():
             return "the server is stopping"
         if not service.index.loaded:
@@ -150,11 +153,11 @@ def _readiness(
             await service.index.current()
         except Exception as error:
             # Not authenticated, so the answer omits the database's address; the log has it, once.
-            if str(error) != told:
-                told = str(error)
+            if str(error) != logged:
+                logged = str(error)
                 log.warning("not ready: the database cannot be read: %s", error)
             return "the database cannot be read"
-        told = ""
+        logged = ""
         return None
 
     return reason

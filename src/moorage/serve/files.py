@@ -60,12 +60,12 @@ class Files:
         if self.server is not None:
             _replace(self.server, msgspec.json.encode(announcement))
 
-    def announced(self, *, told: bool) -> Announcement | None:
+    def announced(self, *, with_token: bool) -> Announcement | None:
         """Return the announced server, which may have crashed since; None if there is none.
 
-        `told`: the caller will send a token that the user gave explicitly. If it only sends the
-        token next to the database, root may trust a file of the owner of the database, because the
-        token is that owner's as well.
+        `with_token`: the caller will send a token that the user gave explicitly. If it only sends
+        the token next to the database, root may trust a file of the owner of the database, because
+        the token is that owner's as well.
 
         Raises UntrustedError: another user may have written it.
         """
@@ -75,7 +75,7 @@ class Files:
             content = read_own(
                 str(self.server),
                 "run the command as the user of the server, or name the server with --url",
-                None if told else self._owner(),
+                None if with_token else self._owner(),
             )
             return msgspec.json.decode(content, type=Announcement)
         except (OSError, msgspec.DecodeError):

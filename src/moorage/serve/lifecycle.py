@@ -22,20 +22,20 @@ from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.serve import exposure, logs
 from moorage.serve.app import Application
-from moorage.serve.boskos import BoskosDoor
+from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import compose
 from moorage.serve.files import Announcement, Files
 from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
-from moorage.serve.http.listening import Acceptor, Places
-from moorage.serve.http.memory_budget import Held
+from moorage.serve.http.listening import Acceptor, ConnectionCounter
+from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import Bounds, GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
-from moorage.service.chores import Keeping
+from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.store.api import StoreError
 from moorage.store.ownership import UntrustedError
@@ -81,7 +81,7 @@ def run(
         return runner.run(_run(settings))
 
 
-class Door(NamedTuple):
+class Listener(NamedTuple):
     """A bound address, and the host names that clients may use there besides its own."""
 
     listener: socket.socket
@@ -96,7 +96,7 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        places: Places,
+        places: ConnectionCounter,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
         on_ready: Callable[[], None],
@@ -151,7 +151,7 @@ async def _run(settings: Settings) -> int:
                     candidates_max=settings.candidates_max,
                     epoch_file=settings.epoch_file,
                     backup_directory=settings.backup_directory,
-                    keeping=Keeping(
+                    retention=Retention(
                         changes_max=settings.changes_max, audit_days=settings.audit_days
                     ),
                 )
@@ -176,13 +176,13 @@ async def _serve(
     settings: Settings,
     service: Service,
     files: Files,
-    doors: list[Door],
+    doors: list[Listener],
     stop: Signals,
     tls: ssl.SSLContext | None,
 ) -> None:
     if settings.auth != "noauth2":
         await _admin_token(service, files)
-    boskos = BoskosDoor(settings, service) if len(doors) > 1 else None
+    boskos = BoskosListener(settings, service) if len(doors) > 1 else None
     if boskos is not None:
         await boskos.start()
         stop.passwords = boskos.reload
@@ -230,7 +230,7 @@ async def _serve(
 def _servers(
     settings: Settings,
     applications: list[Application | None],
-    doors: list[Door],
+    doors: list[Listener],
     tls: ssl.SSLContext | None,
     ready: Callable[[], None],
 ) -> list[Server]:
@@ -238,11 +238,11 @@ def _servers(
     all_ready = _AllReady(len(doors), ready)
     most = _connections(settings.connections_max, len(doors))
     proxies = Proxies(networks_parse(settings.trusted_proxies))
-    held = Held()
+    held = MemoryBudgets()
     return [
         Server(
             _uvicorn_config(settings, application, door, proxies, held),
-            Places(most, settings.connections_per_address_max, proxies),
+            ConnectionCounter(most, settings.connections_per_address_max, proxies),
             tls,
             settings.header_seconds_max,
             all_ready.one,
@@ -265,7 +265,7 @@ class _AllReady:
 
 
 def _uvicorn_config(
-    settings: Settings, application: object, door: Door, proxies: Proxies, held: Held
+    settings: Settings, application: object, door: Listener, proxies: Proxies, held: MemoryBudgets
 ) -> uvicorn.Config:
     bounds = Bounds(
         header_bytes_max=settings.header_bytes_max,
@@ -305,7 +305,7 @@ async def _admin_token(service: Service, files: Files) -> None:
     log.info("the administrator's token is in %s", files.token)
 
 
-def _listen(setting: str, value: str) -> Door:
+def _listen(setting: str, value: str) -> Listener:
     """Bind the address of a setting; connections are accepted later. Raises StartError."""
     address = address_parse(value, setting)
     try:
@@ -337,7 +337,7 @@ def _listen(setting: str, value: str) -> Door:
     # In a cluster, clients use any name for Boskos, and web pages do not know its address. But an
     # address on loopback must be protected from the browsers of this machine.
     hosts = ("*",) if setting == "boskos_listen" and not address.loopback else ()
-    return Door(listener, Address(address.host, listener.getsockname()[1]), hosts)
+    return Listener(listener, Address(address.host, listener.getsockname()[1]), hosts)
 
 
 def _reachable(address: Address) -> Address:

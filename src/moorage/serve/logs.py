@@ -79,7 +79,7 @@ def configure(form: Format, level: str) -> None:
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
 
 
-class Access(msgspec.Struct):
+class AccessRecord(msgspec.Struct):
     """One answered request."""
 
     time: str
@@ -101,7 +101,7 @@ class AccessLog:
         self._stream = stream
         self._lines: list[str] = []
 
-    def write(self, access: Access) -> None:
+    def write(self, access: AccessRecord) -> None:
         """Log one request, within `ACCESS_DELAY_SECONDS`."""
         if not self._lines:
             asyncio.get_running_loop().call_later(ACCESS_DELAY_SECONDS, self.flush)

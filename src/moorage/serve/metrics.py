@@ -64,7 +64,7 @@ class Durations:
         return family
 
 
-class Requests:
+class RequestMetrics:
     """Counts of answered requests by face, method and status, and their durations.
 
     Requests that wait on purpose have a separate histogram: their durations do not show the speed
@@ -86,7 +86,7 @@ class Metrics(Collector):
     """All metrics of this process."""
 
     def __init__(self, service: Service, clock: Callable[[], float] = monotonic) -> None:
-        self.requests = Requests()
+        self.requests = RequestMetrics()
         self.connections: Callable[[], int] = lambda: 0
         """Returns the number of open connections; set once the servers exist."""
         self._service = service

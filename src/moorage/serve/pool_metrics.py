@@ -33,9 +33,9 @@ class PoolMetrics(Collector):
         for name, help_text, value in _GAUGES:
             gauge = GaugeMetricFamily(name, help_text, labels=["pool"])
             for pool in tally.pools.values():
-                told = value(pool)
-                if told is not None:
-                    gauge.add_metric([pool.name], told)
+                figure = value(pool)
+                if figure is not None:
+                    gauge.add_metric([pool.name], figure)
             yield gauge
         unheard = GaugeMetricFamily(
             "moorage_pool_unheard",

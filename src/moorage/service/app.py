@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from moorage.core.clock import Clock
 from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX
 from moorage.service.access.audit import Audit
-from moorage.service.access.tokens import Access
+from moorage.service.access.tokens import AccessTokens
 from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
-from moorage.service.chores import KEEP_BY_DEFAULT, Chores, Keeping
-from moorage.service.fair_turns import Turns
+from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
+from moorage.service.fair_turns import FairTurns
 from moorage.service.feed.index import Index
 from moorage.service.feed.watch import Watch
-from moorage.service.ledger.queries import Reads
-from moorage.service.operations import Upkeep
+from moorage.service.ledger.queries import LedgerQueries
+from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
-from moorage.service.unsent_memory import Unsent
+from moorage.service.unsent_memory import UnsentMemory
 from moorage.store.api import Engine
 from moorage.store.open import open_engine
 
@@ -32,15 +32,15 @@ class Service:
     clock: Clock
     index: Index
     transactor: Transactor
-    reads: Reads
-    access: Access
+    reads: LedgerQueries
+    access: AccessTokens
     audit: Audit
-    upkeep: Upkeep
+    operations: Operations
     watch: Watch
     chores: Chores
-    turns: Turns
+    turns: FairTurns
     searches: Searches
-    unsent: Unsent
+    unsent: UnsentMemory
     admission: Admission
 
     @classmethod
@@ -55,10 +55,10 @@ class Service:
         queue_max: int = CHANGES_QUEUED_MAX,
         candidates_max: int = CANDIDATES_MAX,
         backup_directory: str | None = None,
-        keeping: Keeping = KEEP_BY_DEFAULT,
+        retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
         """Load the index and start to accept requests. Raises StoreError."""
-        turns = Turns()
+        turns = FairTurns()
         index = Index(engine, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
@@ -79,8 +79,8 @@ class Service:
         await admission.start()
         index.start()
         audit = Audit(engine, transactor, clock)
-        chores = Chores(engine, transactor, clock, admission, keeping)
-        access = Access(engine, transactor, clock)
+        chores = Chores(engine, transactor, clock, admission, retention)
+        access = AccessTokens(engine, transactor, clock)
         chores.add(access.note_uses)
         chores.start()
         return cls(
@@ -88,16 +88,16 @@ class Service:
             clock=clock,
             index=index,
             transactor=transactor,
-            reads=Reads(engine),
+            reads=LedgerQueries(engine),
             access=access,
             audit=audit,
-            upkeep=Upkeep(engine, index, transactor, audit, turns, clock, backup_directory),
+            operations=Operations(engine, index, transactor, audit, turns, clock, backup_directory),
             watch=watch,
             admission=admission,
             chores=chores,
             turns=turns,
             searches=searches,
-            unsent=Unsent(),
+            unsent=UnsentMemory(),
         )
 
     @classmethod
@@ -111,7 +111,7 @@ class Service:
         candidates_max: int = CANDIDATES_MAX,
         epoch_file: str | None = None,
         backup_directory: str | None = None,
-        keeping: Keeping = KEEP_BY_DEFAULT,
+        retention: Retention = RETENTION_BY_DEFAULT,
     ) -> "Service":
         """Open a database and start, with OpenStack's standard names. Raises StoreError."""
         return await cls.start(
@@ -123,7 +123,7 @@ class Service:
             queue_max=queue_max,
             candidates_max=candidates_max,
             backup_directory=backup_directory,
-            keeping=keeping,
+            retention=retention,
         )
 
     def let_go(self) -> None:

@@ -17,12 +17,12 @@ log = logging.getLogger("moorage.audit")
 def tell(rows: Iterable[AuditRow]) -> None:
     """Log committed rows, each as one JSON object."""
     for row in rows:
-        log.info("%s", json.encode(_told(row)).decode())
+        log.info("%s", json.encode(_members(row)).decode())
 
 
-def _told(row: AuditRow) -> dict[str, Any]:
+def _members(row: AuditRow) -> dict[str, Any]:
     """Return a row's members without null ones, and without the time, which the log line has."""
-    told: dict[str, Any] = {
+    members: dict[str, Any] = {
         "id": row.id,
         "who": row.who,
         "token_id": row.token_id,
@@ -32,4 +32,4 @@ def _told(row: AuditRow) -> dict[str, Any]:
         "before": None if row.before is None else json.decode(row.before),
         "after": None if row.after is None else json.decode(row.after),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}

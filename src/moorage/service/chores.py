@@ -20,7 +20,7 @@ from moorage.store.api import Engine, Plan
 from moorage.store.receipts import FIRST, receipts_forget
 
 CHANGES_KEPT_SECONDS = 15 * 60
-"""Younger change rows are kept, unless there are too many, see `Keeping`."""
+"""Younger change rows are kept, unless there are too many, see `Retention`."""
 
 CHANGES_KEPT_ROWS = 1_000_000
 """At least this many of the newest change rows are kept."""
@@ -34,7 +34,7 @@ PERIOD_SECONDS = 60.0
 log = logging.getLogger("moorage.chores")
 
 
-class Keeping(NamedTuple):
+class Retention(NamedTuple):
     """How much is kept of the data that grows with time."""
 
     changes_min: int = CHANGES_KEPT_ROWS
@@ -45,7 +45,7 @@ class Keeping(NamedTuple):
     """How long audit rows are kept; a setting. None: forever."""
 
 
-KEEP_BY_DEFAULT = Keeping()
+RETENTION_BY_DEFAULT = Retention()
 """For commands that open the database themselves and do not know its server's settings."""
 
 
@@ -58,9 +58,9 @@ class Chores:
         transactor: Transactor,
         clock: Clock,
         admission: Admission,
-        keeping: Keeping = KEEP_BY_DEFAULT,
+        retention: Retention = RETENTION_BY_DEFAULT,
     ) -> None:
-        """Create the chores; `keeping` is how much data they keep."""
+        """Create the chores; `retention` is how much data they keep."""
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
@@ -71,8 +71,10 @@ class Chores:
             admission.forget,
             admission.look_unheard,
         ]
-        self._keep = changelog_compaction.Keep(keeping.changes_min, keeping.changes_max)
-        self._audit_days = keeping.audit_days
+        self._keep = changelog_compaction.ChangelogRetention(
+            retention.changes_min, retention.changes_max
+        )
+        self._audit_days = retention.audit_days
         self._began = clock.now(), clock.monotonic()
         self._receipts_after = FIRST
         self._loop = Loop(log, "a round of chores failed", PERIOD_SECONDS)

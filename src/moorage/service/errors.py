@@ -8,7 +8,7 @@ from moorage.store.api import StoreError, Unusable
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Turn StoreError into `Error`: INVALID for Unusable, otherwise UNAVAILABLE."""
     try:
         yield

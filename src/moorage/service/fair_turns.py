@@ -30,7 +30,7 @@ TURN_SECONDS = 0.002
 """Duration of one turn of long work that a client waits for."""
 
 
-class Turns:
+class FairTurns:
     """Gives out one turn per round of the event loop, first come, first served."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Turns:
 class Pieces:
     """Runs long work in spare turns, in pieces of `PIECE_SECONDS`."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairTurns) -> None:
         self._turns = turns
         self._end = 0.0
         self.unit = turns.unit

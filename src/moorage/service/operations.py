@@ -10,7 +10,7 @@ from moorage.service import errors
 from moorage.service.access.audit import Actor, Audit, audit_row
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
-from moorage.service.fair_turns import Pieces, Turns
+from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.catalog_copies import ChangesGone, Copy
 from moorage.service.feed.index import Index
 from moorage.store import changelog
@@ -27,7 +27,7 @@ BACKUP_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{BACKUP_NAME_LENGTH_MA
 """Valid names of backups in `backup_directory`: no other folders, no hidden files."""
 
 
-class Upkeep:
+class Operations:
     """Maintenance of a running service's database."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Upkeep:
         index: Index,
         transactor: Transactor,
         audit: Audit,
-        turns: Turns,
+        turns: FairTurns,
         clock: Clock,
         backup_directory: str | None,
     ) -> None:
@@ -61,7 +61,7 @@ class Upkeep:
         Raises `Error`: UNAVAILABLE.
         """
         known = self._index.catalog
-        with errors.told():
+        with errors.translated():
             found = await self._engine.read_aside(check_store.file_differences_load(), slow=True)
             if found:
                 return found
@@ -115,7 +115,7 @@ class Upkeep:
         """
         await self._audit.record(by, "database.backup", path)
         try:
-            with errors.told():
+            with errors.translated():
                 await self._engine.backup(path)
         except Error as error:
             await self.backup_noted(path, by=by, failed=error.message)

@@ -13,7 +13,7 @@ from moorage.core.limits import CURSOR_DIGITS_MAX, PAGE_MAX
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class PageMarker(NamedTuple):
     """The entry after which a page begins; entries are ordered by time, then id."""
 
     at: Instant
@@ -23,11 +23,11 @@ class Place(NamedTuple):
         return f"{self.at}.{self.id}"
 
 
-START = Place(Instant(0), "")
-END = Place(Instant(1 << 62), "")
+START = PageMarker(Instant(0), "")
+END = PageMarker(Instant(1 << 62), "")
 
 
-def place_parse(text: str | None, default: Place) -> Place:
+def place_parse(text: str | None, default: PageMarker) -> PageMarker:
     """Parse the cursor of a page; None: `default`. Raises `Error`: INVALID."""
     if text is None:
         return default
@@ -36,7 +36,7 @@ def place_parse(text: str | None, default: Place) -> Place:
         raise Error(
             Code.INVALID, f"{text!r} is not a cursor: use the value of `next` of the page before."
         )
-    return Place(Instant(int(at)), entry)
+    return PageMarker(Instant(int(at)), entry)
 
 
 def check_limit(limit: int) -> None:

@@ -20,7 +20,7 @@ from moorage.core.ledger.search import Catalog, searched
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATE_STEPS_MAX, CANDIDATES_MAX
-from moorage.service.fair_turns import Turns, advanced
+from moorage.service.fair_turns import FairTurns, advanced
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ async def always_whole() -> bool:
 
 
 @dataclass(slots=True)
-class Counters:
+class SearchCounters:
     """Outcomes of searches since the start, for metrics."""
 
     cut: int = 0
@@ -85,7 +85,7 @@ class Searches:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: FairTurns,
         candidates_max: int = CANDIDATES_MAX,
         steps_max: int = CANDIDATE_STEPS_MAX,
         chance: Callable[[int], int] = getrandbits,
@@ -99,10 +99,10 @@ class Searches:
         self._chance = chance
         self._starts: OrderedDict[int, Start] = OrderedDict()
         self._long = asyncio.Semaphore(ABREAST_MAX)
-        self._told: dict[str, tuple[float, int]] = {}
+        self._logged: dict[str, tuple[float, int]] = {}
         self.waiting = 0
         """Long searches, including those in progress."""
-        self.counters = Counters()
+        self.counters = SearchCounters()
 
     def candidates(
         self, catalog: Catalog, query: CandidateQuery, asked: bytes
@@ -155,11 +155,11 @@ class Searches:
     def _tell(self, what: str, asked: bytes) -> None:
         """Log one line of a kind at most every `TELL_SECONDS`."""
         now = perf_counter()
-        said, unsaid = self._told.get(what, (0.0, 0))
+        said, unsaid = self._logged.get(what, (0.0, 0))
         if said and now - said < TELL_SECONDS:
-            self._told[what] = (said, unsaid + 1)
+            self._logged[what] = (said, unsaid + 1)
             return
-        self._told[what] = (now, 0)
+        self._logged[what] = (now, 0)
         more = f" ({unsaid} more of this kind since the last line)" if unsaid else ""
         log.warning("a search %s: %r%s", what, asked[:ASKED_SHOWN], more)
 

@@ -4,7 +4,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import UNSENT_BYTES_MAX
 
 
-class Unsent:
+class UnsentMemory:
     """Counts the memory of long answers that are being sent, and refuses further ones.
 
     Args:

@@ -37,11 +37,11 @@ def is_unescaped(url: str, password: str) -> bool:
 
     `password` is the password that libpq read from the address.
     """
-    begin, told, _ = _split(url)
+    begin, password_part, _ = _split(url)
     named = re.search(r"[?&]password=", url) is not None
     if "?" in begin:  # the password's `?` began the query, so the `@` found is not USER's
         return True
-    return bool(told) and not named and unquote(told) != password
+    return bool(password_part) and not named and unquote(password_part) != password
 
 
 def password_removed(url: str) -> str:

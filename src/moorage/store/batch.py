@@ -11,14 +11,14 @@ from moorage.store.access.audit import AuditRow
 from moorage.store.api import Plan, Query, Statement, Write
 
 
-class Part(Protocol):
+class RoomChanges(Protocol):
     """The changes of one room in a batch; see `store/<room>/save.py`."""
 
     needs_revision: ClassVar[bool]
     """Whether `late_writes` and `change_rows` need `stamp` first."""
 
     @property
-    def is_told(self) -> bool:
+    def is_published(self) -> bool:
         """Whether followers are notified: then the batch raises the revision."""
         ...
 
@@ -40,7 +40,7 @@ class Part(Protocol):
 
 
 def batch_save(
-    parts: Sequence[Part],
+    parts: Sequence[RoomChanges],
     audit: Sequence[AuditRow],
     now: Instant,
     timeline: Timeline | None = None,
@@ -58,7 +58,7 @@ def batch_save(
         first.append(service_clock.timeline_write(timeline))
     first += chain.from_iterable(part.writes() for part in parts)
     late = [part for part in parts if part.needs_revision]
-    if not any(part.is_told for part in parts):
+    if not any(part.is_published for part in parts):
         yield [*first, *chain.from_iterable(part.late_writes() for part in late)]
         return None
     # As late as possible: from here to the commit all other commits wait.
@@ -76,5 +76,5 @@ def batch_save(
     return epoch, revision
 
 
-def _change_rows(parts: Sequence[Part], now: Instant) -> Write:
+def _change_rows(parts: Sequence[RoomChanges], now: Instant) -> Write:
     return changelog.changes_insert(chain.from_iterable(part.change_rows() for part in parts), now)

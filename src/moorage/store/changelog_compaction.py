@@ -17,7 +17,7 @@ REVISIONS_MAX = 25
 """Revisions whose rows one transaction deletes."""
 
 
-class Keep:
+class ChangelogRetention:
     """How many change rows to keep, and the counts known so far; one per process.
 
     The newest `rows_min` rows and all recent rows are kept. Beyond `rows_max` rows the oldest are
@@ -57,7 +57,7 @@ class Keep:
         return int(known)
 
 
-def compaction_mark_load(keep_since: Instant, keep: Keep) -> Plan[int]:
+def compaction_mark_load(keep_since: Instant, keep: ChangelogRetention) -> Plan[int]:
     """Return the newest revision whose change rows may go or are gone. Use `read_aside`."""
     (((epoch, revision, compacted),),) = yield [Query("clock_load")]
     keep.renew(epoch, compacted, revision)
@@ -81,7 +81,7 @@ def _newest_before(since: Instant, low: int, high: int) -> Plan[int]:
     return low
 
 
-def _marks(keep: Keep, compacted: int, revision: int) -> Plan[tuple[int, int]]:
+def _marks(keep: ChangelogRetention, compacted: int, revision: int) -> Plan[tuple[int, int]]:
     """Return the revisions up to which rows may go (`rows_min` remain) and must go (`rows_max`).
 
     Each is `compacted` if there are not that many rows. The newest revisions, as many as a block

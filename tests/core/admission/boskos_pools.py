@@ -6,12 +6,12 @@ from msgspec import structs
 
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Growth, Lease, Need, Slot
 from moorage.core.admission.pools import new_pool
-from moorage.core.admission.slot_config import SPEC, Entry
+from moorage.core.admission.slot_config import SPEC, ResourceType
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -44,14 +44,14 @@ def grows(least: int, most: int, state: str = "free", lifespan: int | None = Non
     return Growth(least=least, most=most, state=state, lifespan=lifespan)
 
 
-def static(pool: str, *names: str, state: str = "free") -> Entry:
+def static(pool: str, *names: str, state: str = "free") -> ResourceType:
     """Return the configuration of a type with static names."""
-    return Entry(pool, state, names)
+    return ResourceType(pool, state, names)
 
 
-def dynamic(pool: str, least: int, most: int, state: str = "free") -> Entry:
+def dynamic(pool: str, least: int, most: int, state: str = "free") -> ResourceType:
     """Return the configuration of a dynamic type, which has no names."""
-    return Entry(pool, state, (), grows(least, most, state))
+    return ResourceType(pool, state, (), grows(least, most, state))
 
 
 def facts_with(*slots: Slot, **growths: Growth) -> Facts:
@@ -157,8 +157,10 @@ class Ranch:
     ) -> str | None:
         """Poll once; return the name of the slot, or None if there is none yet."""
         n = self._next()
-        wish = Wish(pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}")
-        at_once: list[AtOnce] = []
+        wish = AcquireRequest(
+            pool, state, dest, owner, request_id, LeaseId(f"lease-{n}"), f"made-{n}"
+        )
+        at_once: list[Immediate] = []
         ticket: LeaseId | None = wish.fresh
         if self.strict:
             changes, ticket = boskos_strict.acquire_strict(self.facts, self.moment, self.now, wish)
@@ -179,7 +181,7 @@ class Ranch:
 
     def take(self, *names: str, state: str = "free") -> list[str] | None:
         """Take slots by name; return None if strict and not all were available."""
-        wish = Wish("", state, "busy", "me", "", LeaseId(""), "")
+        wish = AcquireRequest("", state, "busy", "me", "", LeaseId(""), "")
         ids = [LeaseId(f"lease-{self._next()}") for _ in names]
         if self.strict:
             changes, taken = boskos_strict.take_named(
@@ -205,7 +207,7 @@ class Ranch:
         self._admit()
 
     def _admit(
-        self, polled: frozenset[LeaseId] = frozenset(), at_once: Sequence[AtOnce] = ()
+        self, polled: frozenset[LeaseId] = frozenset(), at_once: Sequence[Immediate] = ()
     ) -> None:
         made = admit(self.facts, self.moment, self.now, polled=polled, at_once=at_once)
         self.facts.apply(made)

@@ -174,7 +174,7 @@ class World:
         granted = self.admit(polled, stored)
         self.facts.apply(granted)
         changes.update(granted)
-        if changes.told:
+        if changes.is_published:
             self.revision += 1
         changes.stamp(1, self.revision)
         for key, lease in changes.leases.items():

@@ -141,7 +141,7 @@ def test_a_due_time_from_before_an_outage_is_postponed(world: World) -> None:
     outage(world, 600)
     world.facts.due = list(world.facts.leases)
     made, ended = expiry.sweep(world.facts, world.moment, world.wall, world.facts.due)
-    assert (made.postponed, ended, made.told, bool(made)) == ({"a"}, [], False, True)
+    assert (made.postponed, ended, made.is_published, bool(made)) == ({"a"}, [], False, True)
 
 
 def test_many_leases_end_in_one_sweep() -> None:

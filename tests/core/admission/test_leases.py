@@ -207,7 +207,7 @@ def test_renewals_make_no_change_rows(world: World) -> None:
     world.ask("a")
     world.wait(20)
     made, _ = leases.renew(world.facts, world.moment, LeaseId("a"), Proof())
-    assert not made.told
+    assert not made.is_published
     assert made.heard == {"a": START + 80 * SECOND}
 
 
@@ -219,7 +219,7 @@ def test_a_repeated_request_renews(world: World) -> None:
 
     def again(key: str, until: int) -> dict[LeaseId, Instant]:
         changes, _ = leases.repeat(world.facts, world.moment, LeaseId(key), Instant(until))
-        assert not changes.told
+        assert not changes.is_published
         return changes.heard
 
     assert again("a", 0) == {"a": START + 80 * SECOND}
@@ -363,7 +363,7 @@ def test_a_retry_with_allocations_claims_again(world: World) -> None:
 def test_a_repeated_request_has_the_same_terms(world: World) -> None:
     """`anew` repeats the request of a lease under another key."""
     world.ask("a", {"p": 2}, hold=5 * SECOND, priority=3, labels={"x": "y"})
-    again = leases.anew(world.lease("a"), LeaseId("b"), "b")
+    again = leases.ask_again(world.lease("a"), LeaseId("b"), "b")
     world.retry("a", again)
     old, new = world.lease("a"), world.lease("b")
     assert (new.needs, new.ttl, new.hold, new.priority, new.labels) == (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import structs
 
-from moorage.core.admission.model import Lease, Pacing, Token
+from moorage.core.admission.model import FencingToken, Lease, Pacing
 from moorage.core.admission.requests import NEVER, Proof
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
@@ -48,7 +48,7 @@ class Machine(RuleBasedStateMachine):
         self.world = World(page=2)
         self.model = Model(START)
         self.names = 0
-        self.tokens: dict[str, Token] = {}
+        self.tokens: dict[str, FencingToken] = {}
         self.seen: dict[str, Lease] = {}
 
     @initialize(described=st.tuples(*[descriptions] * len(POOLS)))
@@ -204,7 +204,7 @@ class Machine(RuleBasedStateMachine):
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
         """I4: a request with the token of another lease changes nothing."""
-        token = data.draw(st.sampled_from([Token(1, 1, 0), *sorted(self.tokens.values())]))
+        token = data.draw(st.sampled_from([FencingToken(1, 1, 0), *sorted(self.tokens.values())]))
         lease = self.world.lease(ticket.id)
         if token == lease.token:
             return
@@ -303,7 +303,7 @@ class Machine(RuleBasedStateMachine):
         newest = {
             pool: max(
                 (self.tokens[x.id] for x in self._with_token(pool) if x.id in self.tokens),
-                default=Token(0, 0, 0),
+                default=FencingToken(0, 0, 0),
             )
             for pool in POOLS
         }

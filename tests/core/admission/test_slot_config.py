@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.slot_config import Entry, SlotConfig, sync
+from moorage.core.admission.slot_config import ResourceType, SlotConfig, sync
 from moorage.core.clock import Instant
 from tests.core.admission.boskos_pools import (
     NOW,
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     """The facts before, the configuration, and the expected slots and growths after."""
 
     before: Facts
-    config: list[Entry]
+    config: list[ResourceType]
     slots: list[SlotRow]
     growths: dict[str, tuple[int, int]]
 

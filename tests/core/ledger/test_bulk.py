@@ -10,7 +10,7 @@ from msgspec import UNSET
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.bulk import (
-    Outcome,
+    BulkResult,
     ProviderSpec,
     Trial,
     Upserted,
@@ -73,7 +73,7 @@ def test_a_matching_provider_is_unchanged() -> None:
     ):
         changes, answers = upsert(stock(), spec)
         assert not changes
-        assert answers == [Upserted(P1, Outcome.UNCHANGED, 7)]
+        assert answers == [Upserted(P1, BulkResult.UNCHANGED, 7)]
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_matching_provider_is_unchanged() -> None:
 def test_every_difference_is_written(spec: ProviderSpec) -> None:
     """Every difference is written, and the same spec again changes nothing."""
     known = stock()
-    assert outcome(known, spec) == [Outcome.UPDATED]
+    assert outcome(known, spec) == [BulkResult.UPDATED]
     changes, answers = upsert(known, spec)
-    assert not changes and answers[0].outcome is Outcome.UNCHANGED
+    assert not changes and answers[0].outcome is BulkResult.UNCHANGED
 
 
 def test_only_what_is_named_changes() -> None:
@@ -102,7 +102,7 @@ def test_only_what_is_named_changes() -> None:
     changes, (answer,) = upsert(stock(), ProviderSpec(P1, traits=frozenset()))
     assert changes.inventories == {} and set(changes.tags) == {P1}
     assert changes.tags[P1].aggregates == A1
-    assert answer == Upserted(P1, Outcome.UPDATED, 8)
+    assert answer == Upserted(P1, BulkResult.UPDATED, 8)
 
 
 def test_used_amounts_stay() -> None:
@@ -122,7 +122,7 @@ def test_a_new_tree_in_any_order() -> None:
         ProviderSpec(P2, "b", P1),
         ProviderSpec(P1, "a", None, FOUR),
     ]
-    assert outcome(known, *specs) == [Outcome.CREATED] * 3
+    assert outcome(known, *specs) == [BulkResult.CREATED] * 3
     assert {known.providers[uuid].root for uuid in (P1, P2, P3)} == {P1}
 
 
@@ -274,7 +274,7 @@ def test_random_trees_change_completely_or_not_at_all(seed: int) -> None:
             assert comparable(known) == comparable(before)
             continue
         done += 1
-        assert all(outcome(deepcopy(known), spec) == [Outcome.UNCHANGED] for spec in specs)
+        assert all(outcome(deepcopy(known), spec) == [BulkResult.UNCHANGED] for spec in specs)
         once = deepcopy(known)
         known.apply(changes)
         assert comparable(known) == comparable(once)

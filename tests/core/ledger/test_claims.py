@@ -5,14 +5,21 @@ from collections import deque
 import pytest
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.claims import CandidatesNeeded, Claimed, Offer, Wish, offer_for, take
+from moorage.core.ledger.claims import (
+    CandidatesNeeded,
+    Claimed,
+    ClaimRequest,
+    OfferedCandidates,
+    offer_for,
+    take,
+)
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import (
     Candidate,
+    CandidateOrder,
     CandidateQuery,
     Group,
-    Order,
     Preference,
     TraitFilter,
 )
@@ -37,14 +44,16 @@ from tests.core.ledger.search.whole import to_end
 QUERY = CandidateQuery((Group("", {"VCPU": 1}),))
 
 
-def claim_of(n: int, preference: Preference = "pack") -> Wish:
+def claim_of(n: int, preference: Preference = "pack") -> ClaimRequest:
     """Return the n-th consumer's claim for one unit."""
-    return Wish(consumer_id(n), "project", "user", "INSTANCE", QUERY, Order(preference))
+    return ClaimRequest(
+        consumer_id(n), "project", "user", "INSTANCE", QUERY, CandidateOrder(preference)
+    )
 
 
-def offer(*providers: str) -> Offer:
+def offer(*providers: str) -> OfferedCandidates:
     """Return an offer of one unit on each provider."""
-    return Offer(
+    return OfferedCandidates(
         deque(Candidate({uuid: {"VCPU": 1}}, {"": (uuid,)}) for uuid in providers)  # type: ignore[dict-item, misc] # text is an id here
     )
 
@@ -57,7 +66,7 @@ def stock() -> Facts:
     return known
 
 
-def execute(known: Facts, offered: Offer, *wishes: Wish) -> list[str]:
+def execute(known: Facts, offered: OfferedCandidates, *wishes: ClaimRequest) -> list[str]:
     """Execute claims one after another; return the providers that they got."""
     got = []
     for each in wishes:
@@ -114,7 +123,7 @@ def test_a_consumer_that_exists_is_refused() -> None:
     with Refused(Code.CONSUMER_GENERATION):
         take(known, NOW, claim_of(1), offer(P3))
     with Refused(Code.CONSUMER_GENERATION):
-        take(known, NOW, claim_of(1), Offer(refusal=Error(Code.NO_CAPACITY, "")))
+        take(known, NOW, claim_of(1), OfferedCandidates(refusal=Error(Code.NO_CAPACITY, "")))
 
 
 def test_searches_that_find_nothing_refuse() -> None:
@@ -128,6 +137,6 @@ def test_searches_that_find_nothing_refuse() -> None:
             Code.TRAIT_UNKNOWN,
         ),
     ):
-        found = to_end(offer_for(catalog, query, Order(), 10))
+        found = to_end(offer_for(catalog, query, CandidateOrder(), 10))
         with Refused(code):
-            take(facts(), NOW, Wish(C1, "p", "u", None, query), found)
+            take(facts(), NOW, ClaimRequest(C1, "p", "u", None, query), found)

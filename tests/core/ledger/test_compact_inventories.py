@@ -6,7 +6,7 @@ import pytest
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.capacity import has_room, shown_capacity
-from moorage.core.ledger.compact_inventories import NO_INVENTORIES, Inventories, Shelf
+from moorage.core.ledger.compact_inventories import NO_INVENTORIES, Inventories, InventoryPacker
 from moorage.core.ledger.model import Inventory
 from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
 
@@ -35,7 +35,7 @@ def random_inventories(random: Random) -> dict[str, Inventory]:
 def test_packed_reads_as_the_dict_does(seed: int) -> None:
     """All reads, and their order, are equal to those of the packed dict."""
     plain = random_inventories(Random(seed))
-    packed = Shelf().packed(plain)
+    packed = InventoryPacker().packed(plain)
     assert packed == plain and plain == packed and packed.unpacked() == plain
     assert list(packed.items()) == list(plain.items())
     assert list(packed) == list(plain) and list(packed.values()) == list(plain.values())
@@ -53,19 +53,19 @@ def test_a_missing_class_is_a_key_error() -> None:
     """A missing class raises KeyError; an empty dict packs to `NO_INVENTORIES`."""
     with pytest.raises(KeyError):
         NO_INVENTORIES["VCPU"]
-    assert Shelf().packed({}) is NO_INVENTORIES
+    assert InventoryPacker().packed({}) is NO_INVENTORIES
 
 
 def test_many_classes_are_packed_too() -> None:
     """The number of classes is not bounded."""
     plain = {f"CUSTOM_{number}": Inventory(number + 1, used=number) for number in range(100)}
-    packed = Shelf().packed(plain)
+    packed = InventoryPacker().packed(plain)
     assert packed == plain and packed["CUSTOM_99"] == plain["CUSTOM_99"]
 
 
 def test_equal_offers_are_one_object() -> None:
     """Equal hosts share their offers, whatever is used of each."""
-    shelf = Shelf()
+    shelf = InventoryPacker()
     first = shelf.packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100)})
     second = shelf.packed({"VCPU": Inventory(8, used=5), "DISK_GB": Inventory(100, used=9)})
     other = shelf.packed({"VCPU": Inventory(9), "DISK_GB": Inventory(100)})
@@ -75,7 +75,7 @@ def test_equal_offers_are_one_object() -> None:
 
 def test_new_figures_keep_the_offers() -> None:
     """A changed used amount needs no new offers."""
-    held = Shelf().packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100, used=1)})
+    held = InventoryPacker().packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100, used=1)})
     own = list(held.own_figures())
     own[0] = 7
     after = held.with_own(own)
@@ -87,7 +87,7 @@ def test_new_figures_keep_the_offers() -> None:
 
 def test_renamed() -> None:
     """A renamed class keeps its place in the order."""
-    shelf = Shelf()
+    shelf = InventoryPacker()
     held = shelf.packed({"A": Inventory(1), "B": Inventory(2)})
     assert list(shelf.renamed(held, "A", "C").items()) == [("C", Inventory(1)), ("B", Inventory(2))]
 
@@ -95,7 +95,7 @@ def test_renamed() -> None:
 def test_the_shelf_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache of shared offers is bounded, even if every provider offers something else."""
     monkeypatch.setattr("moorage.core.ledger.compact_inventories.SHARED_MAX", 10)
-    shelf = Shelf()
+    shelf = InventoryPacker()
     packed = [shelf.packed({"VCPU": Inventory(total)}) for total in range(1, 40)]
     assert [each["VCPU"].total for each in packed] == list(range(1, 40))
     assert len(shelf._offers) <= 12

@@ -17,7 +17,7 @@ from msgspec import structs
 from moorage.core.admission.model import PoolSpec
 from moorage.core.clock import SECOND
 from moorage.service.admission.service import AskWanted
-from moorage.service.batch.ledger_share import Holding
+from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim
 from tests.e2e.support.peer import Peer, differences
@@ -42,7 +42,7 @@ def wished(n: int, in_ledger: bool) -> AskWanted:
     """Ask for a unit, and for capacity as well."""
     if not in_ledger:
         return wish(str(n), "p", patience=60 * MINUTE)
-    held = Holding(consumer_id(n), {PROVIDER: {"VCPU": 1}}, "project", "user", "INSTANCE")
+    held = LeaseAllocations(consumer_id(n), {PROVIDER: {"VCPU": 1}}, "project", "user", "INSTANCE")
     return wish(str(n), "p", patience=60 * MINUTE, allocations=held)
 
 

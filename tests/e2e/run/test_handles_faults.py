@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from moorage.client.run.handles import commands
-from moorage.client.run.handles.file import Entry, Handle
+from moorage.client.run.handles.file import Handle, HandleEntry
 from moorage.client.run.main import main
 from tests.e2e.run.test_run import WAITING
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, harbour, line
@@ -105,7 +105,7 @@ def test_the_script_finds_a_retry_with_another_key(
 ) -> None:
     """The control: a retry that does not go on with the key that was never answered leaks."""
 
-    def anew(handle: Handle) -> list[Entry]:
+    def anew(handle: Handle) -> list[HandleEntry]:
         for entry in handle.entries():
             handle.change(entry, entry._replace(key=str(uuid4()), retrying=True))
         return handle.entries()

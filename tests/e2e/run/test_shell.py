@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moorage.wire.admission import Lease
-from tests.cli.command import private
+from tests.cli.command import write_private
 from tests.cli.test_commands import respond_once
 from tests.client import single
 from tests.e2e.support.carried import SECONDS, Harbour, eventually, gone
@@ -247,7 +247,7 @@ def test_a_proxy_that_asks_for_a_password(tmp_path: Path) -> None:
     """User and password stand in its URL, as for curl; with wrong ones nothing is acquired."""
     config, passwords = tmp_path / "boskos.yaml", tmp_path / "passwords"
     config.write_text("resources:\n- {type: slotted, state: free, names: [s1]}\n")
-    private(passwords, "ci:p@ss:w0rd\n")
+    write_private(passwords, "ci:p@ss:w0rd\n")
     door = ("--boskos-listen", "127.0.0.1:0", "--boskos-config", str(config))
     secured = ("--boskos-password-file", str(passwords))
     database = tmp_path / "moorage.sqlite"

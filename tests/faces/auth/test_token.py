@@ -13,7 +13,7 @@ from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, Scope, ScopedRole
-from moorage.service.access.tokens import SECRET_PREFIX, USED_EVERY, Access
+from moorage.service.access.tokens import SECRET_PREFIX, USED_EVERY, AccessTokens
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from tests.service.running import HandClock
@@ -308,7 +308,7 @@ def test_the_last_use_is_stored_once_an_hour(tmp_path: Path) -> None:
     async def used(service: Service) -> list[int | None]:
         times = [token.used_at for token in await service.access.list()]
         await service.access.note_uses()
-        anew = Access(service.engine, service.transactor, service.clock)
+        anew = AccessTokens(service.engine, service.transactor, service.clock)
         assert [token.used_at for token in await anew.list()] == times
         return times
 

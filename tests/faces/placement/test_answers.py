@@ -250,7 +250,7 @@ def test_remembered_summaries_follow_every_change(api: Client) -> None:
     api.provider(CHILD)
     assert api.ask("PUT", PATH, {"name": "b", "parent_provider_uuid": CHILD}).status == 200
     assert shown()["root_provider_uuid"] == CHILD
-    api.run(api.service.upkeep.wipe())
+    api.run(api.service.operations.wipe())
     api.provider(RP, VCPU=9)
     assert shown()["resources"]["VCPU"] == {"capacity": 9, "used": 0}
 

@@ -13,7 +13,7 @@ from moorage.core.errors import Code, Error
 from moorage.faces import long_answers as module
 from moorage.faces.long_answers import WHOLE_BYTES_MAX, LongAnswer, long_send
 from moorage.faces.web import ABORT, Message, Scope
-from moorage.service.unsent_memory import Unsent
+from moorage.service.unsent_memory import UnsentMemory
 from tests.faces.placement.support.client import Client
 
 CHILDREN = 24
@@ -138,7 +138,7 @@ def test_a_response_beyond_the_limit_is_refused(wide: Client) -> None:
     """The second of two long responses is a 503 with Retry-After; short ones are still sent."""
 
     async def steps() -> None:
-        unsent = wide.service.unsent = Unsent(2 * WHOLE_BYTES_MAX)
+        unsent = wide.service.unsent = UnsentMemory(2 * WHOLE_BYTES_MAX)
         first = Reader(wide, QUESTION)
         await first.read_until_stalled(3)
         second = await wide.ask_async("GET", QUESTION)
@@ -156,7 +156,7 @@ def test_a_response_beyond_the_limit_is_refused(wide: Client) -> None:
 
 def test_a_single_response_is_always_sent() -> None:
     """A response that is larger than the limit is sent if there is no other."""
-    unsent = Unsent(10)
+    unsent = UnsentMemory(10)
     unsent.take(11)
     with pytest.raises(Error) as refusal:
         unsent.take(1)
@@ -183,7 +183,7 @@ class Sending:
         self.head: Message | None = None
         self.sent: list[Message] = []
         rest = iter([bytes(module.SENT_BYTES)] * 10) if pieces is None else pieces
-        self.answer = LongAnswer(deque(), rest, 1, Unsent())
+        self.answer = LongAnswer(deque(), rest, 1, UnsentMemory())
 
     def run(
         self,

@@ -11,8 +11,8 @@ from moorage.faces.placement.problems import (
     DETAIL_LENGTH_MAX,
     EXPLANATIONS,
     OUTCOMES,
-    Outcome,
     ProblemError,
+    WireProblem,
     body_html,
     body_json,
     body_text,
@@ -38,10 +38,10 @@ def test_every_code_has_a_detail(code: Code) -> None:
 
 def test_a_route_may_deviate() -> None:
     """A route may have its own outcome, whose prefix can quote variables of the path."""
-    deviation = {Code.INVALID: Outcome(409, "x", "No {}: ")}
+    deviation = {Code.INVALID: WireProblem(409, "x", "No {}: ")}
     problem = problem_of(Error(Code.INVALID, "{why}"), deviation, ("{odd}",))
     assert (problem.status, problem.code, problem.detail) == (409, "x", "No {odd}: {why}")
-    deviation = {Code.INVALID: Outcome(409, "x", "No {0}: ", "{1} is not")}
+    deviation = {Code.INVALID: WireProblem(409, "x", "No {0}: ", "{1} is not")}
     problem = problem_of(Error(Code.INVALID, "why"), deviation, ("A", "B"))
     assert problem.detail == "No A: B is not"
 

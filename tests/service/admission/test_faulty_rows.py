@@ -14,7 +14,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.sweeps import FaultyError
-from moorage.service.batch.ledger_share import Holding
+from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id
@@ -43,7 +43,9 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
             await admission.pool_put(name, spec(5), None, TESTER)
         tickets = []
         for n, name in enumerate(("healthy", "sick")):
-            held = Holding(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
+            held = LeaseAllocations(
+                consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE"
+            )
             tickets.append((await ask(admission, name, name, allocations=held)).lease.id)
         with broken(tmp_path, tickets[1]):
             admission._claimants.reload()  # as at every start

@@ -6,7 +6,7 @@ from pathlib import Path
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Proof
 from moorage.core.service_time import Moment, When
-from moorage.service.admission.positions import SHORT, Standings
+from moorage.service.admission.positions import SHORT, Positions
 from moorage.service.admission.service import Admission
 from moorage.store.api import Engine, Plan
 from tests.service.pools import Scene, ask, by_hand, play, spec
@@ -114,7 +114,7 @@ def test_a_pass_may_be_overtaken(tmp_path: Path) -> None:
         pool = (await one.service.admission.pool_put("p", spec(1), None, TESTER)).pool
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
         engine = FirstLate(one.engine.engine)
-        standings = Standings(engine, lambda _: when)
+        standings = Positions(engine, lambda _: when)
         before = asyncio.create_task(standings.first("p"))
         await engine.looking.wait()
         standings.note(Changes(pools={"p": pool}), when)
@@ -150,7 +150,7 @@ def test_passes_over_a_long_line_do_not_pile_up(tmp_path: Path) -> None:
         ticket = views[-1].lease
         when = When(Moment(pool.updated_at, pool.updated_at), pool.updated_at)
         engine = Slow(one.engine.engine)
-        standings = Standings(engine, lambda _: when)
+        standings = Positions(engine, lambda _: when)
         engine.go.set()
         assert await standings.of(ticket) is not None
         engine.go.clear()

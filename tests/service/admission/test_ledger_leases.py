@@ -4,16 +4,18 @@ import asyncio
 from pathlib import Path
 
 from moorage.core.clock import SECOND
-from moorage.service.batch.ledger_share import Holding
+from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.service.pools import ask, by_hand, later, spec
 from tests.service.running import TESTER, Running, consumer_id, provider_id
 
 MANY = 150
 
 
-def held(n: int) -> Holding:
+def held(n: int) -> LeaseAllocations:
     """What the n-th lease holds: one unit of the only host."""
-    return Holding(consumer_id(n), {provider_id(1): {"VCPU": 1}}, "project", "user", "INSTANCE")
+    return LeaseAllocations(
+        consumer_id(n), {provider_id(1): {"VCPU": 1}}, "project", "user", "INSTANCE"
+    )
 
 
 def test_many_wait_for_capacity(tmp_path: Path) -> None:

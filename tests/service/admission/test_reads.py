@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
@@ -108,7 +108,9 @@ def test_a_janitor_and_a_reaper_read_no_line(tmp_path: Path) -> None:
         await ask(admission, "all", "s", units=SLOTS)
         for n in range(WAITING):
             await ask(admission, f"{n}", "s")
-        acquire = Acquire(Wish("s", "free", "busy", "janitor", "", LeaseId("x"), ""), False)
+        acquire = Acquire(
+            AcquireRequest("s", "free", "busy", "janitor", "", LeaseId("x"), ""), False
+        )
         reset = Reset("s", "leased", 10**15, "dirty", True, TESTER)
         assert len((await read(one, acquire)).leases) == 0
         assert len((await read(one, reset)).leases) == 1
@@ -194,7 +196,7 @@ def test_a_request_id_keeps_its_history(tmp_path: Path, shared: bool) -> None:
             await transactor.submit(Made())
             held = []
             for _ in range(3):
-                wish_ = Wish("s", "free", "busy", "me", "id", lease_id_new(), "")
+                wish_ = AcquireRequest("s", "free", "busy", "me", "id", lease_id_new(), "")
                 slot = (await transactor.submit(Acquire(wish_, False))).slot
                 held.append(slot.lease)
                 await transactor.submit(Update(slot.name, "me", False, "busy", {"n": "1"}))

@@ -15,7 +15,13 @@ import pytest
 from msgspec import structs
 
 from moorage.cli.support.jobs import history
-from moorage.core.admission.forecast.simulate import Job, Stay, rehearse, starts_per_minute, summary
+from moorage.core.admission.forecast.simulate import (
+    Job,
+    JobTimes,
+    simulate_pool,
+    starts_per_minute,
+    summary,
+)
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
@@ -138,7 +144,7 @@ def seconds(durations: Any) -> list[float]:
 def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -> None:
     """Starts per minute, waits, durations, units in use: recorded, simulated, replayed."""
     spec, jobs = SPECS[name], drawn(seed)
-    stays = rehearse("p", spec, jobs)
+    stays = simulate_pool("p", spec, jobs)
     started = [stay for stay in stays if stay.started is not None]
     told = summary(stays)
     rates = dict(starts_per_minute(stays))
@@ -168,16 +174,16 @@ def test_a_report_and_a_simulation_agree(tmp_path: Path, name: str, seed: int) -
     assert told.never > 0
 
 
-def held(stay: Stay) -> int:
+def held(stay: JobTimes) -> int:
     """Return how long a job had its units."""
     return (stay.ended or 0) - (stay.started or 0)
 
 
-def arrival(stay: Stay) -> int:
+def arrival(stay: JobTimes) -> int:
     """Return when a job came."""
     return stay.arrived
 
 
-def moved(stay: Stay, by: int) -> Stay:
+def moved(stay: JobTimes, by: int) -> JobTimes:
     """Return a job's times, counted from another start."""
-    return Stay(stay.arrived + by, (stay.started or 0) + by, (stay.ended or 0) + by, stay.units)
+    return JobTimes(stay.arrived + by, (stay.started or 0) + by, (stay.ended or 0) + by, stay.units)

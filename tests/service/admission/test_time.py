@@ -9,7 +9,7 @@ from moorage.core.admission.model import Pacing, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
-from moorage.service.batch.ledger_share import Holding
+from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases
 from tests.service.pools import (
     MINUTE,
@@ -76,7 +76,7 @@ def test_nothing_of_the_ledger_without_the_lease(tmp_path: Path) -> None:
         admission = one.service.admission
         await admission.pool_put("p", spec(5), None, TESTER)
         holdings = [
-            Holding(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
+            LeaseAllocations(consumer_id(n), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
             for n in range(2)
         ]
         first, second = [
@@ -106,7 +106,7 @@ def test_freed_capacity_is_noticed(tmp_path: Path) -> None:
         await one.submit(_claimed(9, host))
         admission = one.service.admission
         await admission.pool_put("p", spec(5), None, TESTER)
-        held = Holding(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
+        held = LeaseAllocations(consumer_id(1), {host: {"VCPU": 1}}, "project", "user", "INSTANCE")
         waiting = asyncio.create_task(admission.ask(wish("a", "p", allocations=held), TESTER, 30.0))
         await queued(admission, "p")
         await one.submit(allocation_cases.AllocationsDelete(consumer_id(9)))

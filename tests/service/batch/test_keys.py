@@ -21,8 +21,8 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import (
-    Known,
     LeaseAsk,
+    LeaseAt,
     LeaseRelease,
     LeaseRenew,
     LeaseRetry,
@@ -30,7 +30,7 @@ from moorage.service.admission.lease_cases import (
 )
 from moorage.service.admission.queries import pools_all
 from moorage.service.batch.batch import Batches, Item, Made
-from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import LedgerUseCase, RunPlan, SearchingUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -209,7 +209,7 @@ class Twice:
         loaded = [Item(loop.create_future(), case, case.keys()) for case in cases]
         items = [item for item in loaded if not isinstance(item.work, Loading)]
         async with self.engine.transaction() as transaction:
-            made = await self.batches.run(loaded, Extra(), Timeless(transaction))
+            made = await self.batches.run(loaded, ExtraLoads(), Timeless(transaction))
             if more is not None and made.written:
                 await transaction.commit()
         if more is not None:
@@ -229,13 +229,13 @@ class Twice:
         rows = [(row.action, row.target, row.before, row.after) for row in made.rows]
         values |= {"arrivals": changes.arrivals, "audit": rows}
         texts = {key: json.encode(one, order="deterministic") for key, one in values.items()}
-        changed = changes.told or bool(changes.heard or changes.postponed)
+        changed = changes.is_published or bool(changes.heard or changes.postponed)
         return Told({key: text.decode() for key, text in texts.items()}, changed)
 
 
 def _answer(item: Item) -> object:
     refusal = item.refusal
-    if isinstance(item.answer, Known) and refusal is None:
+    if isinstance(item.answer, LeaseAt) and refusal is None:
         return (item.answer.lease, item.answer.when.moment)  # each batch has stamps of its own
     if refusal is None:
         return item.answer

@@ -12,7 +12,7 @@ from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
-from moorage.service.batch.ledger_share import CLAIMS_MAX, Holding
+from moorage.service.batch.ledger_share import CLAIMS_MAX, LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
 from tests.service.pools import MINUTE, ask, opened, spec
 from tests.service.running import TESTER, consumer_id, provider_id
@@ -56,7 +56,7 @@ async def take(service: Service, consumer: ConsumerId, host: ProviderId, amount:
 
 async def wanting(service: Service, n: int, host: ProviderId, amount: int = 1) -> LeaseView:
     """Ask for a unit of the pool together with something of a host."""
-    held = Holding(consumer_id(n), {host: {"VCPU": amount}}, "project", "user", "INSTANCE")
+    held = LeaseAllocations(consumer_id(n), {host: {"VCPU": amount}}, "project", "user", "INSTANCE")
     return await ask(service.admission, str(n), "p", allocations=held, patience=PATIENCE)
 
 
@@ -73,7 +73,7 @@ def test_more_wait_than_one_batch_can_try(url: str) -> None:
     async def fill(service: Service) -> None:
         names = [f"{n}" for n in range(2 * CLAIMS_MAX + 9)]
         held = [
-            Holding(consumer_id(n), {HOST: {"VCPU": 1}}, "project", "user", "INSTANCE")
+            LeaseAllocations(consumer_id(n), {HOST: {"VCPU": 1}}, "project", "user", "INSTANCE")
             for n in range(len(names))
         ]
         tickets = await asyncio.gather(

@@ -160,7 +160,7 @@ def test_without_the_comparison_it_is(
 ) -> None:
     """The control: a service that believes what it finds gives the same out twice."""
     monkeypatch.setattr(Mark, "is_missed_by", lambda *_: False)
-    monkeypatch.setattr("moorage.store.postgres.known.Known.taken", lambda *_: None)
+    monkeypatch.setattr("moorage.store.postgres.known.KnownHistory.taken", lambda *_: None)
     with pytest.raises(AssertionError, match=r"given out twice|not the highest|another ledger"):
         for seed in range(1, 6):
             (tmp_path / str(seed)).mkdir()
@@ -218,7 +218,7 @@ def test_told_by_the_command(tmp_path: Path) -> None:
         for _ in range(2):
             engine = open_engine(url)
             service = await started(engine)
-            epochs.append((await service.upkeep.epoch_raise(by=TESTER))[0])
+            epochs.append((await service.operations.epoch_raise(by=TESTER))[0])
             assert (await service.watch.now()).epoch == service.index.epoch == epochs[-1]
             await service.stop()
             with psycopg.connect(url) as server:

@@ -43,7 +43,7 @@ NEEDS_THE_CLOCK: dict[str, Asked] = {
     "change": lambda service: service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A")),
     "change a pool": lambda service: service.admission.pool_put(POOL, spec(), None, TESTER),
     "ask": lambda service: ask(service.admission, "key", POOL),
-    "begin an epoch": lambda service: service.upkeep.epoch_raise(by=TESTER),
+    "begin an epoch": lambda service: service.operations.epoch_raise(by=TESTER),
 }
 NEEDS_ROWS: dict[str, Asked] = {
     "look at a consumer": lambda service: service.reads.consumer(consumer_id(1)),
@@ -51,7 +51,7 @@ NEEDS_ROWS: dict[str, Asked] = {
     "list pools": lambda service: service.admission.queries.pools(None, 10),
     "list leases": lambda service: service.admission.queries.leases(None, 10),
     "list tokens": lambda service: service.access.list(),
-    "check": lambda service: service.upkeep.check(),
+    "check": lambda service: service.operations.check(),
     "compact": lambda service: service.chores.compact(),
     "forget": lambda service: service.admission.forget(),
 }

@@ -117,7 +117,7 @@ def play(scene: Callable[[Pair], Awaitable[None]]) -> None:
         try:
             await scene(Pair(url, *services))
             for service in services:
-                assert await service.upkeep.check() == []
+                assert await service.operations.check() == []
             one, other = [await service.index.current() for service in services]
             assert one.differences(other) == []
         finally:
@@ -283,7 +283,7 @@ def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
         await other.index.stop()
         before = await pair.provider(VCPU=1)
         await one.chores.compact()
-        await one.upkeep.wipe()
+        await one.operations.wipe()
         after = await pair.provider(VCPU=1)
         catalog = await other.index.current()
         assert catalog.record(before) is None

@@ -123,7 +123,7 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
         await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_NEW"))
         assert other.index.revision == (await one.watch.now()).revision
         if raised:
-            await other.upkeep.epoch_raise(by=TESTER)
+            await other.operations.epoch_raise(by=TESTER)
         await other.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_OTHER"))
         names = (await other.index.current()).traits.keys()
         assert {"CUSTOM_NEW", "CUSTOM_OTHER"} <= names
@@ -145,7 +145,7 @@ def test_a_token_that_was_revoked_after_a_restore() -> None:
         assert await other.access.find(second) is not None
         with psycopg.connect(pair.url) as server:
             server.execute("UPDATE access_token SET revoked_at = NULL")
-        await one.upkeep.epoch_raise(by=TESTER)
+        await one.operations.epoch_raise(by=TESTER)
         await one.access.revoke(second_token.id, by=TESTER)
         assert await other.access.find(second) is None
         assert await other.access.find(first) is not None

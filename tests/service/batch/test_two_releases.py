@@ -152,7 +152,7 @@ def rewritten(database: Database) -> list[str]:
         if not service.engine.shared:
             service = await database.started()
         await used_again(service, uuid)
-        assert await service.upkeep.check() == []
+        assert await service.operations.check() == []
         await service.stop()
         return int(revision)
 

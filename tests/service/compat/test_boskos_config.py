@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.core.admission.model import Growth
-from moorage.core.admission.slot_config import Entry
+from moorage.core.admission.slot_config import ResourceType
 from moorage.service.compat.boskos_config import ConfigFileError, slot_config_parse
 
 SUBDOMAIN = (
@@ -49,10 +49,10 @@ Resources:
   lifespan: 1500000000
 """
     assert slot_config_parse(text).entries == (
-        Entry("static", "free", ("a-1", "2.b")),
-        Entry("bare", "free", ("007",)),
-        Entry("dynamic", "dirty", (), Growth(1, 3, "dirty", 5_400_000_000)),
-        Entry("counted", "free", (), Growth(0, 1, "free", 1_500_000)),
+        ResourceType("static", "free", ("a-1", "2.b")),
+        ResourceType("bare", "free", ("007",)),
+        ResourceType("dynamic", "dirty", (), Growth(1, 3, "dirty", 5_400_000_000)),
+        ResourceType("counted", "free", (), Growth(0, 1, "free", 1_500_000)),
     )
 
 

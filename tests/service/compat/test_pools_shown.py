@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from moorage.cli.support.pool_text import changed_of
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.model import Growth, PoolSpec
-from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import DAY, SECOND
 from moorage.service.compat.boskos_cases import Acquire, Release, Sync
 from moorage.service.ids import lease_id_new
@@ -14,8 +14,8 @@ from moorage.wire import admission as wire
 from tests.service.pools import MINUTE, by_hand, spec
 from tests.service.running import TESTER, Running
 
-NAMED = SlotConfig((Entry("t", names=("a", "b", "c")),))
-GROWING = SlotConfig((Entry("t", growth=Growth(0, 10, "free")),))
+NAMED = SlotConfig((ResourceType("t", names=("a", "b", "c")),))
+GROWING = SlotConfig((ResourceType("t", growth=Growth(0, 10, "free")),))
 
 
 async def synced(one: Running, config: SlotConfig) -> None:
@@ -25,7 +25,7 @@ async def synced(one: Running, config: SlotConfig) -> None:
 
 async def acquired(one: Running, dest: str) -> str:
     """Take a free slot, which gets the state `dest`; return its name."""
-    wish = Wish("t", "free", dest, "me", "", lease_id_new(), "")
+    wish = AcquireRequest("t", "free", dest, "me", "", lease_id_new(), "")
     return (await one.service.transactor.submit(Acquire(wish, False))).slot.name
 
 
@@ -77,7 +77,7 @@ def test_cooldowns_of_slots_are_counted_by_slot(tmp_path: Path) -> None:
             await one.service.transactor.submit(done)
         told = await pool(one)
         assert (told.free, told.resting, told.over) == (1, 2, False)
-        fewer = SlotConfig((Entry("t", names=tuple({"a", "b", "c"} - {names[0]})),))
+        fewer = SlotConfig((ResourceType("t", names=tuple({"a", "b", "c"} - {names[0]})),))
         await synced(one, fewer)
         told = await pool(one)
         assert (told.units, told.free, told.resting) == (2, 1, 1)

@@ -83,7 +83,7 @@ def test_who_waits_is_woken_by_what_is_new() -> None:
         await index.current()
         assert ring.is_set()
         ring = index.bell.listen()
-        epoch, _ = await pair.services[0].upkeep.epoch_raise(by=TESTER)
+        epoch, _ = await pair.services[0].operations.epoch_raise(by=TESTER)
         await index.current()
         assert ring.is_set()
         assert index.epoch == epoch
@@ -105,7 +105,7 @@ def test_an_epoch_that_is_raised_during_a_look() -> None:
         looking = asyncio.create_task(index.current())
         await engine.reached["look"].wait()
         known = epochs(pair)
-        raising = asyncio.create_task(service.upkeep.epoch_raise(by=TESTER))
+        raising = asyncio.create_task(service.operations.epoch_raise(by=TESTER))
         while epochs(pair) == known:
             await asyncio.sleep(0)
         engine.go["look"].set()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from moorage.core.errors import Code, Error
-from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores, Keeping
+from moorage.service.chores import CHANGES_KEPT_SECONDS, Chores, Retention
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
 from moorage.service.ledger import vocabulary_cases
@@ -118,7 +118,7 @@ def test_what_is_compacted_is_gone(tmp_path: Path) -> None:
                 one.service.transactor,
                 one.clock,
                 one.service.admission,
-                Keeping(changes_min=4),
+                Retention(changes_min=4),
             )
             mark = await chores.compact()
             assert 0 < mark < one.service.index.revision
@@ -143,7 +143,7 @@ def test_cursors_of_another_history_are_refused(tmp_path: Path, after: Cursor) -
             with pytest.raises(ChangesGoneError) as gone:
                 await one.service.watch.awaited(after, seconds=LONG)
             assert gone.value.oldest == START
-            await one.service.upkeep.wipe()
+            await one.service.operations.wipe()
             with pytest.raises(ChangesGoneError):
                 await one.service.watch.window(START)
 

@@ -10,7 +10,7 @@ import apsw
 
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger import bulk, vocabulary_cases
@@ -60,11 +60,11 @@ def test_the_same_again_writes_nothing(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with running(tmp_path / "m.sqlite") as one:
-            assert await upsert(one, nodes(3_100)) == [Outcome.CREATED] * 3_100
+            assert await upsert(one, nodes(3_100)) == [BulkResult.CREATED] * 3_100
             assert one.engine.transactions == -(-3_100 // UNIT_PROVIDERS)
             before, revision = one.engine.transactions, one.service.index.revision
             again = await answers(one, nodes(3_100))
-            assert {each.outcome for each in again} == {Outcome.UNCHANGED}
+            assert {each.outcome for each in again} == {BulkResult.UNCHANGED}
             assert (one.engine.transactions, one.service.index.revision) == (before, revision)
             assert {each.generation for each in again} == {2}
 
@@ -81,7 +81,7 @@ def test_only_the_difference_is_written(tmp_path: Path) -> None:
             mixed = nodes(50) + nodes(2, 9, 50) + nodes(48, 4, 52)
             outcomes = await upsert(one, mixed)
             assert one.engine.transactions == before + 1
-            assert [n for n, each in enumerate(outcomes) if each is Outcome.UPDATED] == [50, 51]
+            assert [n for n, each in enumerate(outcomes) if each is BulkResult.UPDATED] == [50, 51]
 
     asyncio.run(main())
 
@@ -97,7 +97,7 @@ def test_a_refused_tree_harms_no_other(tmp_path: Path) -> None:
             empty = ProviderSpec(provider_id(0), inventories={})
             outcomes = await upsert(one, [child, *nodes(80, first=1), empty])
             assert outcomes[0] is Code.TREE_REFUSED and outcomes[-1] is Code.INVENTORY_IN_USE
-            assert outcomes[1:-1] == [Outcome.CREATED] * 80
+            assert outcomes[1:-1] == [BulkResult.CREATED] * 80
             assert one.service.index.catalog.record(provider_id(500)) is None
 
     asyncio.run(main())
@@ -110,9 +110,9 @@ def test_trees_are_made_moved_and_renamed(tmp_path: Path) -> None:
         async with running(tmp_path / "m.sqlite") as one:
             a, b, c, d = (provider_id(n) for n in range(4))
             made = [ProviderSpec(c, "c", b), ProviderSpec(b, "b", a), ProviderSpec(a, "a")]
-            assert await upsert(one, made) == [Outcome.CREATED] * 3
+            assert await upsert(one, made) == [BulkResult.CREATED] * 3
             moved = [ProviderSpec(b, "b2", d), ProviderSpec(d, "d")]
-            assert await upsert(one, moved) == [Outcome.UPDATED, Outcome.CREATED]
+            assert await upsert(one, moved) == [BulkResult.UPDATED, BulkResult.CREATED]
             record = one.service.index.catalog.record(c)
             assert record is not None and record.provider.root == d
             assert await upsert(one, [ProviderSpec(d, parent=c)]) == [Code.TREE_LOOP]
@@ -134,8 +134,8 @@ def test_new_words(tmp_path: Path) -> None:
                     traits=frozenset({"CUSTOM_GOLD"}),
                 )
             )
-            assert await upsert(one, specs) == [*[Outcome.CREATED] * 2, Code.CLASS_UNKNOWN]
-            assert (await upsert(one, specs, teach=True))[2] is Outcome.CREATED
+            assert await upsert(one, specs) == [*[BulkResult.CREATED] * 2, Code.CLASS_UNKNOWN]
+            assert (await upsert(one, specs, teach=True))[2] is BulkResult.CREATED
             assert one.service.index.catalog.has_class("CUSTOM_BM")
             assert one.service.index.catalog.has_trait("CUSTOM_GOLD")
 
@@ -155,7 +155,7 @@ def test_others_come_in_between(tmp_path: Path) -> None:
             one.engine.let_go()
             await other
             assert len(one.service.index.catalog) <= 2 * UNIT_PROVIDERS
-            assert await report == [Outcome.CREATED] * 5 * UNIT_PROVIDERS
+            assert await report == [BulkResult.CREATED] * 5 * UNIT_PROVIDERS
 
     asyncio.run(main())
 
@@ -191,13 +191,13 @@ def test_what_the_index_does_not_know_is_decided_by_the_rows(tmp_path: Path) -> 
         async with running(tmp_path / "m.sqlite") as one:
             same = [TreesUpsert([nodes(1)], set(), False, TESTER) for _ in range(2)]
             first, second = await one.outcomes(*same)
-            assert [told(*first), told(*second)] == [Outcome.CREATED, Outcome.UNCHANGED]
+            assert [told(*first), told(*second)] == [BulkResult.CREATED, BulkResult.UNCHANGED]
             elsewhere = [
                 TreesUpsert([[ProviderSpec(provider_id(7), "x", parent)]], set(), False, TESTER)
                 for parent in (None, provider_id(0))
             ]
             third, fourth = await one.outcomes(*elsewhere)
-            assert [told(*third), told(*fourth)] == [Outcome.CREATED, Code.PROVIDER_GENERATION]
+            assert [told(*third), told(*fourth)] == [BulkResult.CREATED, Code.PROVIDER_GENERATION]
 
     asyncio.run(main())
 
@@ -214,8 +214,8 @@ def test_a_database_that_fails_in_between(tmp_path: Path) -> None:
             await upsert(one, specs[:1])
             one.engine.failures.append(Unavailable("disk full"))
             outcomes = await upsert(one, specs)
-            assert outcomes == [Outcome.UNCHANGED, *[Code.UNAVAILABLE] * (len(specs) - 1)]
-            assert (await upsert(one, specs)).count(Outcome.CREATED) == len(specs) - 1
+            assert outcomes == [BulkResult.UNCHANGED, *[Code.UNAVAILABLE] * (len(specs) - 1)]
+            assert (await upsert(one, specs)).count(BulkResult.CREATED) == len(specs) - 1
 
     asyncio.run(main())
 
@@ -254,7 +254,7 @@ def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
             with apsw.Connection(str(path)) as other:
                 other.execute("DROP TRIGGER full")
             other.close()
-            assert await upsert(one, nodes(1, first=UNIT_PROVIDERS)) == [Outcome.CREATED]
+            assert await upsert(one, nodes(1, first=UNIT_PROVIDERS)) == [BulkResult.CREATED]
             assert len(await audited(one)) == 2
 
     asyncio.run(main())

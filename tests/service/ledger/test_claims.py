@@ -11,9 +11,9 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import shown_capacity
-from moorage.core.ledger.claims import Claimed, Wish
+from moorage.core.ledger.claims import Claimed, ClaimRequest
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.core.ledger.requests import CandidateQuery, Group, Order, Preference
+from moorage.core.ledger.requests import CandidateOrder, CandidateQuery, Group, Preference
 from moorage.core.ledger.search import Catalog
 from moorage.service.app import Service
 from moorage.service.ledger import claims, provider_cases, vocabulary_cases
@@ -29,7 +29,11 @@ ONE = CandidateQuery((Group("", {"VCPU": 1}),))
 
 def wish(n: int, preference: Preference = "pack", query: CandidateQuery = ONE) -> Claim:
     """Let the n-th consumer have one unit somewhere."""
-    return Claim(Wish(consumer_id(n), "project", "user", "INSTANCE", query, Order(preference, n)))
+    return Claim(
+        ClaimRequest(
+            consumer_id(n), "project", "user", "INSTANCE", query, CandidateOrder(preference, n)
+        )
+    )
 
 
 async def rack(one: Running, providers: int, **totals: int) -> None:
@@ -248,7 +252,7 @@ def test_claims_by_chance(tmp_path: Path, seed: int) -> None:
                 assert not answers_of(service.index.catalog, asked.wish.query)
         overfull = [uuid for uuid in records if over(service.index.catalog, uuid)]
         assert overfull == []
-        assert await service.upkeep.check() == []
+        assert await service.operations.check() == []
         await service.stop()
 
     asyncio.run(main())

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from moorage.core.admission.model import Lease, PoolSpec, Slot, Token
+from moorage.core.admission.model import FencingToken, Lease, PoolSpec, Slot
 from moorage.core.ids import LeaseId
 
 
@@ -28,7 +28,7 @@ class PoolBook:
     """Until when the units granted so far are paid for, if no interval was lengthened..."""
     latest: int = 0
     """... and if all of them were, as far as jitter may."""
-    newest: Token | None = None
+    newest: FencingToken | None = None
 
     def now(self, spec: PoolSpec, paused: bool, at: int) -> None:
         """Note how it is from now on. A new pacing forgives what is owed beyond its burst."""
@@ -93,7 +93,7 @@ class Books:
     """Tickets and leases."""
     ended: dict[LeaseId, LeaseBook] = field(default_factory=dict)
     slots: dict[tuple[str, str], Slot] = field(default_factory=dict)
-    slot_tokens: dict[tuple[str, str], Token] = field(default_factory=dict)
+    slot_tokens: dict[tuple[str, str], FencingToken] = field(default_factory=dict)
     slot_rests: dict[tuple[str, str], int] = field(default_factory=dict)
     """Until when, in service time, a slot rests that was freed."""
     capacity: int = 0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from moorage.core.admission.model import Need, PoolSpec, Token
+from moorage.core.admission.model import FencingToken, Need, PoolSpec
 from moorage.core.ids import LeaseId
 
 
@@ -36,7 +36,7 @@ class Touch:
 
     lease: LeaseId
     owner: str | None
-    token: Token | None
+    token: FencingToken | None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import lease_cases, pool_cases
 from moorage.service.app import Service
-from moorage.service.batch.ledger_share import Holding, request_from, text_of
+from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import Keys, World
@@ -70,7 +70,7 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
         case do.Release(lease, owner, token):
             return lease_cases.LeaseRelease(lease, Proof(owner, token))
         case do.Revoke(lease):
-            return lease_cases.LeaseRevoke(lease, "", by=lease_cases.Stead(OPERATOR))
+            return lease_cases.LeaseRevoke(lease, "", by=lease_cases.OnBehalf(OPERATOR))
         case do.Hold(lease, owner, token, hold):
             return lease_cases.LeaseHold(lease, Proof(owner, token), hold)
         case do.Retry(lease, owner, token, ask):
@@ -121,7 +121,7 @@ def structs_of(ask: do.Ask) -> tuple[Any, ...]:
 def _holding(ask: do.Ask) -> str:
     consumer = ConsumerId(str(uuid5(NAMESPACE_URL, f"{ask.owner}/{ask.key}")))
     amounts = {PROVIDER: {"VCPU": int(ask.allocations or 0)}}
-    return text_of(Holding(consumer, amounts, "project", "user", "INSTANCE"))
+    return text_of(LeaseAllocations(consumer, amounts, "project", "user", "INSTANCE"))
 
 
 def plain(changes: Changes) -> Changes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from moorage.core.admission.model import Lease, Need, Token
+from moorage.core.admission.model import FencingToken, Lease, Need
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.server import Refused, Seen
@@ -75,7 +75,7 @@ class Client:
     """How likely each of its steps goes wrong."""
     attempts: int = 0
     rounds: int = 0
-    old: list[tuple[LeaseId, Token | None]] = field(default_factory=list)
+    old: list[tuple[LeaseId, FencingToken | None]] = field(default_factory=list)
     """What it once held."""
 
     def run(self) -> Steps:
@@ -231,13 +231,13 @@ class Client:
             case 4:
                 yield do.Report(lease.id, self.owner, lease.token, "failed")
                 yield do.Report(lease.id, self.owner, lease.token, "ok")
-                yield do.Release(lease.id, self.owner, Token(0, 0, 0))
+                yield do.Release(lease.id, self.owner, FencingToken(0, 0, 0))
             case 5:
                 other, token = self.random.choice(self.old)
                 yield do.Release(other, self.owner, token)
                 yield do.Release(lease.id, f"not {self.owner}", None)
             case 6:
-                yield do.Renew(lease.id, self.owner, Token(9, 9, 9))
+                yield do.Renew(lease.id, self.owner, FencingToken(9, 9, 9))
                 yield self._ask_otherwise()
 
     def _anew(self) -> do.Ask:

@@ -134,7 +134,7 @@ class Memory:
             self.due.pop(key, None)
             if due is not None:
                 self.due[key] = due
-        if changes.told:
+        if changes.is_published:
             self.revision += 1
             self._line_up()
 

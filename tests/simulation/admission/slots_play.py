@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from moorage.core.admission.admit import admit
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, LEASED, Need, PoolSpec, Slot, due_of
@@ -210,9 +210,9 @@ class SlotsPlay:
 
     # Boskos.
 
-    def _wish(self, ticket: naive.Lease, request_id: str = "") -> Wish:
+    def _wish(self, ticket: naive.Lease, request_id: str = "") -> AcquireRequest:
         kind = (ticket.pool, ticket.wants, ticket.dest, ticket.owner)
-        return Wish(*kind, request_id, LeaseId(ticket.id), "")
+        return AcquireRequest(*kind, request_id, LeaseId(ticket.id), "")
 
     def _boskos(self) -> None:
         """Poll with a request id, one's own or again."""
@@ -248,7 +248,7 @@ class SlotsPlay:
         names = sorted(
             {self.dice.choice(self.model.slots).name for _ in range(self.dice.choice([1, 1, 2]))}
         )
-        wish = Wish("", FREE, "busy", "namer", "", LeaseId(""), "")
+        wish = AcquireRequest("", FREE, "busy", "namer", "", LeaseId(""), "")
         answer = self._do(boskos_cases.AcquireNamed(wish, names, [self._fresh() for _ in names]))
         left = self.model.admit()
         slots = [self.model.slot(name) for name in names]
@@ -356,7 +356,9 @@ class SlotsPlay:
     def _revokes(self) -> None:
         lease = self._some("granted")
         if lease is not None:
-            self._do(lease_cases.LeaseRevoke(LeaseId(lease.id), "", by=lease_cases.Stead(OPERATOR)))
+            self._do(
+                lease_cases.LeaseRevoke(LeaseId(lease.id), "", by=lease_cases.OnBehalf(OPERATOR))
+            )
             self.model.end(lease, "revoked")
             self.model.admit()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool, Token
+from moorage.core.admission.model import FencingToken, Lease, Pool
 from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim, units_in
 
@@ -95,7 +95,7 @@ def tokens(books: Books, granted: list[Lease]) -> None:
                 books.slot_tokens[name, slot] = token
 
 
-def token_of(lease: Lease) -> Token:
+def token_of(lease: Lease) -> FencingToken:
     """Return the token that a granted lease has."""
     claim(lease.token is not None, "I4", lease.id, "was granted without a token")
     assert lease.token is not None

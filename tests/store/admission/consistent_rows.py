@@ -1,14 +1,14 @@
 """A small admission in which everything is consistent: one row at least of each kind."""
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Outcome, Token
+from moorage.core.admission.model import FencingToken, Outcome
 from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from tests.store.admission.grants import AT, changed, ended, granted, lease_id, pool, slot, ticket
 
-HOLDER = granted(ticket(1, "a", "s"), slots={"s": ("one",)}, token=Token(1, 1, 0))
+HOLDER = granted(ticket(1, "a", "s"), slots={"s": ("one",)}, token=FencingToken(1, 1, 0))
 WAITING = ticket(2, "a", "s")
-ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=Token(1, 1, 1)))
+ENDED = ended(granted(ticket(3, "a", "s"), slots={"s": ("two",)}, token=FencingToken(1, 1, 1)))
 
 
 def told(n: int) -> Outcome:

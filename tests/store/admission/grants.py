@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import Lease, Need, Pool, PoolSpec, Slot, Token
+from moorage.core.admission.model import FencingToken, Lease, Need, Pool, PoolSpec, Slot
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -58,7 +58,7 @@ def ticket(n: int, *needs: str | Need, priority: int = 0, **values: Any) -> Leas
 
 def granted(lease: Lease, n: int = 0, **values: Any) -> Lease:
     """Return a ticket as granted in this batch, the n-th of its grants."""
-    plain = structs.replace(lease, state="granted", granted_at=AT, token=Token(0, 0, n))
+    plain = structs.replace(lease, state="granted", granted_at=AT, token=FencingToken(0, 0, n))
     return structs.replace(plain, **values)
 
 

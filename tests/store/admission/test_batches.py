@@ -10,7 +10,7 @@ import pytest
 from msgspec import json
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import Lease, Outcome, Token
+from moorage.core.admission.model import FencingToken, Lease, Outcome
 from moorage.core.clock import Instant
 from moorage.core.service_time import Timeline
 from moorage.store import changelog
@@ -66,7 +66,7 @@ def test_change_rows_tell_everything_in_order(engine: Engine) -> None:
             for row in rows
             if row.body is not None
         }
-        stamped = granted(ticket(2, "a"), token=Token(1, revision, 1))
+        stamped = granted(ticket(2, "a"), token=FencingToken(1, revision, 1))
         assert list(values.values()) == [
             *(pool("a"), pool("b"), slot("a/x", "s-1"), ticket(1, "a"), stamped),
             *(outcome(2), outcome(1)),
@@ -114,10 +114,10 @@ def test_a_key_is_one_leases(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
-async def forgotten(engine: Engine, ended_before: int, told_before: int, most: int) -> int:
+async def forgotten(engine: Engine, ended_before: int, reported_before: int, most: int) -> int:
     """Forget in a transaction of its own; return how many leases that was."""
     async with engine.transaction() as transaction:
-        plan = save.forget(Instant(ended_before), Instant(told_before), most)
+        plan = save.forget(Instant(ended_before), Instant(reported_before), most)
         count = await transaction.run(plan)
         await transaction.commit()
     return count

@@ -5,7 +5,7 @@ import asyncio
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import Need, Pacing, PoolSpec, Rest, Token
+from moorage.core.admission.model import FencingToken, Need, Pacing, PoolSpec, Rest
 from moorage.core.clock import Instant
 from moorage.core.limits import DUE_MAX
 from moorage.core.service_time import Timeline
@@ -84,7 +84,7 @@ def test_every_value_comes_back(engine: Engine) -> None:
         changes.arrivals = 7
         revision, _ = await run(engine, Keys(), lambda _: changes, timeline)
         facts = await facts_of(engine, Keys(leases={lease_id(1)}))
-        stamped = structs.replace(full_lease, token=Token(1, revision, 3))
+        stamped = structs.replace(full_lease, token=FencingToken(1, revision, 3))
         assert facts.leases == {lease_id(1): stamped}
         assert facts.asked == {("owner", full_lease.key): lease_id(1)}
         assert facts.pools == {full_pool.name: full_pool}

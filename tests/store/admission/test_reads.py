@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.core.admission.facts import Changes, Facts, Keys
-from moorage.core.admission.model import Lease, Outcome, Token
+from moorage.core.admission.model import FencingToken, Lease, Outcome
 from moorage.core.admission.units import SlotGroup
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment, Timeline
@@ -15,7 +15,7 @@ from moorage.store import service_clock
 from moorage.store.admission import line_pass, reads
 from moorage.store.admission.line_pass import pass_load
 from moorage.store.admission.reads import (
-    End,
+    EndedLease,
     LeaseSeen,
     OutcomeCount,
     PoolSeen,
@@ -95,7 +95,7 @@ def mixed() -> list[Lease]:
         for of in range(3):
             at = 10 * of + n
             plain = ticket(at, *name, owner=owner, arrival=at // 2)
-            found.append((plain, granted(plain, token=Token(1, 1, at)), ended(plain))[of])
+            found.append((plain, granted(plain, token=FencingToken(1, 1, at)), ended(plain))[of])
     return sorted(found, key=lambda lease: (lease.arrival, lease.id))
 
 
@@ -136,7 +136,9 @@ def test_holders_are_counted(engine: Engine) -> None:
 
     async def scenario() -> None:
         leases = [
-            granted(ticket(n, "a"), granted_at=Instant(AT + n), token=Token(1, 1, n), owner=owner)
+            granted(
+                ticket(n, "a"), granted_at=Instant(AT + n), token=FencingToken(1, 1, n), owner=owner
+            )
             for n, owner in enumerate("zabaz")
         ]
         others = [ticket(8, "a"), granted(ticket(9, "b")), ended(granted(ticket(10, "a")))]
@@ -178,7 +180,7 @@ def test_unheard_leases_are_counted(engine: Engine) -> None:
 def past(n: int, waited: int, held: int, **values: Any) -> Lease:
     """Return a lease that ended n seconds after the first, having waited and held so long."""
     end = AT + n * 1_000_000
-    lease = granted(ticket(n, "a"), granted_at=Instant(end - held), token=Token(1, 1, n))
+    lease = granted(ticket(n, "a"), granted_at=Instant(end - held), token=FencingToken(1, 1, n))
     return ended(lease, end, asked_at=Instant(end - held - waited), **values)
 
 
@@ -197,8 +199,11 @@ def test_past_times(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         report = await engine.read_aside(reads.report_load("a", Instant(AT + 3_000_000)))
         newest = (leases[3], leases[4])
         assert report.ends == [
-            *(End(one.asked_at, one.granted_at, one.ended_at or AT, "released") for one in newest),
-            End(AT, None, Instant(AT + 9 * MINUTE), "withdrawn"),
+            *(
+                EndedLease(one.asked_at, one.granted_at, one.ended_at or AT, "released")
+                for one in newest
+            ),
+            EndedLease(AT, None, Instant(AT + 9 * MINUTE), "withdrawn"),
         ]
         assert report.outcomes == []
 
@@ -220,7 +225,7 @@ def test_outcomes_are_counted(engine: Engine) -> None:
         base = AT - AT % MINUTE - second
         starts = (0, 0, 2 * second, MINUTE + second, MINUTE + second)
         leases = [
-            granted(ticket(n, "a"), granted_at=Instant(base + start), token=Token(1, 1, n))
+            granted(ticket(n, "a"), granted_at=Instant(base + start), token=FencingToken(1, 1, n))
             for n, start in enumerate(starts)
         ]
         outcomes = [

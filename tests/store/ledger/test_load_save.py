@@ -301,7 +301,7 @@ def test_compaction(engine: Engine) -> None:
 
     async def marked(old: int, rows: int) -> int:
         plan = changelog_compaction.compaction_mark_load(
-            Instant(NOW + old), changelog_compaction.Keep(rows)
+            Instant(NOW + old), changelog_compaction.ChangelogRetention(rows)
         )
         return await engine.read_aside(plan)
 

@@ -14,7 +14,7 @@ import pytest
 from moorage.store.api import Engine, Locked, Unavailable, Unusable
 from moorage.store.high_water_mark import BYTES, Mark
 from moorage.store.open import open_engine, restore
-from moorage.store.sqlite.file import PLACE_SECONDS, Lock, Place
+from moorage.store.sqlite.file import PLACE_SECONDS, FileIdentity, Lock
 from tests.store.build import everything_load, provider_new, run
 
 
@@ -115,7 +115,7 @@ def test_the_place_is_looked_at_now_and_then(
     """Not with every commit: a look takes three calls of the system."""
     for end in ("", "-wal", ".lock"):
         (tmp_path / f"a.db{end}").touch()
-    place, real, looks = Place(str(tmp_path / "a.db")), os.stat, 0
+    place, real, looks = FileIdentity(str(tmp_path / "a.db")), os.stat, 0
 
     def stat(file: str | int, **more: Any) -> os.stat_result:
         nonlocal looks

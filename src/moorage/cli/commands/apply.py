@@ -75,7 +75,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
                 done = "created" if one.action == "create" else "changed"
                 say(f"{done} {one.name}")
     if as_json:
-        show_json({"applied": applied, "pools": [_told(one) for one in found]})
+        show_json({"applied": applied, "pools": [_as_json(one) for one in found]})
 
 
 def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
@@ -108,7 +108,7 @@ def _count(found: list[Difference]) -> str:
     return f"{new} to create, {changed} to change, {actions.count('keep')} unchanged"
 
 
-def _told(one: Difference) -> dict[str, Any]:
+def _as_json(one: Difference) -> dict[str, Any]:
     changes = {
         name: msgspec.to_builtins({"before": before, "after": after})
         for name, (before, after) in one.changes.items()

@@ -50,7 +50,9 @@ def explain(
     Asks for the amounts in one tree, or the question in FILE. The exit code is 1 if nothing is
     found.
     """
-    from moorage.cli.support.backend import refusals_told  # deferred: it loads the whole service
+    from moorage.cli.support.backend import (
+        refusals_translated,
+    )  # deferred: it loads the whole service
     from moorage.client.ledger import Ledger
 
     if (question is None) == (not resources):
@@ -65,13 +67,13 @@ def explain(
             member_of=[*member_of],
         )
         asked = Question(groups=[group])
-    with refusals_told():
-        told = Ledger(server()).explain(asked)
+    with refusals_translated():
+        explained = Ledger(server()).explain(asked)
     if as_json:
-        show_json(asdict(told))
+        show_json(asdict(explained))
     else:
-        _show(told)
-    if not told.found:
+        _show(explained)
+    if not explained.found:
         click.get_current_context().exit(FAILED)
 
 
@@ -90,16 +92,16 @@ def _read(question: IO[str]) -> Question:
         raise Failure(USAGE, f"cannot read the question: {error}") from None
 
 
-def _show(told: Explained) -> None:
-    for part in told.parts:
+def _show(explained: Explained) -> None:
+    for part in explained.parts:
         say(part.resource_class or f"group {part.suffix}")
         _show_steps(part.steps)
-    if told.trees:
+    if explained.trees:
         say("trees")
-        _show_steps(told.trees)
-    for condition in told.without:
+        _show_steps(explained.trees)
+    for condition in explained.without:
         say(f"dropping '{condition}' would give a match")
-    say("found" if told.found else told.nearest or "nothing is found")
+    say("found" if explained.found else explained.nearest or "nothing is found")
 
 
 def _show_steps(steps: list[ExplainedStep]) -> None:

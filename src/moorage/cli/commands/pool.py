@@ -233,11 +233,11 @@ def show(name: str, as_json: bool) -> None:
 def report(name: str, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server() as admission:
-        told = admission.pool_report(name)
+        report = admission.pool_report(name)
     if as_json:
-        show_json(msgspec.to_builtins(told))
+        show_json(msgspec.to_builtins(report))
     else:
-        _show_report(told)
+        _show_report(report)
 
 
 @group.command(epilog=example("moorage pool pause install/azure"))
@@ -283,19 +283,19 @@ def _show_one(pool: Pool, as_json: bool, line: str) -> None:
         say(line)
 
 
-def _show_report(told: PoolReport) -> None:
+def _show_report(report: PoolReport) -> None:
     rows = [
         [what, *(duration_text(round(one, 3)) for one in seconds)]
-        for what, seconds in (("waited", told.waited), ("held", told.held))
+        for what, seconds in (("waited", report.waited), ("held", report.held))
         if seconds is not None
     ]
-    leases = counted(told.leases, "lease")
+    leases = counted(report.leases, "lease")
     say(f"{leases} ended within the last {LEASES_KEPT_HOURS} hours")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
-    if told.causes:
-        show_table(["cause", "leases"], [[cause, str(n)] for cause, n in told.causes.items()])
-    if told.outcomes:
-        columns = [field.name for field in fields(told.outcomes[0])]
-        rows = [[plain_text(getattr(line, name)) for name in columns] for line in told.outcomes]
+    if report.causes:
+        show_table(["cause", "leases"], [[cause, str(n)] for cause, n in report.causes.items()])
+    if report.outcomes:
+        columns = [field.name for field in fields(report.outcomes[0])]
+        rows = [[plain_text(getattr(line, name)) for name in columns] for line in report.outcomes]
         show_table([name.replace("_", " ") for name in columns], rows)

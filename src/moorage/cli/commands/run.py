@@ -58,7 +58,7 @@ def command(name: str) -> click.Command:
 
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
         if "url" in words and not (words["url"] or os.environ.get(URL_VARIABLE)):
-            with _told(name):
+            with _reported(name):
                 words |= _server_or_trouble(words)
         click.get_current_context().exit(carry_out(name, words, command, US))
 
@@ -80,7 +80,7 @@ def attach(leases: click.Group) -> None:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _reported(name: str) -> Iterator[None]:
     """Turn invalid settings into a Failure."""
     from moorage.store.api import StoreError
 
@@ -127,7 +127,7 @@ def _server_or_trouble(words: dict[str, Any]) -> dict[str, Any]:
 def _server(words: dict[str, Any]) -> dict[str, Any]:
     """Return access to the server of the settings' database; empty if there is no database."""
     from moorage.cli.support.local_server import (  # deferred: most commands that run
-        Beside,
+        LocalServer,
         database_is_there,
     )
     from moorage.cli.support.options import load  # in CI name their server, and need none of this
@@ -137,6 +137,6 @@ def _server(words: dict[str, Any]) -> dict[str, Any]:
     if not database_is_there(files):
         return {}
     try:
-        return {"server": Beside(files, token_named(words))}
+        return {"server": LocalServer(files, token_named(words))}
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None

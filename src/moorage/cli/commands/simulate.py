@@ -17,7 +17,7 @@ from moorage.cli.support.pool_files import read
 from moorage.cli.support.pool_text import changed_of, paced
 from moorage.cli.support.simulate_chart import Series, draw
 from moorage.client.run.durations import spoken
-from moorage.core.admission.forecast.simulate import Job, Stay, Summary, rehearse, summary
+from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, simulate_pool, summary
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.wire.admission import Pacing, PoolWanted
@@ -46,7 +46,7 @@ class Scene:
     limit: int | None
     """None: no limit, or the replayed history."""
     pacing: str
-    stays: Sequence[Stay]
+    stays: Sequence[JobTimes]
 
     @property
     def label(self) -> str:
@@ -166,7 +166,7 @@ def simulate(
     if chart_file is not None:
         _write(chart_file, draw(f"Pool {name}", [Series(one.label, one.stays) for one in scenes]))
     if as_json:
-        show_json([_told(scene) for scene in scenes])
+        show_json([_as_json(scene) for scene in scenes])
     else:
         show_table(COLUMNS, [_row(scene) for scene in scenes])
 
@@ -184,7 +184,7 @@ def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted
     return chosen, pools[chosen]
 
 
-def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[Stay]]:
+def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[JobTimes]]:
     with at_server() as admission:
         there = admission.pool(pool)
         jobs, stays = history(pool, admission.leases(pool=pool, state="ended"))
@@ -199,7 +199,7 @@ def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
     limit = unlimited if wanted.limit is None else wanted.limit
     pacing = paced(wanted.pacing, wanted.limit, wanted.hold)
     try:
-        stays = rehearse(
+        stays = simulate_pool(
             name, spec_of(replace(wanted, limit=limit, pacing=pacing)), jobs, seed=seed
         )
     except (Error, ValueError) as error:
@@ -213,33 +213,35 @@ def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
 
 
 def _row(scene: Scene) -> list[str]:
-    told = summary(scene.stays)
-    waited = ["-"] * 3 if told.waited is None else [spoken(one / SECOND) for one in told.waited]
+    summed = summary(scene.stays)
+    waited = ["-"] * 3 if summed.waited is None else [spoken(one / SECOND) for one in summed.waited]
     return [
         scene.pacing if scene.pacing == ACTUAL else str(scene.limit or NONE),
         "-" if scene.pacing == ACTUAL else scene.pacing,
-        f"{told.jobs} ({told.never} never start)" if told.never else str(told.jobs),
-        str(told.starts_per_minute),
-        str(told.running),
-        str(told.waiting),
-        spoken(told.last_start / SECOND),
+        f"{summed.jobs} ({summed.never} never start)" if summed.never else str(summed.jobs),
+        str(summed.starts_per_minute),
+        str(summed.running),
+        str(summed.waiting),
+        spoken(summed.last_start / SECOND),
         *waited,
     ]
 
 
-def _told(scene: Scene) -> dict[str, Any]:
-    told: Summary = summary(scene.stays)
+def _as_json(scene: Scene) -> dict[str, Any]:
+    summed: Summary = summary(scene.stays)
     return {
         "limit": scene.limit,
         "pacing": scene.pacing,
-        "jobs": told.jobs,
-        "never": told.never,
-        "starts_per_minute": told.starts_per_minute,
-        "running": told.running,
-        "waiting": told.waiting,
-        "last_start_seconds": told.last_start / SECOND,
-        "last_end_seconds": told.last_end / SECOND,
-        "waited_seconds": None if told.waited is None else [one / SECOND for one in told.waited],
+        "jobs": summed.jobs,
+        "never": summed.never,
+        "starts_per_minute": summed.starts_per_minute,
+        "running": summed.running,
+        "waiting": summed.waiting,
+        "last_start_seconds": summed.last_start / SECOND,
+        "last_end_seconds": summed.last_end / SECOND,
+        "waited_seconds": None
+        if summed.waited is None
+        else [one / SECOND for one in summed.waited],
     }
 
 

@@ -31,12 +31,14 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
 
     Reconnects when the server restarts.
     """
-    from moorage.cli.support.backend import refusals_told  # deferred: it loads the whole service
+    from moorage.cli.support.backend import (
+        refusals_translated,
+    )  # deferred: it loads the whole service
     from moorage.client.watch import ChangesGoneError, Watch
 
     following = Watch(server(), after, kinds)
     try:
-        with refusals_told():
+        with refusals_translated():
             for number, change in enumerate(following, 1):
                 say(*_cells(following.cursor, change, as_json))
                 if number == count:
@@ -48,8 +50,8 @@ def watch(after: str | None, kinds: tuple[str, ...], count: int | None, as_json:
 
 
 def _cells(cursor: str | None, change: Change, as_json: bool) -> list[str]:
-    told: dict[str, Any] = msgspec.to_builtins(change)
+    shown: dict[str, Any] = msgspec.to_builtins(change)
     if as_json:
-        return [printable_json(json.dumps({"cursor": cursor, **told}, ensure_ascii=False))]
-    value = printable_json(json.dumps(told["value"], ensure_ascii=False))
+        return [printable_json(json.dumps({"cursor": cursor, **shown}, ensure_ascii=False))]
+    value = printable_json(json.dumps(shown["value"], ensure_ascii=False))
     return [cursor or "-", change.kind, change.key, value]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from moorage.cli.support.credentials import NOAUTH2_TOKEN, token_beside
+from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.cli.support.options import address_of
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, USAGE, Failure
 from moorage.client.decoding import UndecodableError
@@ -27,7 +27,7 @@ from moorage.service.access.audit import Actor
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.native.audit import shown as entry_shown
-from moorage.service.native.tokens import make, replace, shown
+from moorage.service.native.tokens import create_token, replace, shown
 from moorage.store.api import Fatal, Locked, StoreError
 from moorage.store.open import copy
 from moorage.store.ownership import UntrustedError
@@ -39,7 +39,7 @@ EXIT_CODES = {400: USAGE, 404: FAILED, 409: CONFLICT, 422: USAGE}
 """Exit codes by the status of a refusal; any other status means FAILED."""
 
 
-class AtServer:
+class ServerBackend:
     """Sends requests to a running server.
 
     `database` is its database file, if that is on this machine and the one of the settings.
@@ -51,14 +51,14 @@ class AtServer:
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """See `command.Administration`."""
-        told: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
-        return told
+        answer: dict[str, Any] = self._ask("POST", "/v1/tokens", asdict(wanted))
+        return answer
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
         """See `command.Administration`."""
         path = f"/v1/tokens/{quote(token_id, safe='')}/rotate"
-        told: dict[str, Any] = self._ask("POST", path, asdict(wanted))
-        return told
+        answer: dict[str, Any] = self._ask("POST", path, asdict(wanted))
+        return answer
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `command.Administration`."""
@@ -86,8 +86,8 @@ class AtServer:
         its server writes only into `backup_directory`. The server records the copy, or its failure.
         """
         if self._database is None:
-            told: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
-            return told
+            answer: str = self._ask("POST", "/v1/database/backup", {"name": target})["path"]
+            return answer
         path = os.path.abspath(target)
         noted = {"copied_to": path}
         self._ask("POST", "/v1/database/backup", noted)
@@ -110,12 +110,12 @@ class AtServer:
         return raised
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        with refusals_told():
+        with refusals_translated():
             return self.transport.request(method, path, body)
 
 
 @contextmanager
-def refusals_told() -> Iterator[None]:
+def refusals_translated() -> Iterator[None]:
     """Turn a refusal, or an unreachable server, into a Failure."""
     try:
         yield
@@ -131,7 +131,7 @@ def refusals_told() -> Iterator[None]:
         raise Failure(exit_code, f"{refusal}{hint}", refusal.code) from None
 
 
-class InDatabase:
+class DatabaseBackend:
     """Opens the database itself, if no server uses it; a missing file is never created."""
 
     def __init__(self, database_url: str) -> None:
@@ -139,15 +139,15 @@ class InDatabase:
 
     def token_create(self, wanted: TokenWanted) -> dict[str, Any]:
         """See `command.Administration`."""
-        made = self._run(lambda service: make(service.access, wanted, local()))
-        told: dict[str, Any] = msgspec.to_builtins(made)
-        return told
+        made = self._run(lambda service: create_token(service.access, wanted, local()))
+        answer: dict[str, Any] = msgspec.to_builtins(made)
+        return answer
 
     def token_rotate(self, token_id: str, wanted: RotationWanted) -> dict[str, Any]:
         """See `command.Administration`."""
         made = self._run(lambda service: replace(service.access, token_id, wanted, local()))
-        told: dict[str, Any] = msgspec.to_builtins(made)
-        return told
+        answer: dict[str, Any] = msgspec.to_builtins(made)
+        return answer
 
     def token_list(self) -> list[dict[str, Any]]:
         """See `command.Administration`."""
@@ -166,16 +166,16 @@ class InDatabase:
     def backup(self, target: str) -> str:
         """See `command.Administration`."""
         path = os.path.abspath(target)
-        self._run(lambda service: service.upkeep.backup(path, by=local()))
+        self._run(lambda service: service.operations.backup(path, by=local()))
         return path
 
     def check(self) -> list[str]:
         """See `command.Administration`."""
-        return self._run(lambda service: service.upkeep.check())
+        return self._run(lambda service: service.operations.check())
 
     def epoch_raise(self) -> dict[str, int]:
         """See `command.Administration`."""
-        epoch, revision = self._run(lambda service: service.upkeep.epoch_raise(by=local()))
+        epoch, revision = self._run(lambda service: service.operations.epoch_raise(by=local()))
         return {"epoch": epoch, "revision": revision}
 
     def restored(self, source: str, kept: str | None) -> None:
@@ -214,7 +214,7 @@ class InDatabase:
             await service.stop()
 
 
-def find(settings: Settings, url: str | None, token: str | None) -> AtServer | InDatabase:
+def find(settings: Settings, url: str | None, token: str | None) -> ServerBackend | DatabaseBackend:
     """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
@@ -231,31 +231,31 @@ def find(settings: Settings, url: str | None, token: str | None) -> AtServer | I
         found = _named(files, url, token) if url is not None else _announced(files, token)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
-    return found or InDatabase(address_of(settings))
+    return found or DatabaseBackend(address_of(settings))
 
 
-def _named(files: Files, url: str, token: str | None) -> AtServer:
+def _named(files: Files, url: str, token: str | None) -> ServerBackend:
     """Return access to the named server."""
     try:
-        announced = files.announced(told=token is not None)
+        announced = files.announced(with_token=token is not None)
     except UntrustedError:
         announced = None
     here = announced is not None and announced.url == url
     # Servers on PostgreSQL are not announced, so it is unknown whether this is one of them.
-    secret = token or (token_beside(files) if here else None)
-    return AtServer(Transport(url, secret), str(files.database) if here else None)
+    secret = token or (stored_token(files) if here else None)
+    return ServerBackend(Transport(url, secret), str(files.database) if here else None)
 
 
-def _announced(files: Files, token: str | None) -> AtServer | None:
+def _announced(files: Files, token: str | None) -> ServerBackend | None:
     """Return access to the announced server; None if there is none or it does not answer."""
-    announced = files.announced(told=token is not None)
+    announced = files.announced(with_token=token is not None)
     if announced is None:
         if token is None:
-            token_beside(files)  # raises for an invalid token, also without a server
+            stored_token(files)  # raises for an invalid token, also without a server
         return None
-    beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else token_beside(files)
+    beside = NOAUTH2_TOKEN if announced.auth == "noauth2" else stored_token(files)
     transport = Transport(announced.url, token or beside, certificate=announced.certificate)
-    return AtServer(transport, str(files.database)) if transport.reachable() else None
+    return ServerBackend(transport, str(files.database)) if transport.reachable() else None
 
 
 def local() -> Actor:

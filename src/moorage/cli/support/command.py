@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from moorage.cli.support.credentials import token_told
+from moorage.cli.support.credentials import token_given
 from moorage.cli.support.options import address_of, config_option, load, settings_options
 from moorage.cli.support.output import UNREACHABLE, Failure
 
@@ -70,7 +70,7 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
         **options: Any,
     ) -> None:
         settings = load({"database": database}, config_file).settings
-        token = token_told(token, click.get_current_context().get_parameter_source("token"))
+        token = token_given(token, click.get_current_context().get_parameter_source("token"))
         click.get_current_context().obj = (settings, url, token)
         command(*args, **options)
 
@@ -86,10 +86,10 @@ def administration() -> Administration:
 
 def server() -> "Transport":
     """Return access to the running command's server. Raises Failure: 5, there is none."""
-    from moorage.cli.support.backend import AtServer
+    from moorage.cli.support.backend import ServerBackend
 
     found = administration()
-    if not isinstance(found, AtServer):
+    if not isinstance(found, ServerBackend):
         raise Failure(
             UNREACHABLE,
             "no server found: none is running on this database, and MOORAGE_URL is not set;"
@@ -104,10 +104,10 @@ def at_server() -> "Iterator[Admission]":
 
     Raises Failure: 5 without a server; the server's refusals become Failures, too.
     """
-    from moorage.cli.support.backend import refusals_told
+    from moorage.cli.support.backend import refusals_translated
     from moorage.client.admission import Admission
 
-    with refusals_told():
+    with refusals_translated():
         yield Admission(server())
 
 

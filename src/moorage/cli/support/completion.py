@@ -69,7 +69,7 @@ def _programs() -> Iterator[str]:
 
 def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]:
     """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
-    from moorage.cli.support.backend import AtServer, find, refusals_told
+    from moorage.cli.support.backend import ServerBackend, find, refusals_translated
     from moorage.cli.support.options import load
     from moorage.client.admission import Admission
 
@@ -81,9 +81,9 @@ def _asked(ctx: click.Context, ask: Callable[["Admission"], list[T]]) -> list[T]
         file = _given(ctx, "config_file", "MOORAGE_CONFIG")
         settings = load({"database": ctx.params.get("database")}, file).settings
         found = find(settings, url, token)
-        if not isinstance(found, AtServer):
+        if not isinstance(found, ServerBackend):
             return []
-        with refusals_told():
+        with refusals_translated():
             return ask(Admission(found.transport))
     except (click.ClickException, OSError, ValueError):
         return []

@@ -13,13 +13,13 @@ NOAUTH2_TOKEN = "admin"
 """A token that a server with `noauth2` accepts as an administrator's."""
 
 
-def token_told(text: str | None, source: ParameterSource | None) -> str | None:
+def token_given(text: str | None, source: ParameterSource | None) -> str | None:
     """Return the token of `--token` or MOORAGE_TOKEN, or None. Raises Failure: 2, it is invalid."""
     named = "MOORAGE_TOKEN" if source is ParameterSource.ENVIRONMENT else "--token"
     return _sendable(text, named) if text else None
 
 
-def token_beside(files: "Files") -> str | None:
+def stored_token(files: "Files") -> str | None:
     """Return the administrator's token next to the database, or None. Raises Failure: 2."""
     try:
         text = files.token_read()

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from moorage.cli.support.output import FAILED, USAGE, Failure
-from moorage.core.admission.forecast.simulate import Job, Stay
+from moorage.core.admission.forecast.simulate import Job, JobTimes
 from moorage.core.clock import SECOND
 from moorage.wire.admission import Lease
 
@@ -42,7 +42,7 @@ def trace(path: str) -> list[Job]:
     return jobs
 
 
-def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[Stay]]:
+def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[JobTimes]]:
     """Return the past jobs of a pool and their actual times, in the order of their requests.
 
     Tickets that were never granted are left out, because their duration is unknown.
@@ -60,7 +60,7 @@ def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[Stay]]:
         ended = _since(first, lease.ended_at)
         units = sum(need.units for need in lease.needs if need.pool == pool)
         jobs.append(Job(asked, max(1, ended - granted), units, lease.owner, lease.priority))
-        stays.append(Stay(asked, granted, ended, units))
+        stays.append(JobTimes(asked, granted, ended, units))
     return jobs, stays
 
 

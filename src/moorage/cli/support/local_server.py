@@ -6,12 +6,12 @@ requests go to the next one that starts.
 
 from typing import Any
 
-from moorage.cli.support.credentials import NOAUTH2_TOKEN, token_beside
+from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
 from moorage.client.transport import Transport, UnreachableError
 from moorage.serve.files import Announcement, Files
 
 
-class Beside:
+class LocalServer:
     """Sends each request to the server that is announced next to the database at that moment."""
 
     def __init__(self, files: Files, token: str | None) -> None:
@@ -25,8 +25,8 @@ class Beside:
         self._token = token
         self._known: tuple[Announcement, Transport] | None = None
         if token is None:
-            token_beside(files)  # raises for an invalid token now instead of while waiting
-        files.announced(told=token is not None)  # likewise for an untrusted announcement
+            stored_token(files)  # raises for an invalid token now instead of while waiting
+        files.announced(with_token=token is not None)  # likewise for an untrusted announcement
 
     def request(
         self, method: str, path: str, body: Any = None, *, seconds_max: float | None = None
@@ -36,13 +36,13 @@ class Beside:
 
     def _transport(self) -> Transport:
         try:
-            found = self._files.announced(told=self._token is not None)
+            found = self._files.announced(with_token=self._token is not None)
         except ValueError as error:
             raise UnreachableError(str(error)) from None
         if found is None:
             raise UnreachableError(_missing(self._files))
         if self._known is None or self._known[0] != found:
-            beside = NOAUTH2_TOKEN if found.auth == "noauth2" else token_beside(self._files)
+            beside = NOAUTH2_TOKEN if found.auth == "noauth2" else stored_token(self._files)
             token = self._token or beside
             try:
                 transport = Transport(found.url, token, certificate=found.certificate)

@@ -54,11 +54,11 @@ def read(path: str) -> dict[str, PoolWanted]:
     """Return the pools that a file describes. Raises Failure: 2."""
     try:
         text = Path(path).read_text()
-        told: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
+        described: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, f"cannot read {path}: {_reason(error)}") from None
-    pools = told.get("pools") if isinstance(told, dict) else None
-    if not isinstance(pools, dict) or told.keys() != {"pools"}:
+    pools = described.get("pools") if isinstance(described, dict) else None
+    if not isinstance(pools, dict) or described.keys() != {"pools"}:
         raise Failure(USAGE, f"{path}: there must be one table, 'pools', and nothing else")
     wanted = {}
     for name, properties in pools.items():

@@ -26,10 +26,10 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
 
 def _follows(pool: Pool) -> bool:
     """Return whether its pacing is that derived from its units and its hold."""
-    told, exact = pool.pacing, None
-    if told is not None:
-        interval, jitter = round(told.interval * SECOND), round(told.jitter * SECOND)
-        exact = model.Pacing(interval, told.burst, jitter)
+    pacing, exact = pool.pacing, None
+    if pacing is not None:
+        interval, jitter = round(pacing.interval * SECOND), round(pacing.jitter * SECOND)
+        exact = model.Pacing(interval, pacing.burst, jitter)
     return model.is_default(exact, pool.units, _microseconds(pool.hold))
 
 

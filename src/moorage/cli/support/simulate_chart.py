@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from moorage.cli.support import svg
-from moorage.core.admission.forecast.simulate import Stay, running, starts_per_minute, waiting
+from moorage.core.admission.forecast.simulate import JobTimes, running, starts_per_minute, waiting
 from moorage.core.admission.forecast.statistics import MINUTE, Steps
 
 WIDTH = 1_000
@@ -21,7 +21,7 @@ class Series:
     """One simulation and its name."""
 
     label: str
-    stays: Sequence[Stay]
+    stays: Sequence[JobTimes]
 
 
 def draw(title: str, series: Sequence[Series]) -> str:

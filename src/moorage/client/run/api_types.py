@@ -16,7 +16,7 @@ class StrangeAnswerError(Exception):
     """The answer does not conform to the native API."""
 
 
-class Wish(NamedTuple):
+class LeaseRequest(NamedTuple):
     """A request for a lease; see `wire.admission.LeaseWanted`. Durations are in seconds."""
 
     needs: tuple[tuple[str, int], ...]
@@ -87,8 +87,8 @@ class Lease(NamedTuple):
     @property
     def ends_at(self) -> str | None:
         """When it ends without a renewal: at the end of its TTL or its hold, whichever is first."""
-        told = [at for at in (self.expires_at, self.hold_until) if at is not None]
-        return min(told, key=_instant, default=None)
+        values = [at for at in (self.expires_at, self.hold_until) if at is not None]
+        return min(values, key=_instant, default=None)
 
     @property
     def end(self) -> str:
@@ -96,23 +96,23 @@ class Lease(NamedTuple):
         return f"{self.cause}: {self.detail}" if self.detail else str(self.cause)
 
 
-def lease_of(told: Any) -> Lease:
+def lease_of(values: Any) -> Lease:
     """Convert a decoded JSON value to a lease. Raises StrangeAnswerError."""
     try:
-        waiting = told["waiting"]
+        waiting = values["waiting"]
         return Lease(
-            id=str(told["id"]),
-            state=str(told["state"]),
-            token=told["token"],
-            pools=tuple(str(need["pool"]) for need in told["needs"]),
-            needs=tuple((str(need["pool"]), int(need["units"])) for need in told["needs"]),
-            slots={str(pool): [*names] for pool, names in told["slots"].items()},
-            ttl=_seconds(told["ttl"]),
-            hold=_seconds(told["hold"]),
-            expires_at=told["expires_at"],
-            hold_until=told["hold_until"],
-            cause=told["cause"],
-            detail=str(told["detail"]),
+            id=str(values["id"]),
+            state=str(values["state"]),
+            token=values["token"],
+            pools=tuple(str(need["pool"]) for need in values["needs"]),
+            needs=tuple((str(need["pool"]), int(need["units"])) for need in values["needs"]),
+            slots={str(pool): [*names] for pool, names in values["slots"].items()},
+            ttl=_seconds(values["ttl"]),
+            hold=_seconds(values["hold"]),
+            expires_at=values["expires_at"],
+            hold_until=values["hold_until"],
+            cause=values["cause"],
+            detail=str(values["detail"]),
             waiting=None if waiting is None else _waiting(waiting),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -128,11 +128,11 @@ def _seconds(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _waiting(told: Any) -> Waiting:
-    eta = told["eta_seconds"]
+def _waiting(values: Any) -> Waiting:
+    eta = values["eta_seconds"]
     return Waiting(
-        position=int(told["position"]),
+        position=int(values["position"]),
         eta_seconds=None if eta is None else (float(eta[0]), float(eta[1])),
-        reason=str(told["reason"]),
-        overdue=bool(told.get("overdue", False)),
+        reason=str(values["reason"]),
+        overdue=bool(values.get("overdue", False)),
     )

@@ -28,5 +28,5 @@ def failure_json(exit_code: int, message: str, code: str | None = None) -> str:
         message: for people.
         code: for programs, stable: that of the server's refusal; by default that of the exit code.
     """
-    told = code or CODES.get(exit_code, CODES[FAILED])
-    return json.dumps({"error": {"code": told, "message": message, "exit_code": exit_code}})
+    reported = code or CODES.get(exit_code, CODES[FAILED])
+    return json.dumps({"error": {"code": reported, "message": message, "exit_code": exit_code}})

@@ -13,7 +13,7 @@ from moorage import __version__
 from moorage.client.run.handles.commands import handle_command
 from moorage.client.run.options import COMMANDS, EXAMPLES, Option
 from moorage.client.run.parse import UsageError, order_of
-from moorage.client.run.progress import Notices
+from moorage.client.run.progress import Progress
 from moorage.client.run.run import FAILED, run
 from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
@@ -31,12 +31,12 @@ def main(arguments: Sequence[str], us: Sequence[str]) -> int:
     """
     words, command = _split(arguments)
     for line in nearly(os.environ):
-        Notices().say(line)
+        Progress().say(line)
     try:
         given = vars(_parser().parse_args(words))
     except UsageError as error:
         code = FAILED if words[:1] == ["run"] else USAGE
-        Notices().fail(code, str(error), "usage", "--json" in words)
+        Progress().fail(code, str(error), "usage", "--json" in words)
         return code
     name = given.pop("name", None)
     if name is None:
@@ -49,7 +49,7 @@ def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
     """Execute one of `options.COMMANDS`; return the exit code."""
-    notices = Notices()
+    notices = Progress()
     try:
         if name == "run":
             return run(order_of(words, tuple(command)), notices)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, Wish
+from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest
 from moorage.client.run.durations import seconds_of
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
@@ -36,7 +36,7 @@ class UsageError(Exception):
     """The arguments are wrong; the message is one line and says what to change."""
 
 
-class Order(NamedTuple):
+class RunRequest(NamedTuple):
     """One `moorage run`. Durations are in seconds.
 
     `leases` is None without a server: then the command runs without a lease. `trouble` says why a
@@ -44,7 +44,7 @@ class Order(NamedTuple):
     """
 
     command: tuple[str, ...]
-    wish: Wish
+    wish: LeaseRequest
     leases: Leases | None
     trouble: str | None
     key: str | None
@@ -65,7 +65,7 @@ class Order(NamedTuple):
         return self.always or (self.best_effort and why not in MISTAKES)
 
 
-def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
+def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
     """Interpret the arguments of `moorage run`.
 
     Raises UsageError; with `--best-effort-always`, errors about the server go to `trouble` instead.
@@ -85,7 +85,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
     wish = wish_of(words)._replace(usual_ttl=TTL_SECONDS)
     # With a hold or best effort, the lease is not essential: do not end the command without it.
     lenient = best_effort or wish.hold is not None
-    return Order(
+    return RunRequest(
         command=command,
         wish=wish,
         leases=leases,
@@ -104,7 +104,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> Order:
     )
 
 
-def wish_of(words: Mapping[str, Any]) -> Wish:
+def wish_of(words: Mapping[str, Any]) -> LeaseRequest:
     """Return what to request. Raises UsageError."""
     needs: dict[str, int] = {}
     for text in words["pool"]:
@@ -124,7 +124,7 @@ def wish_of(words: Mapping[str, Any]) -> Wish:
         priority = int(words["priority"] or 0)
     except ValueError:
         raise UsageError(f"--priority: {words['priority']!r} is not a whole number") from None
-    return Wish(
+    return LeaseRequest(
         needs=tuple(sorted(needs.items())),
         ttl=duration_of(words, "ttl", None),
         hold=duration_of(words, "hold", None),

@@ -23,14 +23,14 @@ WRITE_SECONDS = 1.0
 CLEAR_LINE = "\r\x1b[K"
 
 
-class Notices:
+class Progress:
     """Prints messages as lines; on a terminal, shows the standing in one line that is updated."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         # `sys.stderr` is None if the shell has closed it.
-        told: IO[str] | None = sys.stderr if stream is None else stream
-        self._stream = told
-        self.live = told is not None and told.isatty() and os.environ.get("TERM") != "dumb"
+        target: IO[str] | None = sys.stderr if stream is None else stream
+        self._stream = target
+        self.live = target is not None and target.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = False
         self._next = 0.0
 
@@ -108,7 +108,7 @@ def standing_of(
 
 
 def _eta(earliest: float, latest: float) -> str:
-    told = eta_spoken(earliest, latest)
-    if told in (OVERDUE, SOON):
-        return told
-    return f"{told} to go" if " " in told else f"about {told} to go"
+    span = eta_spoken(earliest, latest)
+    if span in (OVERDUE, SOON):
+        return span
+    return f"{span} to go" if " " in span else f"about {span} to go"

@@ -12,7 +12,7 @@ from moorage.client.run.api_types import Lease
 from moorage.client.run.durations import spoken
 from moorage.client.run.lease.acquire import Acquiring, Grant
 from moorage.client.run.lease.api import Leases
-from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, Keys, OwnKey
+from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
 from moorage.client.run.lease.nesting import (
     SHARE,
     WAIT,
@@ -21,15 +21,20 @@ from moorage.client.run.lease.nesting import (
     covers,
     leases_around,
 )
-from moorage.client.run.lease.renewer import Keeper, carry_through
+from moorage.client.run.lease.renewer import Renewer, carry_through
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
-from moorage.client.run.lease.watching import SIGNALS_IF_LOST, Watch
+from moorage.client.run.lease.watching import SIGNALS_IF_LOST, CommandWatch
 from moorage.client.run.locks import locked
-from moorage.client.run.parse import Order
+from moorage.client.run.parse import RunRequest
 from moorage.client.run.process.child import Child, CommandError, check_command
 from moorage.client.run.process.job_control import JobControl
-from moorage.client.run.process.signals import FORWARDED, Interrupted, Signals, end_by_interrupt
-from moorage.client.run.progress import Notices
+from moorage.client.run.process.signals import (
+    FORWARDED,
+    Interrupted,
+    SignalCollector,
+    end_by_interrupt,
+)
+from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
 
@@ -52,7 +57,7 @@ EXIT_CODES = {
 DRY_RUN = "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease"
 
 
-class Done(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command has ended."""
 
     code: int
@@ -65,31 +70,31 @@ class Done(NamedTuple):
 class Run(NamedTuple):
     """One run: its order, the output for messages, and the incoming signals."""
 
-    order: Order
-    notices: Notices
-    signals: Signals
+    order: RunRequest
+    notices: Progress
+    signals: SignalCollector
 
 
-def run(order: Order, notices: Notices) -> int:
+def run(order: RunRequest, notices: Progress) -> int:
     """Run the command with a lease; return the command's exit code, or one of `moorage run`.
 
     If SIGINT has ended the command or the wait, it ends this process as well: after any other end,
     shells continue with the rest of a script or a loop.
     """
-    with Signals() as signals:
+    with SignalCollector() as signals:
         done = _run(Run(order, notices, signals))
     if done.interrupted is not None:
         end_by_interrupt(done.interrupted)
     return done.code
 
 
-def _run(this: Run) -> Done:
+def _run(this: Run) -> CommandEnd:
     order, notices, _ = this
     try:
         check_command(order.command[0])  # before waiting for a lease
     except CommandError as error:
         notices.say(str(error))
-        return Done(error.code)
+        return CommandEnd(error.code)
     if order.leases is None:
         notices.say(DRY_RUN if order.trouble is None else _without(order.trouble))
         return _carry(this, environment_of(os.environ, None))
@@ -104,7 +109,7 @@ def _run(this: Run) -> Done:
         return _acquired(this, order.leases, keys)
 
 
-def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
+def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
     """Acquire a lease, then run the command."""
     order, notices, signals = this
 
@@ -116,9 +121,9 @@ def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
         acquiring = Acquiring(leases, order.wish, keys, order.patience, check=check)
         grant = await_grant(acquiring, notices, signals, order.release_timeout)
     except InterruptedWaitError as interrupted:
-        notices.say(f"{interrupted.told}, the command was not run")
+        notices.say(f"{interrupted.text}, the command was not run")
         by_us = Interrupted.PROCESS if interrupted.number == signal.SIGINT else None
-        return Done(128 + interrupted.number, interrupted=by_us)
+        return CommandEnd(128 + interrupted.number, interrupted=by_us)
     except Exception as failure:  # with best effort, the command runs after any failure
         if (
             isinstance(failure, NestedError)
@@ -133,12 +138,12 @@ def _acquired(this: Run, leases: Leases, keys: Keys) -> Done:
     return _held(this, leases, keys, grant)
 
 
-def _no_lease(this: Run, why: str, trouble: str) -> Done:
+def _no_lease(this: Run, why: str, trouble: str) -> CommandEnd:
     """Run the command without a lease, if the options permit this."""
     order, notices, _ = this
     if not order.forgives(why):
         notices.say(f"no lease of {order.wish.pools}: {trouble}")
-        return Done(EXIT_CODES.get(why, FAILED))
+        return CommandEnd(EXIT_CODES.get(why, FAILED))
     notices.say(_without(trouble))
     return _carry(this, environment_of(os.environ, None))
 
@@ -147,14 +152,14 @@ def _without(trouble: str) -> str:
     return f"best effort, the command runs without a lease: {trouble}"
 
 
-def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
+def _held(this: Run, leases: Leases, keys: IdempotencyKeys, grant: Grant) -> CommandEnd:
     """Run the command with the lease, then release the lease."""
     order, notices, signals = this
     keeper = None
     if grant.term is not None:
-        keeper = Keeper(leases, grant, grant.term, signals.wake, order.patient)
+        keeper = Renewer(leases, grant, grant.term, signals.wake, order.patient)
     notices.say(_granted(grant.lease, order))
-    done: Done | None = None
+    done: CommandEnd | None = None
     try:
         done = _carry(this, environment_of(os.environ, grant.lease), keeper)
         return done
@@ -165,7 +170,12 @@ def _held(this: Run, leases: Leases, keys: Keys, grant: Grant) -> Done:
 
 
 def _part(
-    this: Run, leases: Leases, keys: Keys, lease: Lease, done: Done | None, over: bool
+    this: Run,
+    leases: Leases,
+    keys: IdempotencyKeys,
+    lease: Lease,
+    done: CommandEnd | None,
+    over: bool,
 ) -> None:
     """Release the lease unless it is over, and report the outcome, even if it is over."""
     order, notices, _ = this
@@ -195,8 +205,8 @@ def _part(
 
 
 def _carry(
-    this: Run, environment: Mapping[str, str], keeper: Keeper | None = None, shared: bool = False
-) -> Done:
+    this: Run, environment: Mapping[str, str], keeper: Renewer | None = None, shared: bool = False
+) -> CommandEnd:
     """Run the command to its end: with its own lease, a `shared` one, or none."""
     order, notices, signals = this
     tied = SIGNALS_IF_LOST.get(order.on_lost) if keeper is not None or shared else None
@@ -206,39 +216,40 @@ def _carry(
     except CommandError as error:
         terminal.close()
         notices.say(str(error))
-        return Done(error.code)
-    watch = Watch(child, keeper, order.on_lost, order.kill_after, notices)
+        return CommandEnd(error.code)
+    watch = CommandWatch(child, keeper, order.on_lost, order.kill_after, notices)
     job = JobControl(child, terminal, signals, notices, watch.settle)
     try:
         if keeper is not None:
             keeper.start()
-        told = False
+        forwarded = False
         while (code := child.look()) is None:
             job.look()
             for number in signals.wait(watch.seconds()):
                 if number in FORWARDED:
                     child.tell(number)
-                    told = told or number == signal.SIGINT
+                    forwarded = forwarded or number == signal.SIGINT
                 elif number == signal.SIGCONT:
                     job.resume()
             watch.look()
         if watch.ended_it:
             watch.finish(signals)
-            return Done(LOST)
+            return CommandEnd(LOST)
     finally:
         job.close()
-    return Done(code, by_itself=True, interrupted=_interrupted(child, told))
+    return CommandEnd(code, by_itself=True, interrupted=_interrupted(child, forwarded))
 
 
-def _interrupted(child: Child, told: bool) -> Interrupted | None:
+def _interrupted(child: Child, forwarded: bool) -> Interrupted | None:
     """Return the further target of the SIGINT that ended a command; None if it ended otherwise.
 
-    `told`: this process received the SIGINT and forwarded it. Otherwise, Ctrl-C reached only the
-    command, which had the terminal: without `moorage run` it would have reached the whole group.
+    `forwarded`: this process received the SIGINT and forwarded it. Otherwise, Ctrl-C reached only
+    the command, which had the terminal; without `moorage run`, it would have reached the whole
+    group.
     """
     if child.killed_by != signal.SIGINT:
         return None
-    return Interrupted.GROUP if child.had_terminal and not told else Interrupted.PROCESS
+    return Interrupted.GROUP if child.had_terminal and not forwarded else Interrupted.PROCESS
 
 
 def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
@@ -247,7 +258,7 @@ def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[st
     outer = " ".join(leases_around(inherited))
     if lease is None:
         return {**kept, f"{LEASE_PREFIX}OUTER": outer} if outer else kept
-    told = {
+    variables = {
         "ID": lease.id,
         "TOKEN": lease.token or "",
         "SLOTS": " ".join(lease.slot_names),
@@ -257,11 +268,11 @@ def environment_of(inherited: Mapping[str, str], lease: Lease | None) -> dict[st
         "HOLD_UNTIL": lease.hold_until or "",
         "OUTER": outer,
     }
-    return {**kept, **{f"{LEASE_PREFIX}{name}": value for name, value in told.items()}}
+    return {**kept, **{f"{LEASE_PREFIX}{name}": value for name, value in variables.items()}}
 
 
 @contextmanager
-def _keys(order: Order) -> Iterator[Keys]:
+def _keys(order: RunRequest) -> Iterator[IdempotencyKeys]:
     """Provide the key of this run. Raises OSError: the key file cannot be used."""
     if order.key_file is None:
         yield OwnKey() if order.key is None else GivenKey(order.key)
@@ -270,7 +281,7 @@ def _keys(order: Order) -> Iterator[Keys]:
         yield FileKey(order.key_file)
 
 
-def _granted(lease: Lease, order: Order) -> str:
+def _granted(lease: Lease, order: RunRequest) -> str:
     slots = f" ({' '.join(lease.slot_names)})" if lease.slot_names else ""
     hold = "" if lease.hold is None else f"; it ends after {spoken(lease.hold)}"
     return f"got lease {lease.id} of {order.wish.pools}{slots}{hold}"

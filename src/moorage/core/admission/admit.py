@@ -25,7 +25,7 @@ from moorage.core.admission import pacing
 from moorage.core.admission.bars import bar_of, is_silent, silence_ends
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import free_units, is_free, units_by_pool
@@ -68,7 +68,7 @@ def admit(
     wall: Instant,
     try_claim: TryClaim | None = None,
     polled: frozenset[LeaseId] = frozenset(),
-    at_once: Sequence[AtOnce] = (),
+    at_once: Sequence[Immediate] = (),
 ) -> Changes:
     """Grant every ticket that may start, in all loaded pools, and set when to look again.
 
@@ -131,7 +131,7 @@ class _Scan:
                 self._grant(ticket)
 
     def open(self, asked: Collection[str]) -> None:
-        """Count free units in pools that have a line or an `AtOnce` request."""
+        """Count free units in pools that have a line or an `Immediate` request."""
         at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
@@ -167,7 +167,7 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
 
-    def serve(self, wish: AtOnce) -> None:
+    def serve(self, wish: Immediate) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
         needs = [ticket.needs[0] for ticket in wish.tickets]
         if not all(self._may_have(wish, name) for name in {need.pool for need in needs}):
@@ -262,7 +262,7 @@ class _Scan:
             return False
         return is_silent(ticket, self.moment)
 
-    def _may_have(self, wish: AtOnce, name: str) -> bool:
+    def _may_have(self, wish: Immediate, name: str) -> bool:
         """Does a pool have enough units left for a request, and may its owner have them?"""
         known = self.facts.pools.get(name)
         # The pool may have been deleted, or replaced by one without slots, in the same batch.

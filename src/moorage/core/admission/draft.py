@@ -4,8 +4,8 @@ from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import FREE, Cause, Lease, Pool, Slot, Token
-from moorage.core.admission.slots import End, give_back, named, occupied
+from moorage.core.admission.model import FREE, Cause, FencingToken, Lease, Pool, Slot
+from moorage.core.admission.slots import LeaseEnd, give_back, named, occupied
 from moorage.core.admission.units import is_gang, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment
@@ -89,7 +89,7 @@ class Draft:
             granted_at=moment.at,
             heard_until=None if ticket.ttl is None else Instant(moment.alive + ticket.ttl),
             hold_until=None if ticket.hold is None else Instant(moment.at + ticket.hold),
-            token=Token(0, 0, self._grants),
+            token=FencingToken(0, 0, self._grants),
             slots=named(slots),
             detail="",
         )
@@ -125,7 +125,7 @@ class Draft:
         )
 
     def _free(self, lease: Lease, cause: Cause, states: dict[str, str] | None) -> None:
-        given = give_back(self.facts, lease, End(self.moment, self.wall, cause), states)
+        given = give_back(self.facts, lease, LeaseEnd(self.moment, self.wall, cause), states)
         self.changes.slots.update(given)
         for name, units in units_by_pool(lease.needs).items():
             pool = self.pool(name)

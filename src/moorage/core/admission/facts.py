@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from moorage.core.admission.immediate import AtOnce
-from moorage.core.admission.model import Lease, Outcome, Pool, Slot, Token
+from moorage.core.admission.immediate import Immediate
+from moorage.core.admission.model import FencingToken, Lease, Outcome, Pool, Slot
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -95,7 +95,7 @@ class Changes:
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
     polled: set[LeaseId] = field(default_factory=set)
     """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
-    at_once: list[AtOnce] = field(default_factory=list)
+    at_once: list[Immediate] = field(default_factory=list)
     """Requests for what is left after the lines. Not stored."""
 
     def update(self, other: "Changes") -> None:
@@ -119,10 +119,10 @@ class Changes:
         self.at_once += other.at_once
 
     def __bool__(self) -> bool:
-        return self.told or bool(self.heard or self.postponed) or self.arrivals is not None
+        return self.is_published or bool(self.heard or self.postponed) or self.arrivals is not None
 
     @property
-    def told(self) -> bool:
+    def is_published(self) -> bool:
         """Is there anything that followers are notified of, with a revision?"""
         return bool(self.pools or self.leases or self.slots or self.outcomes)
 
@@ -130,7 +130,7 @@ class Changes:
         """Complete the token of every lease granted in this batch; until then only `n` is set."""
         for key, lease in self.leases.items():
             if lease is not None and lease.token is not None and lease.token.revision == 0:
-                token = Token(epoch, revision, lease.token.n)
+                token = FencingToken(epoch, revision, lease.token.n)
                 self.leases[key] = structs.replace(lease, token=token)
 
 

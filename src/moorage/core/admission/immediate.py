@@ -9,7 +9,7 @@ from msgspec import Struct
 from moorage.core.admission.model import Lease
 
 
-class AtOnce(Struct, frozen=True):
+class Immediate(Struct, frozen=True):
     """Tickets for one slot each: either all are granted in this batch, or all are dropped."""
 
     tickets: tuple[Lease, ...]

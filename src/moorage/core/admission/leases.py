@@ -37,8 +37,8 @@ from moorage.core.service_time import Moment
 __all__ = [
     "Ask",
     "Proof",
-    "anew",
     "ask",
+    "ask_again",
     "hold",
     "leave",
     "outcome",
@@ -225,7 +225,7 @@ def outcome(
             Code.OUTCOME_TOLD,
             f"Lease '{lease}' has the outcome '{found.outcome}' already, and the first counts.",
         )
-    told = [
+    outcomes = [
         Outcome(
             lease=lease,
             pool=pool.name,
@@ -238,10 +238,10 @@ def outcome(
         for name in units_by_pool(found.needs)
         if (pool := facts.pools.get(name)) is not None
     ]
-    return Changes(leases={lease: structs.replace(found, outcome=result)}, outcomes=told), lease
+    return Changes(leases={lease: structs.replace(found, outcome=result)}, outcomes=outcomes), lease
 
 
-def anew(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
+def ask_again(lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()) -> Ask:
     """Return the request that a lease was made from, as a new attempt."""
     return Ask(
         id=fresh,

@@ -174,7 +174,7 @@ class Need(Struct, frozen=True):
     dest: str = LEASED
 
 
-class Token(Struct, frozen=True, order=True):
+class FencingToken(Struct, frozen=True, order=True):
     """A fencing token: strictly rising per pool and per slot, also over restarts and restores."""
 
     epoch: int
@@ -220,7 +220,7 @@ class Lease(Struct, frozen=True):
     heard_until: Instant | None
     allocations: str | None = None
     """Its allocations in the ledger once it is granted; opaque here."""
-    token: Token | None = None
+    token: FencingToken | None = None
     granted_at: Instant | None = None
     hold_until: Instant | None = None
     slots: dict[str, tuple[str, ...]] = {}

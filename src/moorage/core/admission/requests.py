@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, Token
+from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import SECOND, Instant
@@ -76,7 +76,7 @@ class Proof(Struct, frozen=True):
 
     owner: str | None = None
     """The caller; None: an operator, who may change any lease."""
-    token: Token | str | None = None
+    token: FencingToken | str | None = None
     """The holder's token, or its text form; None: it is not checked."""
 
 

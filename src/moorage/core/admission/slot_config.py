@@ -37,7 +37,7 @@ Fresh = Callable[[], str]
 """Returns new names for slots that a pool makes by itself."""
 
 
-class Entry(Struct, frozen=True):
+class ResourceType(Struct, frozen=True):
     """One resource type of a configuration."""
 
     pool: str
@@ -50,10 +50,10 @@ class Entry(Struct, frozen=True):
 class SlotConfig(Struct, frozen=True):
     """All resource types of a configuration, in its order."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ResourceType, ...] = ()
 
     @property
-    def named(self) -> dict[str, Entry]:
+    def named(self) -> dict[str, ResourceType]:
         """The entry of every configured name."""
         return {name: entry for entry in self.entries for name in entry.names}
 

@@ -67,7 +67,7 @@ def named(slots: Slots) -> dict[str, tuple[str, ...]]:
     return found
 
 
-class End(Struct, frozen=True):
+class LeaseEnd(Struct, frozen=True):
     """When a lease ends, or releases some of its slots, and why."""
 
     moment: Moment
@@ -76,7 +76,7 @@ class End(Struct, frozen=True):
 
 
 def give_back(
-    facts: Facts, lease: Lease, end: End, states: Mapping[str, str] | None = None
+    facts: Facts, lease: Lease, end: LeaseEnd, states: Mapping[str, str] | None = None
 ) -> Slots:
     """Free all slots of a lease.
 
@@ -96,7 +96,7 @@ def give_back(
     }
 
 
-def freed(slot: Slot, lease: Lease, pool: Pool | None, end: End, state: str) -> Slot:
+def freed(slot: Slot, lease: Lease, pool: Pool | None, end: LeaseEnd, state: str) -> Slot:
     """Return a slot after this lease has released it.
 
     A slot of a growing pool expires after the pool's lifespan from now; slots of other pools do not

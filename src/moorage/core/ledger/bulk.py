@@ -30,7 +30,7 @@ class ProviderSpec(Struct, frozen=True):
     aggregates: frozenset[AggregateId] | None = None
 
 
-class Outcome(StrEnum):
+class BulkResult(StrEnum):
     """The result for one provider of a bulk request."""
 
     CREATED = "created"
@@ -43,7 +43,7 @@ class Upserted(Struct, frozen=True):
     """The answer for one provider; `generation` is None if it does not exist."""
 
     uuid: ProviderId
-    outcome: Outcome
+    outcome: BulkResult
     generation: int | None
     refusal: Error | None = None
 
@@ -174,13 +174,13 @@ def _upsert(
     if before is None:
         _create(trial, spec)
     elif is_met(spec, before, facts.inventories_of(uuid), facts.tags_of(uuid)):
-        return Upserted(uuid, Outcome.UNCHANGED, before.generation)
+        return Upserted(uuid, BulkResult.UNCHANGED, before.generation)
     elif _is_elsewhere(spec, before):
         _relocate(trial, spec, before, movable)
     if create_vocabulary:
         _teach(trial, spec)
     _furnish(trial, spec)
-    outcome = Outcome.CREATED if before is None else Outcome.UPDATED
+    outcome = BulkResult.CREATED if before is None else BulkResult.UPDATED
     return Upserted(uuid, outcome, facts.providers[uuid].generation)
 
 
@@ -245,4 +245,4 @@ def _refused(facts: Facts, each: ProviderSpec, spec: ProviderSpec, refusal: Erro
     known = facts.providers.get(each.uuid)
     if each.uuid != spec.uuid:
         refusal = Error(Code.TREE_REFUSED, f"Provider {spec.uuid} of the same tree was refused.")
-    return Upserted(each.uuid, Outcome.REFUSED, known.generation if known else None, refusal)
+    return Upserted(each.uuid, BulkResult.REFUSED, known.generation if known else None, refusal)

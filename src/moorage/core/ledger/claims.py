@@ -17,7 +17,7 @@ from moorage.core.ledger import allocations
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Allocations
-from moorage.core.ledger.requests import Candidate, CandidateQuery, Order
+from moorage.core.ledger.requests import Candidate, CandidateOrder, CandidateQuery
 from moorage.core.ledger.search import Catalog, preferring
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.ledger.search.validation import check_known
@@ -40,7 +40,7 @@ class CandidatesNeeded(Struct, frozen=True):
     """All candidates have been taken meanwhile: search the catalog again after the commit."""
 
 
-class Wish(Struct, frozen=True):
+class ClaimRequest(Struct, frozen=True):
     """A consumer that does not exist yet, and the query for its allocations."""
 
     consumer: ConsumerId
@@ -48,7 +48,7 @@ class Wish(Struct, frozen=True):
     user_id: str
     consumer_type: str | None
     query: CandidateQuery
-    order: Order = Order()
+    order: CandidateOrder = CandidateOrder()
 
 
 class Claimed(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Claimed(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Offer:
+class OfferedCandidates:
     """The candidates for all claims of a batch with the same query.
 
     `refusal`: why there are none.
@@ -75,7 +75,9 @@ class Offer:
         return {uuid for candidate in self.candidates for uuid in candidate.allocations}
 
 
-def offer_for(catalog: Catalog, query: CandidateQuery, order: Order, wanted: int) -> Steps[Offer]:
+def offer_for(
+    catalog: Catalog, query: CandidateQuery, order: CandidateOrder, wanted: int
+) -> Steps[OfferedCandidates]:
     """Search in pieces for up to `wanted` candidates, the preferred ones first.
 
     The offer's refusal is CLASS_UNKNOWN, TRAIT_UNKNOWN, NO_CAPACITY, or SEARCH_INCOMPLETE if the
@@ -84,13 +86,15 @@ def offer_for(catalog: Catalog, query: CandidateQuery, order: Order, wanted: int
     try:
         check_known(catalog, query)
     except Error as refusal:
-        return Offer(refusal=refusal.with_traceback(None))
+        return OfferedCandidates(refusal=refusal.with_traceback(None))
     found = yield from preferring(catalog, query, order, wanted, CLAIM_STEPS_MAX)
     if found.candidates:
-        return Offer(deque(found.candidates))
+        return OfferedCandidates(deque(found.candidates))
     if found.exhausted:
-        return Offer(refusal=Error(Code.NO_CAPACITY, "Nothing has room for all of this now."))
-    return Offer(
+        return OfferedCandidates(
+            refusal=Error(Code.NO_CAPACITY, "Nothing has room for all of this now.")
+        )
+    return OfferedCandidates(
         refusal=Error(
             Code.SEARCH_INCOMPLETE,
             "The search found nothing before it ran out of steps, or while the catalog kept "
@@ -99,7 +103,9 @@ def offer_for(catalog: Catalog, query: CandidateQuery, order: Order, wanted: int
     )
 
 
-def take(facts: Facts, now: Instant, wish: Wish, offer: Offer) -> tuple[Changes, Claimed]:
+def take(
+    facts: Facts, now: Instant, wish: ClaimRequest, offer: OfferedCandidates
+) -> tuple[Changes, Claimed]:
     """Allocate the first candidate of the offer that still fits.
 
     Candidates that no longer fit are dropped from the offer: they will not fit later claims of the

@@ -17,7 +17,7 @@ Common = tuple[int, int, int, int, int, float]
 """The figures of an inventory that rarely change, in the order of the model."""
 
 
-class Offer(NamedTuple):
+class InventoryFigures(NamedTuple):
     """The figures of an inventory that rarely change, and derived ones. Often shared."""
 
     name: str
@@ -36,11 +36,11 @@ class Offer(NamedTuple):
     """The figures of the model, for comparison."""
 
     @classmethod
-    def of(cls, name: str, inventory: Inventory) -> "Offer":
+    def of(cls, name: str, inventory: Inventory) -> "InventoryFigures":
         """Return the offer of an inventory of a class."""
         whole = capacity(inventory.total, inventory.reserved, inventory.allocation_ratio)
-        told = common(inventory)
-        return cls(name, *told, whole, shown_capacity(inventory), divisor(whole), told)
+        shared = common(inventory)
+        return cls(name, *shared, whole, shown_capacity(inventory), divisor(whole), shared)
 
 
 SHARED_MAX = 100_000
@@ -62,7 +62,7 @@ class Inventories(Mapping[str, Inventory]):
 
     __slots__ = ("figures", "offers")
 
-    def __init__(self, offers: tuple[Offer, ...] = (), figures: bytes = b"") -> None:
+    def __init__(self, offers: tuple[InventoryFigures, ...] = (), figures: bytes = b"") -> None:
         self.offers = offers
         self.figures = figures
 
@@ -113,12 +113,12 @@ class Inventories(Mapping[str, Inventory]):
 NO_INVENTORIES = Inventories()
 
 
-class Shelf:
+class InventoryPacker:
     """Packs inventories, and caches what several of them have in common."""
 
     def __init__(self) -> None:
-        self._offers: dict[tuple[str, tuple[Any, ...]], Offer] = {}
-        self._combinations: dict[tuple[int, ...], tuple[Offer, ...]] = {}
+        self._offers: dict[tuple[str, tuple[Any, ...]], InventoryFigures] = {}
+        self._combinations: dict[tuple[int, ...], tuple[InventoryFigures, ...]] = {}
 
     def packed(self, inventories: Mapping[str, Inventory]) -> Inventories:
         """Return the same inventories, packed."""
@@ -134,7 +134,7 @@ class Shelf:
             key = (name, figures[:-OWN])
             offer = self._offers.get(key)
             if offer is None:
-                offer = self._offers[key] = Offer.of(name, inventory)
+                offer = self._offers[key] = InventoryFigures.of(name, inventory)
             offers.append(offer)
             own += figures[-OWN:]
         # While an offer is cached its id is unique; hashing offers would take longer.

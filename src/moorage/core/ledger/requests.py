@@ -80,7 +80,7 @@ Preference = Literal["random", "pack", "spread"]
 """Which trees come first: random ones, the fullest, or the emptiest."""
 
 
-class Order(Struct, frozen=True):
+class CandidateOrder(Struct, frozen=True):
     """The order in which the candidates of a claim are tried.
 
     Fullness is the used part of the capacity of the requested classes in the whole tree. The order

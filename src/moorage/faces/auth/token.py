@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Caller
 from moorage.service.access.roles import Role
-from moorage.service.access.tokens import Access
+from moorage.service.access.tokens import AccessTokens
 
 ROLES: dict[Role, frozenset[str]] = {
     Role.READER: frozenset({"reader"}),
@@ -23,7 +23,7 @@ NO_ROLES: frozenset[str] = frozenset()
 class TokenAuthenticator:
     """Validates the tokens that `moorage token create` makes."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: AccessTokens) -> None:
         self._access = access
 
     async def authenticate(self, headers: Mapping[str, str], client: str = "") -> Caller | None:

@@ -6,7 +6,7 @@ from moorage.faces.boskos.handlers import HANDLERS, Observe, Request
 from moorage.faces.golang.bodies import body_of
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.responses import Answer, answer_send, refusal
+from moorage.faces.golang.responses import Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
@@ -41,16 +41,16 @@ class BoskosFace:
         """Answer one request."""
         await answer_send(await self._answer(scope, receive), scope["method"], send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         method, path = scope["method"], scope["path"]
         if path == "*":
-            return Answer(400, more=((b"connection", b"close"),))
+            return Response(400, more=((b"connection", b"close"),))
         answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
         handler = HANDLERS.get(path)
         if handler is None:
-            return Answer(200)
+            return Response(200)
 
         async def body() -> bytes:
             return await body_of(scope, receive, self._limits)

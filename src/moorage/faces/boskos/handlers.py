@@ -12,7 +12,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.boskos import responses
 from moorage.faces.golang.decoding import BodyError, strings_read
-from moorage.faces.golang.responses import Answer, refusal
+from moorage.faces.golang.responses import Response, refusal
 from moorage.faces.golang.texts import storable
 from moorage.faces.web import decoded
 from moorage.service.access.audit import Actor
@@ -37,16 +37,16 @@ class Request(Struct, frozen=True):
         return self.query.get(name, "")
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-def _only_post(request: Request, path: str) -> Answer | None:
+def _only_post(request: Request, path: str) -> Response | None:
     if request.method == "POST":
         return None
     return refusal(405, f"Method {request.method}, {path} only accepts POST.")
 
 
-async def acquire(request: Request) -> Answer:
+async def acquire(request: Request) -> Response:
     """Acquire a resource of a type; the refusal asks the client to retry."""
     if wrong := _only_post(request, "/acquire"):
         return wrong
@@ -74,7 +74,7 @@ async def acquire(request: Request) -> Answer:
     return responses.resource_answer(got.slot)
 
 
-async def acquire_by_state(request: Request) -> Answer:
+async def acquire_by_state(request: Request) -> Response:
     """Acquire resources by name."""
     if wrong := _only_post(request, "/acquire"):
         return wrong
@@ -97,7 +97,7 @@ async def acquire_by_state(request: Request) -> Answer:
     return responses.resources_answer(got)
 
 
-async def release(request: Request) -> Answer:
+async def release(request: Request) -> Response:
     """Release a resource."""
     if wrong := _only_post(request, "/release"):
         return wrong
@@ -111,10 +111,10 @@ async def release(request: Request) -> Answer:
         await request.boskos.release(storable(name), storable(dest), storable(owner), request.by)
     except Error as error:
         return responses.refused(error, f"Done failed: {name} - {dest} (from {owner}): ")
-    return Answer(200)
+    return Response(200)
 
 
-async def update(request: Request) -> Answer:
+async def update(request: Request) -> Response:
     """Renew a resource and store user data."""
     if wrong := _only_post(request, "/update"):
         return wrong
@@ -134,10 +134,10 @@ async def update(request: Request) -> Answer:
         await request.boskos.update(storable(name), storable(owner), storable(state), user_data)
     except Error as error:
         return responses.refused(error, f"Update failed: {name} - {state} ({owner}): ")
-    return Answer(200)
+    return Response(200)
 
 
-async def reset(request: Request) -> Answer:
+async def reset(request: Request) -> Response:
     """Take away resources that their owners have not renewed for too long."""
     if wrong := _only_post(request, "/reset"):
         return wrong
@@ -161,7 +161,7 @@ async def reset(request: Request) -> Answer:
     return responses.owners_answer(owners)
 
 
-async def metric(request: Request) -> Answer:
+async def metric(request: Request) -> Response:
     """Count the resources of a type."""
     if request.method != "GET":
         return refusal(405, "/metric only accepts GET")

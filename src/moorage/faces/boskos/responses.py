@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from moorage.core.admission.compat.slots_by_name import Counts
 from moorage.core.admission.model import Slot
 from moorage.core.errors import Code, Error
-from moorage.faces.golang.responses import JSON, Answer, refusal, text_answer
+from moorage.faces.golang.responses import JSON, Response, refusal, text_answer
 from moorage.faces.golang.texts import (
     json_list,
     json_numbers,
@@ -47,22 +47,22 @@ def resource(slot: Slot) -> str:
     return json_object(members)
 
 
-def resource_answer(slot: Slot) -> Answer:
+def resource_answer(slot: Slot) -> Response:
     """Return the response with one resource."""
     return text_answer(resource(slot))
 
 
-def resources_answer(slots: Iterable[Slot]) -> Answer:
+def resources_answer(slots: Iterable[Slot]) -> Response:
     """Return the response with several resources."""
     return text_answer(json_list(map(resource, slots)) + "\n")
 
 
-def owners_answer(owners: Mapping[str, str]) -> Answer:
+def owners_answer(owners: Mapping[str, str]) -> Response:
     """Return the response with the previous owners of reset resources."""
     return text_answer(json_strings(owners))
 
 
-def metric_answer(kind: str, found: Counts) -> Answer:
+def metric_answer(kind: str, found: Counts) -> Response:
     """Return the response with the number of a type's resources by state and by owner."""
     body = json_object(
         [
@@ -71,10 +71,10 @@ def metric_answer(kind: str, found: Counts) -> Answer:
             ("owner", json_numbers(found.owners)),
         ]
     )
-    return Answer(200, raw_bytes(body), JSON)
+    return Response(200, raw_bytes(body), JSON)
 
 
-def refused(error: Error, prefix: str = "", kind: str = "") -> Answer:
+def refused(error: Error, prefix: str = "", kind: str = "") -> Response:
     """Return the response for an error.
 
     Args:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from moorage.faces.addresses import client_of
-from moorage.faces.golang.responses import Answer, refusal
+from moorage.faces.golang.responses import Response, refusal
 from moorage.faces.web import Scope
 
 SCHEME = b"basic "
@@ -28,7 +28,7 @@ class Passwords:
         # Looked up by hash, so that the time of a lookup reveals nothing about a password.
         self._users = {sha256(one.encode()).digest(): one.partition(":")[0] for one in pairs}
 
-    def refused(self, scope: Scope) -> Answer | None:
+    def refused(self, scope: Scope) -> Response | None:
         """Return the refusal of a request without a valid pair; None if it may proceed."""
         if not self._users or self.user(scope) is not None:
             return None

@@ -9,7 +9,7 @@ TEXT = b"text/plain; charset=utf-8"
 JSON = b"application/json"
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """A status, a body, and the headers that differ between answers."""
 
     status: int
@@ -19,17 +19,19 @@ class Answer(Struct, frozen=True):
     more: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def text_answer(text: str) -> Answer:
+def text_answer(text: str) -> Response:
     """Return the answer of a Go handler that sets no content type."""
-    return Answer(200, raw_bytes(text), TEXT)
+    return Response(200, raw_bytes(text), TEXT)
 
 
-def refusal(status: int, text: str) -> Answer:
+def refusal(status: int, text: str) -> Response:
     """Return the answer that Go's `http.Error` writes."""
-    return Answer(status, raw_bytes(text + "\n"), TEXT, ((b"x-content-type-options", b"nosniff"),))
+    return Response(
+        status, raw_bytes(text + "\n"), TEXT, ((b"x-content-type-options", b"nosniff"),)
+    )
 
 
-async def answer_send(answer: Answer, method: str, send: Send) -> None:
+async def answer_send(answer: Response, method: str, send: Send) -> None:
     """Send an answer. The `date` header, which Go always sends, is left to the server."""
     headers: list[tuple[bytes, bytes]] = []
     if answer.kind is not None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from moorage.faces.golang.browsers import browser_refused
 from moorage.faces.golang.passwords import Passwords
-from moorage.faces.golang.responses import Answer
+from moorage.faces.golang.responses import Response
 from moorage.faces.web import Scope
 
 SAFE = "/$&+,:;=@-_.~"
@@ -21,7 +21,7 @@ def tidied(path: str) -> str:
     return clean + "/" if path.endswith("/") and clean != "/" else clean
 
 
-def without_handler(scope: Scope, passwords: Passwords) -> Answer | None:
+def without_handler(scope: Scope, passwords: Passwords) -> Response | None:
     """Return the answer to a request that needs no handler; None if a handler must answer."""
     return (
         browser_refused(scope)
@@ -30,7 +30,7 @@ def without_handler(scope: Scope, passwords: Passwords) -> Answer | None:
     )
 
 
-def redirect(method: str, path: str, query_string: bytes) -> Answer | None:
+def redirect(method: str, path: str, query_string: bytes) -> Response | None:
     """Return the redirect to a cleaned path; None if the path is clean."""
     wanted = tidied(path)
     if wanted == path:
@@ -40,11 +40,11 @@ def redirect(method: str, path: str, query_string: bytes) -> Answer | None:
         target += "?" + query_string.decode("latin-1")
     more = ((b"location", target.encode("latin-1")),)
     if method not in ("GET", "HEAD"):
-        return Answer(301, more=more)
+        return Response(301, more=more)
     body = b""
     if method == "GET":
         shown = escape(target)
         for python, go in _ESCAPED.items():
             shown = shown.replace(python, go)
         body = f'<a href="{shown}">Moved Permanently</a>.\n\n'.encode("latin-1")
-    return Answer(301, body, b"text/html; charset=utf-8", more)
+    return Response(301, body, b"text/html; charset=utf-8", more)

@@ -16,7 +16,7 @@ from moorage.faces.golang.bodies import body_of
 from moorage.faces.golang.decoding import BodyError, names_read
 from moorage.faces.golang.passwords import Passwords
 from moorage.faces.golang.query import query_values
-from moorage.faces.golang.responses import JSON, Answer, answer_send, refusal
+from moorage.faces.golang.responses import JSON, Response, answer_send, refusal
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.golang.texts import (
     json_list,
@@ -82,7 +82,7 @@ class LeaseProxyFace:
         if answer is not None:
             await answer_send(answer, scope["method"], send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
         answer = without_handler(scope, self._passwords)
         if answer is not None:
             return answer
@@ -104,9 +104,9 @@ class LeaseProxyFace:
 
     async def _acquire(
         self, query: dict[str, str], gone: Callable[[], Awaitable[None]]
-    ) -> Answer | None:
+    ) -> Response | None:
         wanted = _wanted(query)
-        if isinstance(wanted, Answer):
+        if isinstance(wanted, Response):
             return wanted
         if wanted.count == 0:
             return _names_answer([])
@@ -125,7 +125,7 @@ class LeaseProxyFace:
             return _not_acquired(500, wanted.kind, NONE_IN_TIME)
         return _names_answer(names)
 
-    async def _release(self, query: dict[str, str], body: bytes) -> Answer:
+    async def _release(self, query: dict[str, str], body: bytes) -> Response:
         if not body and query.get("name"):
             names = [storable(query["name"])]  # the form of the first clients
         else:
@@ -143,10 +143,10 @@ class LeaseProxyFace:
                 f"Failed to release lease {error.name}: {error.reason}\n"
                 f"Released: {' '.join(error.done)}",
             )
-        return Answer(204)
+        return Response(204)
 
 
-def _wanted(query: dict[str, str]) -> _Wanted | Answer:
+def _wanted(query: dict[str, str]) -> _Wanted | Response:
     kind, count = query.get("type", ""), query.get("count", "")
     if not kind:
         return refusal(400, "type is required")
@@ -157,7 +157,7 @@ def _wanted(query: dict[str, str]) -> _Wanted | Answer:
     return _Wanted(kind, int(count))
 
 
-def _not_acquired(status: int, kind: str, reason: str) -> Answer:
+def _not_acquired(status: int, kind: str, reason: str) -> Response:
     return _failed(status, f"Failed to acquire lease {quoted(kind)}: {reason}")
 
 
@@ -166,13 +166,13 @@ def _failure(code: Code) -> int:
     return 503 if code in PASSING else 500
 
 
-def _failed(status: int, text: str) -> Answer:
+def _failed(status: int, text: str) -> Response:
     answer = refusal(status, text)
     if status != 503:
         return answer
     return structs.replace(answer, more=(*answer.more, RETRY_AFTER))
 
 
-def _names_answer(names: list[str]) -> Answer:
+def _names_answer(names: list[str]) -> Response:
     body = json_object([("names", json_list(map(json_string, names)))])
-    return Answer(200, raw_bytes(body), JSON)
+    return Response(200, raw_bytes(body), JSON)

@@ -17,7 +17,7 @@ from moorage.faces.long_answers import Body, long_send
 from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
 from moorage.faces.placement.problems import ProblemError, problem_of
-from moorage.faces.placement.request import NEVER, Answer, Request, http_date
+from moorage.faces.placement.request import NEVER, Request, Response, http_date
 from moorage.faces.placement.routes import Match, Route, Table, routes
 from moorage.faces.web import (
     CALLER,
@@ -49,7 +49,7 @@ WRONG_TOKEN = "The token that was shown is not valid here."
 log = logging.getLogger("moorage.placement")
 
 
-class Exchange:
+class RequestState:
     """The state of one request so far, needed for any answer to it."""
 
     __slots__ = ("headers", "prefix", "request_id", "route", "scope", "variables", "version")
@@ -109,7 +109,7 @@ class PlacementFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        exchange = Exchange(scope)
+        exchange = RequestState(scope)
         try:
             status, headers, body = await self._outcome(exchange, receive)
         except ClientGoneError:
@@ -125,7 +125,7 @@ class PlacementFace:
         with closing(body):
             await long_send(start, body, scope, receive, send, self._service.turns.spared)
 
-    async def _outcome(self, exchange: Exchange, receive: Receive) -> tuple[int, Headers, Body]:
+    async def _outcome(self, exchange: RequestState, receive: Receive) -> tuple[int, Headers, Body]:
         if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":
             return 200, cors.preflight(self._cors_origin, exchange.headers), b""
         try:
@@ -138,7 +138,7 @@ class PlacementFace:
             headers.extend(cors.decoration(self._cors_origin, exchange.headers))
         return status, headers, body
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
+    async def _answer(self, exchange: RequestState, receive: Receive) -> Response:
         caller = None
         if exchange.path not in OPEN_PATHS:
             caller = await self._authenticator.authenticate(
@@ -175,14 +175,14 @@ class PlacementFace:
             )
         )
 
-    async def _body(self, route: Route, exchange: Exchange, receive: Receive) -> bytes:
+    async def _body(self, route: Route, exchange: RequestState, receive: Receive) -> bytes:
         if route.bulk:
             limit, setting = self._limits.bulk_bytes_max, "bulk_bytes_max"
         else:
             limit, setting = self._limits.body_bytes_max, "body_bytes_max"
         return await body_read(exchange.headers, receive, limit, setting)
 
-    def _check_policy(self, route: Route, caller: Caller | None, exchange: Exchange) -> None:
+    def _check_policy(self, route: Route, caller: Caller | None, exchange: RequestState) -> None:
         if not route.rule or caller is None:
             return
         project = None
@@ -196,7 +196,7 @@ class PlacementFace:
             )
 
 
-def _problem(exchange: Exchange, error: Exception) -> ProblemError:
+def _problem(exchange: RequestState, error: Exception) -> ProblemError:
     """Translate any exception into an error response."""
     if isinstance(error, ProblemError):
         return error
@@ -223,7 +223,7 @@ def _check_length(headers: dict[str, str]) -> None:
         raise ProblemError(400, "content-type header required when content-length > 0")
 
 
-def _route(exchange: Exchange, match: Match, version: int) -> Route:
+def _route(exchange: RequestState, match: Match, version: int) -> Route:
     """Return the route of a method at a version, after checking content type and Accept."""
     method = exchange.scope["method"]
     candidates = match.by_method.get(method)
@@ -272,7 +272,7 @@ def _version_headers(version: int | None) -> tuple[tuple[bytes, bytes], ...]:
     )
 
 
-def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, Body]:
+def _answered(exchange: RequestState, answer: Response) -> tuple[int, Headers, Body]:
     headers = [*_version_headers(exchange.version)]
     if answer.body is not None:
         headers.append((b"content-type", b"application/json"))
@@ -285,7 +285,7 @@ def _answered(exchange: Exchange, answer: Answer) -> tuple[int, Headers, Body]:
     return answer.status, headers, answer.body or b""
 
 
-def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, bytes]:
+def _refused(exchange: RequestState, problem: ProblemError) -> tuple[int, Headers, bytes]:
     problem.subject = _subject(exchange, problem.status)
     kind = negotiation.error_type(exchange.headers.get("accept", ""))
     if kind == negotiation.HTML:
@@ -302,7 +302,7 @@ def _refused(exchange: Exchange, problem: ProblemError) -> tuple[int, Headers, b
     return problem.status, headers, body
 
 
-def _subject(exchange: Exchange, status: int) -> str:
+def _subject(exchange: RequestState, status: int) -> str:
     """Return the part of the request that the status refers to."""
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return str(exchange.scope["method"])

@@ -30,7 +30,7 @@ CODE_SINCE = 23
 """First microversion whose error bodies show a code."""
 
 
-class Outcome(NamedTuple):
+class WireProblem(NamedTuple):
     """The wire form of a refusal."""
 
     status: int
@@ -47,62 +47,62 @@ GENERATION_CHANGED = (
     "Resource provider's generation already changed. Please update the generation and try again."
 )
 
-OUTCOMES: dict[Code, Outcome] = {
-    Code.PROVIDER_NOT_FOUND: Outcome(404),
-    Code.INVENTORY_NOT_FOUND: Outcome(404),
-    Code.ALLOCATIONS_NOT_FOUND: Outcome(404),
-    Code.CLASS_NOT_FOUND: Outcome(404),
-    Code.TRAIT_NOT_FOUND: Outcome(404),
-    Code.TOKEN_NOT_FOUND: Outcome(404),
-    Code.POOL_NOT_FOUND: Outcome(404),
-    Code.LEASE_NOT_FOUND: Outcome(404),
-    Code.SLOT_NOT_FOUND: Outcome(404),
-    Code.PROVIDER_UNKNOWN: Outcome(400),
-    Code.PARENT_UNKNOWN: Outcome(400),
-    Code.CLASS_UNKNOWN: Outcome(400),
-    Code.TRAIT_UNKNOWN: Outcome(400),
-    Code.INVENTORY_UNKNOWN: Outcome(400),
-    Code.POOL_UNKNOWN: Outcome(400),
-    Code.PROVIDER_GENERATION: Outcome(409, CONCURRENT_UPDATE),
-    Code.CONSUMER_GENERATION: Outcome(409, CONCURRENT_UPDATE),
-    Code.DUPLICATE_PROVIDER: Outcome(409, DUPLICATE_NAME),
-    Code.INVENTORY_EXISTS: Outcome(409, CONCURRENT_UPDATE),
-    Code.CLASS_EXISTS: Outcome(409),
-    Code.POOL_EXISTS: Outcome(409),
-    Code.POOL_GENERATION: Outcome(409),
-    Code.KEY_REUSED: Outcome(409),
-    Code.TOKEN_STALE: Outcome(409),
-    Code.LEASE_ENDED: Outcome(409),
-    Code.OUTCOME_TOLD: Outcome(409),
-    Code.SLOT_STATE: Outcome(409),
-    Code.HOLDER_MISMATCH: Outcome(403),
-    Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE, UPDATE_CONFLICT),
-    Code.PROVIDER_IN_USE: Outcome(409, PROVIDER_IN_USE),
-    Code.PROVIDER_HAS_CHILDREN: Outcome(409, CANNOT_DELETE_PARENT),
-    Code.CLASS_IN_USE: Outcome(409),
-    Code.TRAIT_IN_USE: Outcome(409),
-    Code.POOL_IN_USE: Outcome(409),
-    Code.INVENTORY_MISSING: Outcome(409, prefix=NO_ROOM),
-    Code.CAPACITY_EXCEEDED: Outcome(409, prefix=NO_ROOM),
-    Code.UNITS_VIOLATED: Outcome(409, prefix=NO_ROOM),
-    Code.NO_CAPACITY: Outcome(409),
-    Code.UNITS_ABOVE_LIMIT: Outcome(400),
-    Code.ASKER_REFUSED: Outcome(403),
-    Code.PRIORITY_ABOVE_MAX: Outcome(400),
-    Code.HOLD_ABOVE_MAX: Outcome(400),
-    Code.QUEUE_FULL: Outcome(503),
-    Code.OWNER_QUEUE_FULL: Outcome(503),
-    Code.TREE_REFUSED: Outcome(409),
-    Code.CHANGES_GONE: Outcome(410),
-    Code.INVALID: Outcome(400),
-    Code.STANDARD_CLASS: Outcome(400),
-    Code.STANDARD_TRAIT: Outcome(400),
-    Code.REPARENT_REFUSED: Outcome(400),
-    Code.TREE_LOOP: Outcome(400),
-    Code.LIMIT_EXCEEDED: Outcome(400),
-    Code.SEARCH_INCOMPLETE: Outcome(503),
-    Code.OVERLOADED: Outcome(503),
-    Code.UNAVAILABLE: Outcome(503),
+OUTCOMES: dict[Code, WireProblem] = {
+    Code.PROVIDER_NOT_FOUND: WireProblem(404),
+    Code.INVENTORY_NOT_FOUND: WireProblem(404),
+    Code.ALLOCATIONS_NOT_FOUND: WireProblem(404),
+    Code.CLASS_NOT_FOUND: WireProblem(404),
+    Code.TRAIT_NOT_FOUND: WireProblem(404),
+    Code.TOKEN_NOT_FOUND: WireProblem(404),
+    Code.POOL_NOT_FOUND: WireProblem(404),
+    Code.LEASE_NOT_FOUND: WireProblem(404),
+    Code.SLOT_NOT_FOUND: WireProblem(404),
+    Code.PROVIDER_UNKNOWN: WireProblem(400),
+    Code.PARENT_UNKNOWN: WireProblem(400),
+    Code.CLASS_UNKNOWN: WireProblem(400),
+    Code.TRAIT_UNKNOWN: WireProblem(400),
+    Code.INVENTORY_UNKNOWN: WireProblem(400),
+    Code.POOL_UNKNOWN: WireProblem(400),
+    Code.PROVIDER_GENERATION: WireProblem(409, CONCURRENT_UPDATE),
+    Code.CONSUMER_GENERATION: WireProblem(409, CONCURRENT_UPDATE),
+    Code.DUPLICATE_PROVIDER: WireProblem(409, DUPLICATE_NAME),
+    Code.INVENTORY_EXISTS: WireProblem(409, CONCURRENT_UPDATE),
+    Code.CLASS_EXISTS: WireProblem(409),
+    Code.POOL_EXISTS: WireProblem(409),
+    Code.POOL_GENERATION: WireProblem(409),
+    Code.KEY_REUSED: WireProblem(409),
+    Code.TOKEN_STALE: WireProblem(409),
+    Code.LEASE_ENDED: WireProblem(409),
+    Code.OUTCOME_TOLD: WireProblem(409),
+    Code.SLOT_STATE: WireProblem(409),
+    Code.HOLDER_MISMATCH: WireProblem(403),
+    Code.INVENTORY_IN_USE: WireProblem(409, INVENTORY_IN_USE, UPDATE_CONFLICT),
+    Code.PROVIDER_IN_USE: WireProblem(409, PROVIDER_IN_USE),
+    Code.PROVIDER_HAS_CHILDREN: WireProblem(409, CANNOT_DELETE_PARENT),
+    Code.CLASS_IN_USE: WireProblem(409),
+    Code.TRAIT_IN_USE: WireProblem(409),
+    Code.POOL_IN_USE: WireProblem(409),
+    Code.INVENTORY_MISSING: WireProblem(409, prefix=NO_ROOM),
+    Code.CAPACITY_EXCEEDED: WireProblem(409, prefix=NO_ROOM),
+    Code.UNITS_VIOLATED: WireProblem(409, prefix=NO_ROOM),
+    Code.NO_CAPACITY: WireProblem(409),
+    Code.UNITS_ABOVE_LIMIT: WireProblem(400),
+    Code.ASKER_REFUSED: WireProblem(403),
+    Code.PRIORITY_ABOVE_MAX: WireProblem(400),
+    Code.HOLD_ABOVE_MAX: WireProblem(400),
+    Code.QUEUE_FULL: WireProblem(503),
+    Code.OWNER_QUEUE_FULL: WireProblem(503),
+    Code.TREE_REFUSED: WireProblem(409),
+    Code.CHANGES_GONE: WireProblem(410),
+    Code.INVALID: WireProblem(400),
+    Code.STANDARD_CLASS: WireProblem(400),
+    Code.STANDARD_TRAIT: WireProblem(400),
+    Code.REPARENT_REFUSED: WireProblem(400),
+    Code.TREE_LOOP: WireProblem(400),
+    Code.LIMIT_EXCEEDED: WireProblem(400),
+    Code.SEARCH_INCOMPLETE: WireProblem(503),
+    Code.OVERLOADED: WireProblem(503),
+    Code.UNAVAILABLE: WireProblem(503),
 }
 """The wire form of each error code of the core."""
 
@@ -165,7 +165,7 @@ class ProblemError(Exception):
 
 
 def problem_of(
-    error: Error, exceptions: Mapping[Code, Outcome], path: tuple[str, ...] = ()
+    error: Error, exceptions: Mapping[Code, WireProblem], path: tuple[str, ...] = ()
 ) -> ProblemError:
     """Translate an error of the core.
 
@@ -226,8 +226,8 @@ def body_unauthorized(problem: ProblemError, request_id: str) -> bytes:
         "title": title,
     }
     if problem.detail:
-        told = {"status": problem.status, "title": title, "detail": problem.detail}
-        body["errors"] = [told | {"request_id": request_id}]
+        fault = {"status": problem.status, "title": title, "detail": problem.detail}
+        body["errors"] = [fault | {"request_id": request_id}]
     return msgspec.json.encode(body)
 
 

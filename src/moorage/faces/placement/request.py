@@ -31,7 +31,7 @@ NEVER: Final = Instant(0)
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """The answer of a handler. `body` None: an empty answer without a content type.
 
     A long body is encoded while it is sent.
@@ -120,9 +120,9 @@ class Request:
         return self.service.clock.now()
 
 
-def json_answer(value: Any, modified: Instant | None = None, status: int = 200) -> Answer:
+def json_answer(value: Any, modified: Instant | None = None, status: int = 200) -> Response:
     """Return an answer with a JSON body."""
-    return Answer(status, msgspec.json.encode(value), modified)
+    return Response(status, msgspec.json.encode(value), modified)
 
 
 def pieces_of(

@@ -22,11 +22,11 @@ from moorage.faces.placement.problems import (
     GENERATION_CHANGED,
     INVENTORY_IN_USE,
     PROVIDER_NOT_FOUND,
-    Outcome,
+    WireProblem,
 )
-from moorage.faces.placement.request import Answer, Request
+from moorage.faces.placement.request import Request, Response
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Route(NamedTuple):
@@ -49,7 +49,7 @@ class Route(NamedTuple):
     """Whether the content type is checked before the microversion."""
     bulk: bool = False
     """Whether the limit of bulk bodies applies."""
-    exceptions: Mapping[Code, Outcome] = {}
+    exceptions: Mapping[Code, WireProblem] = {}
     """Deviations from the table of outcomes."""
 
 
@@ -66,13 +66,13 @@ _NOT_ALLOCATED = "Unable to allocate inventory for consumer {}: "
 _NONE_ALLOCATED = "Unable to allocate inventory "
 _CLASS_NOT_DELETED = "Error in delete resource class: "
 _INVENTORY_CHANGED = {
-    Code.PROVIDER_GENERATION: Outcome(
+    Code.PROVIDER_GENERATION: WireProblem(
         409, CONCURRENT_UPDATE, message="resource provider generation conflict"
     ),
-    Code.INVALID: Outcome(400, prefix=_NOT_UPDATED),
+    Code.INVALID: WireProblem(400, prefix=_NOT_UPDATED),
 }
 _TAGS_CHANGED = {
-    Code.PROVIDER_GENERATION: Outcome(409, CONCURRENT_UPDATE, message=GENERATION_CHANGED)
+    Code.PROVIDER_GENERATION: WireProblem(409, CONCURRENT_UPDATE, message=GENERATION_CHANGED)
 }
 
 _PROVIDERS = (
@@ -122,8 +122,8 @@ _INVENTORIES = (
         f"{_RP}:inventories:create",
         content=True,
         exceptions={
-            Code.INVALID: Outcome(400, prefix=_NOT_CREATED),
-            Code.CLASS_UNKNOWN: Outcome(400, prefix=_NOT_CREATED),
+            Code.INVALID: WireProblem(400, prefix=_NOT_CREATED),
+            Code.CLASS_UNKNOWN: WireProblem(400, prefix=_NOT_CREATED),
         },
     ),
     Route(
@@ -134,7 +134,7 @@ _INVENTORIES = (
         content=True,
         exceptions={
             **_INVENTORY_CHANGED,
-            Code.CLASS_UNKNOWN: Outcome(400, prefix=_UNKNOWN_CLASS),
+            Code.CLASS_UNKNOWN: WireProblem(400, prefix=_UNKNOWN_CLASS),
         },
     ),
     Route(
@@ -144,7 +144,7 @@ _INVENTORIES = (
         f"{_RP}:inventories:delete",
         5,
         too_old=405,
-        exceptions={Code.INVENTORY_IN_USE: Outcome(409, INVENTORY_IN_USE)},
+        exceptions={Code.INVENTORY_IN_USE: WireProblem(409, INVENTORY_IN_USE)},
     ),
     Route(
         "GET",
@@ -161,7 +161,7 @@ _INVENTORIES = (
         content=True,
         exceptions={
             **_INVENTORY_CHANGED,
-            Code.INVENTORY_UNKNOWN: Outcome(400, prefix=_NO_RECORD),
+            Code.INVENTORY_UNKNOWN: WireProblem(400, prefix=_NO_RECORD),
         },
     ),
     Route(
@@ -170,9 +170,9 @@ _INVENTORIES = (
         inventories.delete,
         f"{_RP}:inventories:delete",
         exceptions={
-            Code.INVENTORY_IN_USE: Outcome(409, CONCURRENT_UPDATE, _NOT_DELETED),
-            Code.INVENTORY_NOT_FOUND: Outcome(404, prefix=_NONE_TO_DELETE),
-            Code.CLASS_NOT_FOUND: Outcome(404, prefix=_NONE_TO_DELETE),
+            Code.INVENTORY_IN_USE: WireProblem(409, CONCURRENT_UPDATE, _NOT_DELETED),
+            Code.INVENTORY_NOT_FOUND: WireProblem(404, prefix=_NONE_TO_DELETE),
+            Code.CLASS_NOT_FOUND: WireProblem(404, prefix=_NONE_TO_DELETE),
         },
     ),
 )
@@ -214,8 +214,8 @@ _VOCABULARY = (
         "resource_classes:delete",
         2,
         exceptions={
-            Code.STANDARD_CLASS: Outcome(400, prefix=_CLASS_NOT_DELETED),
-            Code.CLASS_IN_USE: Outcome(409, prefix=_CLASS_NOT_DELETED),
+            Code.STANDARD_CLASS: WireProblem(400, prefix=_CLASS_NOT_DELETED),
+            Code.CLASS_IN_USE: WireProblem(409, prefix=_CLASS_NOT_DELETED),
         },
     ),
     Route("GET", "/traits", traits.index, "traits:list", 6, accept=True),
@@ -232,7 +232,7 @@ _ALLOCATIONS = (
         "allocations:manage",
         13,
         content=True,
-        exceptions={Code.CLASS_UNKNOWN: Outcome(400, prefix=_NONE_ALLOCATED)},
+        exceptions={Code.CLASS_UNKNOWN: WireProblem(400, prefix=_NONE_ALLOCATED)},
     ),
     Route("GET", "/allocations/{consumer}", allocations.show, "allocations:list", accept=True),
     Route(
@@ -241,7 +241,7 @@ _ALLOCATIONS = (
         allocations.replace,
         "allocations:update",
         content=True,
-        exceptions={Code.CLASS_UNKNOWN: Outcome(400, prefix=_NOT_ALLOCATED)},
+        exceptions={Code.CLASS_UNKNOWN: WireProblem(400, prefix=_NOT_ALLOCATED)},
     ),
     Route("DELETE", "/allocations/{consumer}", allocations.delete, "allocations:delete"),
     Route("GET", "/usages", usages.index, "usages", 9, accept=True),
@@ -254,8 +254,8 @@ _ALLOCATIONS = (
         content=True,
         bulk=True,
         exceptions={
-            Code.PROVIDER_NOT_FOUND: Outcome(400, PROVIDER_NOT_FOUND),
-            Code.CLASS_UNKNOWN: Outcome(400, prefix="malformed reshaper data: "),
+            Code.PROVIDER_NOT_FOUND: WireProblem(400, PROVIDER_NOT_FOUND),
+            Code.CLASS_UNKNOWN: WireProblem(400, prefix="malformed reshaper data: "),
         },
     ),
 )

@@ -17,7 +17,7 @@ from moorage.faces.v1 import problems, roles
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
-from moorage.faces.v1.routing import Answer, Request, Route, Table
+from moorage.faces.v1.routing import Request, Route, StatusAnswer, Table
 from moorage.faces.v1.streaming import Stream, stream_send
 from moorage.faces.web import (
     CALLER,
@@ -169,7 +169,7 @@ def _answered(route: Route, answer: Any) -> tuple[int, list[tuple[bytes, bytes]]
     if answer is None:
         return HTTPStatus.NO_CONTENT, [], b""
     status = route.status
-    if isinstance(answer, Answer):
+    if isinstance(answer, StatusAnswer):
         status, answer = answer.status, answer.body
     body = msgspec.json.encode(answer)
     headers = [

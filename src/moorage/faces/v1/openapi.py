@@ -43,7 +43,7 @@ _TAGS = {
 }
 """Descriptions of the groups of operations, by the first segment of their paths."""
 
-_VERBS = {"page": "list", "index": "list", "read": "get", "told": "get"}
+_VERBS = {"page": "list", "index": "list", "read": "get", "answered": "get"}
 """Verbs of operation ids, where they differ from the handler's name."""
 
 _SEVERAL = "It may contain slashes, which need not be escaped."
@@ -52,7 +52,7 @@ _SEVERAL = "It may contain slashes, which need not be escaped."
 def route_of(routes: Iterable[Route]) -> Route:
     """Return the route that serves the document of these routes and itself."""
 
-    async def told(request: Request[None, None]) -> Raw:
+    async def answered(request: Request[None, None]) -> Raw:
         return document
 
     route = Route(
@@ -60,7 +60,7 @@ def route_of(routes: Iterable[Route]) -> Route:
         path=PATH,
         role=None,
         summary="Return this document; no token is required.",
-        handler=told,
+        handler=answered,
         answer=dict[str, Any],
     )
     document = Raw(encoded([*routes, route]))
@@ -140,8 +140,8 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
     """
     schema["description"] = inspect.getdoc(kind) or ""
     for name, hint in get_type_hints(kind).items():
-        told = schema["properties"][name]
-        for one in (told, *told.get("anyOf", ())):
+        answered = schema["properties"][name]
+        for one in (answered, *answered.get("anyOf", ())):
             if datetime in (hint, *get_args(hint)) and one.get("type") == "string":
                 one["format"] = "date-time"
             if "prefixItems" in one:

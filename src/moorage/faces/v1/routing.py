@@ -71,7 +71,7 @@ class Request(Generic[B, P]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[A]):
+class StatusAnswer(Generic[A]):
     """The answer of a handler whose route has several statuses, with the one it chose."""
 
     status: int
@@ -79,7 +79,7 @@ class Answer(Generic[A]):
 
 
 Handler = Callable[[Request[Any, Any]], Awaitable[Any]]
-"""Returns a value of the route's type `answer`, plain or as `Answer`, or a `Stream`.
+"""Returns a value of the route's type `answer`, plain or as `StatusAnswer`, or a `Stream`.
 
 Raises Error, RefusalError.
 """
@@ -106,7 +106,7 @@ class Route:
     """None: the answer has no body and its status is 204."""
     status: int = 200
     also: tuple[int, ...] = ()
-    """Other statuses that the handler may choose with `Answer`, for the same type of answer."""
+    """Other statuses that the handler may choose with `StatusAnswer`; the type is the same."""
     projects: bool = False
     """Whether readers and users that are bound to a project may call. If so, the handler must
     check `Request.project`."""

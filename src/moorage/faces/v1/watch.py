@@ -130,8 +130,8 @@ async def _events(
             window = await service.awaited(after, kinds, seconds=BEAT_SECONDS, rows_max=rows_max)
             await request.still()  # the token may have been revoked meanwhile
         except (Error, ProblemError) as error:
-            told = problems.body_of(_problem(error), request.request_id)
-            yield b"event: problem\ndata: " + told + b"\n\n"
+            problem = problems.body_of(_problem(error), request.request_id)
+            yield b"event: problem\ndata: " + problem + b"\n\n"
             return
         piece = bytearray()
         for one in window.changes:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from moorage.serve.http.memory_budget import Held, Room
+from moorage.serve.http.memory_budget import ByteBudget, MemoryBudgets
 from moorage.serve.http.uvicorn_connection import Cycle, LeanProtocol
 
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -20,7 +20,7 @@ logger = logging.getLogger("moorage.http")
 class HoldingProtocol(LeanProtocol):
     """A connection that counts its memory in `held`, which all connections share."""
 
-    held: Held
+    held: MemoryBudgets
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,7 +66,7 @@ class HoldingProtocol(LeanProtocol):
         )
         self._reset()
 
-    def _hold(self, cycle: RequestResponseCycle, room: Room, size: int) -> bool:
+    def _hold(self, cycle: RequestResponseCycle, room: ByteBudget, size: int) -> bool:
         """Reserve memory for a part of a request; return False if there is too little."""
         request = cast(Cycle, cycle)
         if not room.take(size, request.held_bytes):

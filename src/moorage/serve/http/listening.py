@@ -34,7 +34,7 @@ class NoPlaceError(Exception):
     """There are too many connections; the message is for the client."""
 
 
-class Places:
+class ConnectionCounter:
     """Counts the connections at one listener, in total and per address."""
 
     def __init__(self, most: int, each_most: int, proxies: Proxies) -> None:
@@ -45,7 +45,7 @@ class Places:
         self._counts: dict[str, int] = {}
         self._source = lru_cache(maxsize=4_096)(self._source_of)
 
-    def enter(self, host: str) -> "Place":
+    def enter(self, host: str) -> "CountedConnection":
         """Count one more connection from a host. Raises NoPlaceError."""
         if self._count >= self._most:
             raise NoPlaceError(
@@ -61,7 +61,7 @@ class Places:
                 )
             self._counts[source] = count + 1
         self._count += 1
-        return Place(self, source)
+        return CountedConnection(self, source)
 
     def left(self, source: str | None) -> None:
         """Stop counting a connection."""
@@ -79,13 +79,13 @@ class Places:
         return source_of(address)
 
 
-class Place:
+class CountedConnection:
     """One counted connection."""
 
     __slots__ = ("_places", "_source")
 
-    def __init__(self, places: Places, source: str | None) -> None:
-        self._places: Places | None = places
+    def __init__(self, places: ConnectionCounter, source: str | None) -> None:
+        self._places: ConnectionCounter | None = places
         self._source = source
 
     def leave(self) -> None:
@@ -101,7 +101,7 @@ class Acceptor:
     def __init__(
         self,
         listener: socket.socket,
-        places: Places,
+        places: ConnectionCounter,
         protocol: Callable[[], GuardedProtocol],
         tls: Callable[[], ssl.SSLContext | None],
         handshake_seconds: float,
@@ -179,7 +179,7 @@ class Acceptor:
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
-    async def _begin(self, connection: socket.socket, host: str, place: Place) -> None:
+    async def _begin(self, connection: socket.socket, host: str, place: CountedConnection) -> None:
         """Pass a connection to a new protocol, which leaves its place when the connection ends."""
         protocol = self._protocol()
         protocol.place = place

@@ -19,7 +19,7 @@ REQUEST_BYTES = 4_096
 """Approximate memory of a request, besides its head and its body."""
 
 
-class Room:
+class ByteBudget:
     """Counts reserved bytes up to a limit."""
 
     def __init__(self, most: int) -> None:
@@ -82,7 +82,7 @@ class Unread:
         self.bytes -= self._sizes.pop(reader, 0)
 
 
-class Held:
+class MemoryBudgets:
     """The memory budgets of all connections of a process."""
 
     def __init__(
@@ -91,6 +91,6 @@ class Held:
         bodies: int = BODIES_BYTES_MAX,
         unread: int = UNREAD_BYTES_MAX,
     ) -> None:
-        self.waiting = Room(waiting)
-        self.bodies = Room(bodies)
+        self.waiting = ByteBudget(waiting)
+        self.bodies = ByteBudget(bodies)
         self.unread = Unread(unread)

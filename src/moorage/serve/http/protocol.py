@@ -26,7 +26,7 @@ from moorage.faces.web import ABORT
 from moorage.serve.http.budgeted_connection import HoldingProtocol
 from moorage.serve.http.content_length import CONTENT_LENGTH, head_without_length
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.memory_budget import REQUEST_BYTES, Held
+from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.refusals import refusal_bytes
 from moorage.serve.http.uvicorn_connection import Cycle
@@ -391,7 +391,7 @@ class GuardedProtocol(HoldingProtocol):
 
 
 def protocol_for(
-    bounds: Bounds, hosts: Hosts, proxies: Proxies, held: Held
+    bounds: Bounds, hosts: Hosts, proxies: Proxies, held: MemoryBudgets
 ) -> type[GuardedProtocol]:
     """Return the protocol class with these limits, for uvicorn."""
     members = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}

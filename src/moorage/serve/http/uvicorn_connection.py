@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from moorage.serve.http.memory_budget import Room
+from moorage.serve.http.memory_budget import ByteBudget
 
 _LINE_END = b"\r\n"
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
@@ -34,7 +34,7 @@ class Cycle(RequestResponseCycle):
     received = 0
     """Bytes of the body that have arrived."""
 
-    held_in: Room | None = None
+    held_in: ByteBudget | None = None
     """The budget in which the request has reserved memory; None: it has none."""
 
     held_bytes = 0

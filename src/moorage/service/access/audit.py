@@ -14,7 +14,7 @@ from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.ids import audit_id_new
-from moorage.service.pages import END, Place, page_of, place_parse, rows_to_read
+from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
@@ -85,9 +85,9 @@ class Audit:
         """
         rows_max = rows_to_read(limit)
         place = place_parse(cursor, END)
-        with errors.told():
+        with errors.translated():
             rows = await self._engine.read(audit_store.audit_window(place.at, place.id, rows_max))
-        return page_of(rows, limit, lambda row: Place(row.at, row.id))
+        return page_of(rows, limit, lambda row: PageMarker(row.at, row.id))
 
 
 def _text(value: Any) -> str | None:

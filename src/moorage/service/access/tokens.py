@@ -21,14 +21,14 @@ from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.roles import Role, Scope, ScopedRole, role_parse, scope_parse
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
-from moorage.service.feed.single_flight import Look
-from moorage.service.pages import START, Place, page_of, place_parse, rows_to_read
+from moorage.service.feed.single_flight import SingleFlight
+from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store.access import audit as audit_store
 from moorage.store.access import tokens as access_store
 from moorage.store.access.tokens import AccessToken
 from moorage.store.api import Engine, Plan
 
-__all__ = ["Access", "Role", "Token"]
+__all__ = ["AccessTokens", "Role", "Token"]
 
 SECRET_PREFIX = "moorage_"
 """The prefix of every token, so that scanners can find leaked ones."""
@@ -41,7 +41,7 @@ CACHE_MAX = 4_096
 USED_EVERY = HOUR
 """The minimum time between two recorded uses of a token."""
 
-TOLD_EVERY = 60 * SECOND
+NOTED_EVERY = 60 * SECOND
 """The minimum time between two log lines about the same revoked or expired token."""
 
 log = logging.getLogger("moorage.auth")
@@ -67,7 +67,7 @@ class Token(Struct, frozen=True):
     """When it was last used, with a precision of about an hour."""
 
 
-class Access:
+class AccessTokens:
     """The tokens of one service. A revoked token is refused as soon as its revocation is answered.
 
     On a shared database another process may have revoked or rotated tokens. So each request first
@@ -81,10 +81,10 @@ class Access:
         self._known: dict[str, Token] = {}
         self._forgotten = 0
         self._ends = (0, 0)
-        self._looks = Look(self._look)
+        self._looks = SingleFlight(self._look)
         self._used: dict[str, Instant] = {}
         self._unwritten: dict[str, Instant] = {}
-        self._told: dict[str, Instant] = {}
+        self._noted: dict[str, Instant] = {}
 
     async def create(
         self,
@@ -184,11 +184,11 @@ class Access:
         """
         rows_max = rows_to_read(limit)
         place = place_parse(cursor, START)
-        with errors.told():
+        with errors.translated():
             stored = await self._engine.read(
                 access_store.tokens_window(place.at, place.id, rows_max)
             )
-        page, following = page_of(stored, limit, lambda one: Place(one.created_at, one.id))
+        page, following = page_of(stored, limit, lambda one: PageMarker(one.created_at, one.id))
         return [self._with_use(_token(one)) for one in page], following
 
     async def list(self) -> list[Token]:
@@ -226,7 +226,7 @@ class Access:
         Raises `Error`: UNAVAILABLE.
         """
         if self._engine.shared:
-            with errors.told():
+            with errors.translated():
                 await self._looks.taken()
         digest = _digest(secret)
         token = self._known.get(digest) or await self._load(digest)
@@ -261,7 +261,7 @@ class Access:
 
     async def _load(self, digest: str) -> Token | None:
         forgotten = self._forgotten
-        with errors.told():
+        with errors.translated():
             stored = await self._engine.read(access_store.token_by_sha256(digest))
         if stored is None:
             return None
@@ -277,11 +277,11 @@ class Access:
 
     def _tell(self, token: Token, why: str, now: Instant) -> None:
         """Log the refusal of a formerly valid token, which may indicate misuse."""
-        if now - self._told.get(token.id, 0) < TOLD_EVERY:
+        if now - self._noted.get(token.id, 0) < NOTED_EVERY:
             return
-        if len(self._told) >= CACHE_MAX:
-            self._told.clear()
-        self._told[token.id] = now
+        if len(self._noted) >= CACHE_MAX:
+            self._noted.clear()
+        self._noted[token.id] = now
         log.warning("refused the token %s (%s): %s", token.id, token.name, why)
 
     async def _look(self) -> None:
@@ -319,13 +319,13 @@ def _check_project(role: Role | ScopedRole, project_id: str | None) -> None:
 
 def _description(token: Token) -> dict[str, object]:
     """Return the description of a token in audit rows; durations are in seconds."""
-    told: dict[str, object] = {"name": token.name, "role": token.role.value}
-    told["project_id"] = token.project_id
+    shown: dict[str, object] = {"name": token.name, "role": token.role.value}
+    shown["project_id"] = token.project_id
     if token.scope is not None:
-        told["scope"] = {token.scope.field: token.scope.names}
+        shown["scope"] = {token.scope.field: token.scope.names}
     if token.expires_at is not None:
-        told["lasts"] = (token.expires_at - token.created_at) / SECOND
-    return told
+        shown["lasts"] = (token.expires_at - token.created_at) / SECOND
+    return shown
 
 
 def _secret_new() -> str:

@@ -8,7 +8,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import PAGE_MAX
 from moorage.core.service_time import When
 from moorage.service.admission.lease_cases import Sweep
-from moorage.service.admission.queries import Lookout
+from moorage.service.admission.queries import AdmissionQueries
 from moorage.service.admission.sweeps import FaultyError, swept
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
@@ -25,10 +25,10 @@ RETRY_SECONDS = 1.0
 log = logging.getLogger("moorage.claimants")
 
 
-class Claimants:
+class CapacityRetry:
     """The waiting tickets with a claim in the ledger. Call `note` with every change."""
 
-    def __init__(self, transactor: Transactor, lookout: Lookout, bell: Bell) -> None:
+    def __init__(self, transactor: Transactor, lookout: AdmissionQueries, bell: Bell) -> None:
         self._transactor = transactor
         self._lookout = lookout
         self._bell = bell

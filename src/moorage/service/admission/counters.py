@@ -7,7 +7,7 @@ from moorage.core.admission.model import Pool
 from moorage.core.service_time import When
 
 
-class Tally:
+class PoolCounters:
     """The last known state of the pools, and what this process has committed since it started."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from moorage.store.access.audit import AuditRow
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LeaseAt:
     """A lease after a batch, and the time of the batch."""
 
     lease: Lease
@@ -30,7 +30,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Stead:
+class OnBehalf:
     """A caller that may act on behalf of a lease's holder, which leaves an audit row.
 
     `own` is the caller's own name as an owner, for whose leases no row is left; None: it has none.
@@ -41,20 +41,20 @@ class Stead:
 
 
 @dataclass(slots=True)
-class LeaseCase(AuditedUseCase[Known]):
+class LeaseCase(AuditedUseCase[LeaseAt]):
     """A case about one lease; `lease` is its id, after the decision the id of the answer's lease.
 
     `by` is the caller that acts on behalf of the holder; None: the holder itself.
     """
 
     lease: LeaseId
-    by: Stead | None = field(default=None, kw_only=True)
+    by: OnBehalf | None = field(default=None, kw_only=True)
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(leases={self.lease}))
 
-    def conclude(self, world: World, when: When) -> Known:
-        return Known(world.admission.leases[self.lease], when)
+    def conclude(self, world: World, when: When) -> LeaseAt:
+        return LeaseAt(world.admission.leases[self.lease], when)
 
     def leave(
         self, action: str, before: Lease | None, changes: AdmissionChanges, when: When, **after: Any
@@ -64,8 +64,8 @@ class LeaseCase(AuditedUseCase[Known]):
         by = self.by
         if by is None or before is None or before.owner == by.own or not changes.leases:
             return
-        told = {"owner": before.owner, "key": before.key, "state": before.state}
-        row = audit_entry(when.wall, by.actor, action, before.id, told, after or None)
+        shown = {"owner": before.owner, "key": before.key, "state": before.state}
+        row = audit_entry(when.wall, by.actor, action, before.id, shown, after or None)
         self.rows = [row]
 
 
@@ -235,7 +235,7 @@ class LeaseRetry(LeaseCase):
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        wish = leases.anew(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
+        wish = leases.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)
         changes, self.lease = leases.retry(
             facts, when.moment, when.wall, self.old, self.proof, wish
         )
@@ -259,8 +259,8 @@ class LeaseOutcome(LeaseCase):
         changes, self.lease = leases.outcome(
             facts, when.moment, self.lease, self.proof, self.result, self.detail
         )
-        told = {"result": self.result, "detail": self.detail}
-        self.leave("lease.outcome", before, changes, when, **told)
+        shown = {"result": self.result, "detail": self.detail}
+        self.leave("lease.outcome", before, changes, when, **shown)
         return Changes(admission=changes)
 
 

@@ -56,7 +56,7 @@ class PoolPut(PoolCase):
         before = facts.pools.get(self.name)
         spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
         changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
-        self.leave("pool.put", _told(before), structs.asdict(spec), when)
+        self.leave("pool.put", _shown(before), structs.asdict(spec), when)
         return Changes(admission=changes)
 
 
@@ -81,11 +81,11 @@ class PoolDelete(PoolCase):
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
-        before = _told(facts.pools.get(self.name))
+        before = _shown(facts.pools.get(self.name))
         changes, _ = pools.delete(facts, when.moment, self.name)
         self.leave("pool.delete", before, None, when)
         return Changes(admission=changes)
 
 
-def _told(pool: Pool | None) -> Any:
+def _shown(pool: Pool | None) -> Any:
     return None if pool is None else structs.asdict(pool.spec)

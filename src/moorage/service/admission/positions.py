@@ -13,7 +13,7 @@ from moorage.core.admission.forecast.queue_order import Queue, queue_of
 from moorage.core.admission.forecast.why import Standing, View
 from moorage.core.admission.model import Lease
 from moorage.core.service_time import Timeline, When
-from moorage.store.admission.line_pass import Pass, pass_load
+from moorage.store.admission.line_pass import LinePass, pass_load
 from moorage.store.api import Engine
 
 PASS_SECONDS = 1.0
@@ -36,7 +36,7 @@ OTHERS_MAX = 8
 class _Seen:
     """A pass and the data derived from it for all requests; without a view the pool is gone."""
 
-    read: Pass
+    read: LinePass
     queue: Queue
     plain: View | None
     """The view without regard to other pools that tickets need."""
@@ -103,7 +103,7 @@ class _Passes:
             del self._passes[oldest]
             self._changed.discard(oldest)
 
-    def _seen(self, pool: str, one: Pass) -> _Seen:
+    def _seen(self, pool: str, one: LinePass) -> _Seen:
         found = one.facts.pools.get(pool)
         if found is None:
             return _Seen(one, Queue(), None)
@@ -113,7 +113,7 @@ class _Passes:
         return _Seen(one, queue, why.view_of(one.facts, found, evidence))
 
 
-class Standings:
+class Positions:
     """Positions of tickets, and the first ticket of a line. Raises StoreError."""
 
     def __init__(self, engine: Engine, when: Callable[[Timeline], When]) -> None:

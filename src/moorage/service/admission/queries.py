@@ -19,7 +19,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.service import errors
-from moorage.service.admission.positions import Standings
+from moorage.service.admission.positions import Positions
 from moorage.service.admission.views import (
     LeaseView,
     OutcomeCount,
@@ -28,7 +28,7 @@ from moorage.service.admission.views import (
     lease_view,
 )
 from moorage.service.batch.service_clock import ServiceClock
-from moorage.service.pages import START, Place, page_of, place_parse, rows_to_read
+from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import service_clock
 from moorage.store.admission import reads
 from moorage.store.admission.reads import PoolSeen, TicketSeen
@@ -47,25 +47,25 @@ class NextDue(Struct, frozen=True):
     """Whether `alive_at` is out of date although deadlines depend on it."""
 
 
-class Lookout:
+class AdmissionQueries:
     """Answers queries from the database. Every method raises `Error`: UNAVAILABLE."""
 
     def __init__(self, engine: Engine, service_clock: ServiceClock) -> None:
         self._engine = engine
         self._service_clock = service_clock
-        self._standings = Standings(engine, self._when)
+        self._standings = Positions(engine, self._when)
         self._unheard: dict[str, int] = {}
         self._unheard_next: Instant | None = None
         """Service time from which on it is counted again."""
 
     async def now(self) -> When:
         """Return the current time."""
-        with errors.told():
+        with errors.translated():
             return self._when(await self._engine.read(service_clock.timeline_load()))
 
     async def next_due(self) -> NextDue:
         """Return when something is due next, and the current time."""
-        with errors.told():
+        with errors.translated():
             due, lives = await self._engine.read(reads.next_due_load())
             timeline = await self._engine.read(service_clock.timeline_load())
         when = self._when(timeline)
@@ -74,7 +74,7 @@ class Lookout:
 
     async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
         """Return the ids of leases and tickets due at a service time, and the pools to wake."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read(reads.all_due_load(at))
 
     async def pool(self, name: str) -> PoolView:
@@ -85,7 +85,7 @@ class Lookout:
     async def pools(self, cursor: str | None, limit: int) -> tuple[list[PoolView], str | None]:
         """Return pools after a name, in order, and the next cursor. Raises INVALID."""
         rows_max = rows_to_read(limit)
-        with errors.told():
+        with errors.translated():
             seen = await self._engine.read(reads.pools_window(cursor or "", rows_max))
         page, following = page_of(seen.pools, limit, lambda one: one.pool.name)
         when = self._when(seen.timeline)
@@ -94,7 +94,7 @@ class Lookout:
 
     async def lease(self, lease: LeaseId) -> LeaseView:
         """Return one lease or ticket. Raises LEASE_NOT_FOUND."""
-        with errors.told():
+        with errors.translated():
             seen = await self._engine.read(reads.lease_load(lease))
         if seen is None:
             raise Error(Code.LEASE_NOT_FOUND, leases.unknown_message(lease))
@@ -102,14 +102,14 @@ class Lookout:
 
     async def waits(self, lease: LeaseId) -> bool:
         """Return whether it is a waiting ticket now."""
-        with errors.told():
+        with errors.translated():
             seen = await self._engine.read(reads.lease_load(lease))
         return seen is not None and seen.lease.state == "waiting"
 
     async def leases_of(self, leases: Sequence[LeaseId]) -> list[Lease]:
         """Return leases by their ids; missing ones are left out."""
         found = []
-        with errors.told():
+        with errors.translated():
             for first in range(0, len(leases), PAGE_MAX):
                 page = leases[first : first + PAGE_MAX]
                 found += await self._engine.read(reads.leases_load(page))
@@ -117,7 +117,7 @@ class Lookout:
 
     async def tickets(self, after: tuple[int, str], limit: int) -> list[TicketSeen]:
         """Return waiting tickets of all pools in order of arrival, after (arrival, id)."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read_aside(reads.tickets_window(after, limit))
 
     async def leases(
@@ -131,13 +131,13 @@ class Lookout:
         """Return leases in the order of their requests, and the next cursor. Raises INVALID."""
         rows_max = rows_to_read(limit)
         after = place_parse(cursor, START)
-        with errors.told():
+        with errors.translated():
             seen = await self._engine.read_aside(
                 reads.leases_window(after, rows_max, pool=pool, state=state, owner=owner)
             )
         when = self._when(seen.timeline)
         page, following = page_of(
-            seen.leases, limit, lambda lease: Place(Instant(lease.arrival), lease.id)
+            seen.leases, limit, lambda lease: PageMarker(Instant(lease.arrival), lease.id)
         )
         views = []
         for number, lease in enumerate(page):
@@ -148,7 +148,7 @@ class Lookout:
 
     async def holder(self, pool: str, token: str) -> LeaseView | None:
         """Return the live lease in a pool that has this token; None if there is none."""
-        with errors.told():
+        with errors.translated():
             timeline, lease = await self._engine.read(reads.lease_load_by_token(pool, token))
         return None if lease is None else lease_view(lease, self._when(timeline))
 
@@ -163,7 +163,7 @@ class Lookout:
         return self._unheard
 
     async def _unheard_count(self, when: When) -> dict[str, int]:
-        with errors.told():
+        with errors.translated():
             self._unheard = await self._engine.read_aside(reads.unheard_count(when.moment))
         self._unheard_next = Instant(when.moment.at + SECOND)
         return self._unheard
@@ -175,7 +175,7 @@ class Lookout:
         """
         _, when = await self._pool_seen(pool)
         since = Instant(when.moment.at - LEASES_KEPT_HOURS * HOUR)
-        with errors.told():
+        with errors.translated():
             report = await self._engine.read_aside(reads.report_load(pool, since))
         causes: dict[str, int] = {}
         for end in report.ends:
@@ -194,7 +194,7 @@ class Lookout:
         """Return a ticket's standing as of at most a second ago; None if it does not wait."""
         if lease.state != "waiting":
             return None
-        with errors.told():
+        with errors.translated():
             return await self._standings.of(lease)
 
     def note(self, changes: Changes, when: When) -> None:
@@ -206,7 +206,7 @@ class Lookout:
 
     async def _pool_seen(self, name: str) -> tuple[PoolSeen, When]:
         """Return a pool as stored, and the current time. Raises POOL_NOT_FOUND."""
-        with errors.told():
+        with errors.translated():
             seen = await self._engine.read(reads.pool_load(name))
         if not seen.pools:
             raise not_found(name)
@@ -216,7 +216,7 @@ class Lookout:
         pool, at = seen.pool, when.moment.at
         opens = pacing.opens_at(pool)
         back = when.wall - at
-        with errors.told():
+        with errors.translated():
             first = await self._standings.first(pool.name) if pool.waiting else None
         return PoolView(
             pool=pool,
@@ -233,7 +233,7 @@ async def pools_all(engine: Engine) -> dict[str, Pool]:
     found: dict[str, Pool] = {}
     after = ""
     while True:
-        with errors.told():
+        with errors.translated():
             seen = await engine.read_aside(reads.pools_window(after, PAGE_MAX))
         found.update((one.pool.name, one.pool) for one in seen.pools)
         if len(seen.pools) < PAGE_MAX:

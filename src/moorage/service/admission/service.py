@@ -16,19 +16,19 @@ from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission import lease_cases, pool_cases
-from moorage.service.admission.capacity_retry import Claimants
-from moorage.service.admission.counters import Tally
-from moorage.service.admission.lease_cases import Known, Stead
-from moorage.service.admission.queries import Lookout, pools_all
+from moorage.service.admission.capacity_retry import CapacityRetry
+from moorage.service.admission.counters import PoolCounters
+from moorage.service.admission.lease_cases import LeaseAt, OnBehalf
+from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView, lease_view
-from moorage.service.admission.waiters import Waiting, either
-from moorage.service.batch.ledger_share import Holding, text_of
+from moorage.service.admission.waiters import Waiters, either
+from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan, UseCase
 from moorage.service.feed.index import Index
-from moorage.service.feed.peer_changes import Others
+from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.feed.watch import Watch
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
@@ -50,7 +50,7 @@ class AskWanted(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     patience: int = PATIENCE
     force: bool = False
-    allocations: Holding | None = None
+    allocations: LeaseAllocations | None = None
 
 
 class Admission:
@@ -67,11 +67,11 @@ class Admission:
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        self.queries = Lookout(engine, service_clock)
+        self.queries = AdmissionQueries(engine, service_clock)
         """Reads of pools and leases; none of them is a poll."""
-        self._claimants = Claimants(transactor, self.queries, index.bell)
-        self.waiting = Waiting()
-        self.tally = Tally()
+        self._claimants = CapacityRetry(transactor, self.queries, index.bell)
+        self.waiting = Waiters()
+        self.tally = PoolCounters()
         self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
         followers = (
             transactor.misfits.follow,
@@ -81,7 +81,7 @@ class Admission:
             self.tally.note,
             self.sweeper.note,
         )
-        self._others = Others(watch, self.queries.now, followers, self._anew)
+        self._others = PeerChanges(watch, self.queries.now, followers, self._anew)
         for follower in (*followers, self.tally.count):
             transactor.follow(follower)
 
@@ -118,10 +118,10 @@ class Admission:
         """Delete leases that ended long ago, with their keys, and old outcomes; return how many."""
         now = (await self.queries.now()).moment.at
         ended = Instant(now - LEASES_KEPT_HOURS * HOUR)
-        told = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
+        reported = Instant(now - OUTCOMES_KEPT_DAYS * DAY)
         total = 0
         while True:
-            plan = RunPlan(lambda: save.forget(ended, told, FORGET_MAX))
+            plan = RunPlan(lambda: save.forget(ended, reported, FORGET_MAX))
             gone = await self._transactor.submit(plan)
             total += gone
             if gone < FORGET_MAX:
@@ -204,7 +204,7 @@ class Admission:
         return await self._done(lease_cases.LeaseRenew(lease, proof))
 
     async def release(
-        self, lease: LeaseId, proof: Proof, instead: Stead | None = None
+        self, lease: LeaseId, proof: Proof, instead: OnBehalf | None = None
     ) -> LeaseView:
         """Release a lease, or withdraw a ticket; repeating it returns the ended lease.
 
@@ -213,13 +213,13 @@ class Admission:
         return await self._done(lease_cases.LeaseRelease(lease, proof, by=instead))
 
     async def hold(
-        self, lease: LeaseId, proof: Proof, hold: int | None, instead: Stead | None = None
+        self, lease: LeaseId, proof: Proof, hold: int | None, instead: OnBehalf | None = None
     ) -> LeaseView:
         """Set a lease's hold to end `hold` microseconds from now; None: no end."""
         return await self._done(lease_cases.LeaseHold(lease, proof, hold, by=instead))
 
     async def retry(
-        self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: Stead | None = None
+        self, lease: LeaseId, proof: Proof, key: str, by: Actor, instead: OnBehalf | None = None
     ) -> LeaseView:
         """Release a lease and request the same again in one step."""
         old = (await self.queries.lease(lease)).lease
@@ -229,7 +229,7 @@ class Admission:
 
     async def revoke(self, lease: LeaseId, reason: str, by: Actor) -> LeaseView:
         """Revoke a lease or ticket."""
-        return await self._done(lease_cases.LeaseRevoke(lease, reason, by=Stead(by)))
+        return await self._done(lease_cases.LeaseRevoke(lease, reason, by=OnBehalf(by)))
 
     async def outcome(
         self,
@@ -237,22 +237,22 @@ class Admission:
         proof: Proof,
         result: Result,
         detail: str,
-        instead: Stead | None = None,
+        instead: OnBehalf | None = None,
     ) -> LeaseView:
         """Record the outcome of what the holder started."""
         return await self._done(lease_cases.LeaseOutcome(lease, proof, result, detail, by=instead))
 
-    async def _done(self, case: UseCase[Known]) -> LeaseView:
+    async def _done(self, case: UseCase[LeaseAt]) -> LeaseView:
         return await self._shown_lease(await self._transactor.submit(case))
 
-    async def _shown_lease(self, known: Known) -> LeaseView:
+    async def _shown_lease(self, known: LeaseAt) -> LeaseView:
         if known.lease.state != "waiting":
             return lease_view(known.lease, known.when)
         return lease_view(known.lease, known.when, await self.queries.standing(known.lease))
 
     async def _seen(
         self,
-        known: Known,
+        known: LeaseAt,
         until: Instant,
         seconds: float,
         gone: Callable[[], Awaitable[None]] | None,

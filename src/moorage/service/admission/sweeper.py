@@ -15,7 +15,7 @@ from moorage.core.admission.model import due_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import BEAT, When
 from moorage.service.admission.lease_cases import Sweep
-from moorage.service.admission.queries import Lookout, NextDue
+from moorage.service.admission.queries import AdmissionQueries, NextDue
 from moorage.service.admission.sweeps import FaultyError, swept
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
@@ -34,7 +34,7 @@ log = logging.getLogger("moorage.sweeper")
 class Sweeper:
     """Sweeps when something is due. Call `note` with every commit."""
 
-    def __init__(self, transactor: Transactor, lookout: Lookout, *, shared: bool) -> None:
+    def __init__(self, transactor: Transactor, lookout: AdmissionQueries, *, shared: bool) -> None:
         self._transactor = transactor
         self._lookout = lookout
         self._pause = SHARED_SECONDS if shared else BEAT / SECOND

@@ -12,7 +12,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 
 
-class Waiting:
+class Waiters:
     """Futures by lease. Several clients may wait for the same lease."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.ledger_room import LedgerRoom
-from moorage.service.batch.ledger_share import Extra, LedgerShare
+from moorage.service.batch.ledger_share import ExtraLoads, LedgerShare
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
@@ -19,7 +19,7 @@ class AdmissionRoom:
     large = False
 
     def __init__(
-        self, world: World, keys: Keys, ledger: LedgerRoom, extra: Extra, misfits: Misfits
+        self, world: World, keys: Keys, ledger: LedgerRoom, extra: ExtraLoads, misfits: Misfits
     ) -> None:
         self._world = world
         self._keys = keys

@@ -15,7 +15,7 @@ from moorage.core.ledger.claims import CandidatesNeeded
 from moorage.core.ledger.facts import Facts
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
-from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.rooms import Rooms
 from moorage.service.batch.service_clock import ServiceClock
@@ -103,7 +103,7 @@ class Batches:
         self._last = Instant(0)
         """The stamp after the last decision."""
 
-    async def run(self, items: list[Item], extra: Extra, transaction: Transaction) -> Made:
+    async def run(self, items: list[Item], extra: ExtraLoads, transaction: Transaction) -> Made:
         """Load, decide and save; the caller commits.
 
         Raises StoreError; Restart: run the batch again with its needs added to `extra`.
@@ -154,12 +154,12 @@ class Batches:
             if item.refusal is None:
                 made.rows += [row._replace(id=audit_id_new()) for row in item.work.audit(now)]
         parts = [room.part() for room in rooms.all]
-        told = await transaction.run(
+        raised = await transaction.run(
             batch_store.batch_save(parts, made.rows, now, rooms.world.timeline), aside=rooms.large
         )
         made.written = True
-        if told is not None:
-            made.epoch, made.revision = told
+        if raised is not None:
+            made.epoch, made.revision = raised
         return made
 
 

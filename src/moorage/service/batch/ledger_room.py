@@ -25,7 +25,7 @@ class LedgerRoom:
         """The merged changes of all decisions so far."""
         self.stamp = Instant(0)
         """The time of the next row that is created."""
-        self._before: save.Before
+        self._before: save.LoadedValues
 
     @property
     def facts(self) -> Facts:

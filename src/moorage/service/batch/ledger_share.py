@@ -34,7 +34,7 @@ class LedgerNeeded(NamedTuple):
     """How many tickets of each line were loaded; the next run begins with more."""
 
 
-class Extra:
+class ExtraLoads:
     """What a batch needs beyond the keys of its requests."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class LedgerShare:
     def __init__(
         self,
         room: LedgerRoom,
-        extra: Extra,
+        extra: ExtraLoads,
         admission: Facts,
         now: Instant,
         misfits: Misfits,
@@ -171,7 +171,7 @@ class LedgerShare:
         return Restart(LedgerNeeded(keys, tickets, lines))
 
 
-class Holding(msgspec.Struct, frozen=True):
+class LeaseAllocations(msgspec.Struct, frozen=True):
     """What a lease holds in the ledger, as stored with the lease. The consumer must be new."""
 
     consumer: ConsumerId
@@ -183,7 +183,7 @@ class Holding(msgspec.Struct, frozen=True):
     """When its consumer was created, once the lease is granted."""
 
 
-_holdings = msgspec.json.Decoder(Holding)
+_holdings = msgspec.json.Decoder(LeaseAllocations)
 
 
 def request_of(lease: Lease) -> ConsumerRequest | None:
@@ -204,6 +204,6 @@ def request_from(text: str) -> ConsumerRequest:
     )
 
 
-def text_of(holding: Holding) -> str:
+def text_of(holding: LeaseAllocations) -> str:
     """Return the text that is stored with a lease."""
     return msgspec.json.encode(holding).decode()

@@ -10,11 +10,11 @@ from moorage.core.ledger.facts import Facts
 from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
 from moorage.service.batch.ledger_room import LedgerRoom
-from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.api import Plan
-from moorage.store.batch import Part
+from moorage.store.batch import RoomChanges
 
 
 class Room(Protocol):
@@ -44,7 +44,7 @@ class Room(Protocol):
         """React to all decisions of the batch, of any room. Raises Restart."""
         ...
 
-    def part(self) -> Part:
+    def part(self) -> RoomChanges:
         """Return what is to be saved."""
         ...
 
@@ -55,7 +55,7 @@ class Rooms:
     The order is the ledger's rows, admission's one lock, service time, the revision.
     """
 
-    def __init__(self, empty: Facts, keys: Keys, extra: Extra, misfits: Misfits) -> None:
+    def __init__(self, empty: Facts, keys: Keys, extra: ExtraLoads, misfits: Misfits) -> None:
         self.world = World(empty)
         keys.ledger.update(extra.keys)
         self.ledger = LedgerRoom(self.world, keys.ledger)

@@ -31,16 +31,16 @@ class ServiceClock:
         `asked`: the monotonic time before `wall` was read. Reading it may have taken long, or this
         process may have been stopped since: neither counts as a jump.
         """
-        told = self._clock.monotonic()
+        now = self._clock.monotonic()
         expected = None
         if self._last is not None:
             when, then = self._last
             last = when.moment.at - timeline.skew
-            expected = Instant(min(max(wall, last + asked - then), last + told - self._last_asked))
+            expected = Instant(min(max(wall, last + asked - then), last + now - self._last_asked))
         timeline, moment = advance(timeline, wall, expected, self._began)
         if self._began == NOT_YET:
             self._began = moment.at
-        self._last, self._last_asked = (When(moment, wall), told), asked
+        self._last, self._last_asked = (When(moment, wall), now), asked
         self._timeline = timeline
         return timeline, moment
 

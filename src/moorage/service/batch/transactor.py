@@ -20,10 +20,10 @@ from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service import audit_log
 from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
-from moorage.service.batch.ledger_share import Extra
+from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
-from moorage.service.fair_turns import Turns, advanced
+from moorage.service.fair_turns import FairTurns, advanced
 from moorage.service.feed.index import Index
 from moorage.service.searches import Searches
 from moorage.store.api import Conflict, Engine, Fatal, Held, StoreError, Unavailable
@@ -46,7 +46,7 @@ log = logging.getLogger("moorage.transactor")
 
 
 @dataclass(slots=True)
-class Counters:
+class BatchCounters:
     """What the transactor has done since it started, for metrics."""
 
     batches: int = 0
@@ -77,7 +77,7 @@ class Transactor:
         engine: Engine,
         index: Index,
         batches: Batches,
-        turns: Turns,
+        turns: FairTurns,
         searches: Searches,
         *,
         queue_max: int = CHANGES_QUEUED_MAX,
@@ -96,7 +96,7 @@ class Transactor:
         self._closed = False
         self._fatal: Error | None = None
         self._followers: list[Follower] = []
-        self.counters = Counters()
+        self.counters = BatchCounters()
 
     @property
     def waiting(self) -> int:
@@ -249,7 +249,7 @@ class Transactor:
 
     async def _attempt(self, batch: list[Item]) -> None:
         """Run a batch, and again while it needs more of the ledger."""
-        extra = Extra()
+        extra = ExtraLoads()
         for _ in range(NEEDS_MAX):
             try:
                 await self._run(batch, extra)
@@ -258,7 +258,7 @@ class Transactor:
                 extra.add(restart.needs)
         raise _Fault from RuntimeError(f"more of the ledger was needed {NEEDS_MAX} times")
 
-    async def _run(self, batch: list[Item], extra: Extra) -> None:
+    async def _run(self, batch: list[Item], extra: ExtraLoads) -> None:
         try:
             await self._search(batch)
         except StoreError:

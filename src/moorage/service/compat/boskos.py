@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from functools import partial
 from uuid import uuid4
 
-from moorage.core.admission.compat.boskos import Acquired, Wish
+from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
 from moorage.core.admission.compat.slots_by_name import Counts, counts
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Slot
-from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
@@ -82,7 +82,7 @@ class Boskos:
         self._strict = strict
         self._native = native
         self._roster = SlotConfig()
-        self._named: dict[str, Entry] = {}
+        self._named: dict[str, ResourceType] = {}
         """The entry of the configuration for each slot name."""
         self._seen: Seen | None = None
         self._stale = asyncio.Event()
@@ -107,14 +107,14 @@ class Boskos:
         self, pool: str, state: str, dest: str, owner: str, request_id: str
     ) -> Acquired:
         """Poll for a slot of a type. Raises `Error`: NO_CAPACITY, POOL_UNKNOWN."""
-        wish = Wish(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
+        wish = AcquireRequest(pool, state, dest, owner, request_id, lease_id_new(), str(uuid4()))
         return await self._transactor.submit(Acquire(wish, self._strict))
 
     async def acquire_named(
         self, state: str, dest: str, owner: str, names: Iterable[str]
     ) -> list[Slot]:
         """Acquire slots by name, the longest unused first. Raises `Error`: NO_CAPACITY."""
-        wish = Wish("", state, dest, owner, "", LeaseId(""), "")
+        wish = AcquireRequest("", state, dest, owner, "", LeaseId(""), "")
         wanted = sorted(set(names))
         fresh = [lease_id_new() for _ in wanted]
         if self._strict:
@@ -137,7 +137,7 @@ class Boskos:
 
     async def counts(self, pool: str) -> Counts:
         """Count a type's slots. Raises `Error`: NO_CAPACITY if it has none."""
-        with errors.told():
+        with errors.translated():
             slots = await self._engine.read(reads.slots_load(pool))
         if not slots:
             raise Error(Code.NO_CAPACITY, f"no available resource {pool}, try again later.")
@@ -145,7 +145,7 @@ class Boskos:
 
     async def all_counts(self) -> list[SlotCount]:
         """Count all slots, by type, state and owner."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read(reads.slots_count())
 
     async def sync(self) -> None:

@@ -6,10 +6,10 @@ from uuid import NAMESPACE_OID, uuid5
 
 from moorage.core.admission import slot_config
 from moorage.core.admission.compat import boskos, boskos_strict, slots_by_name
-from moorage.core.admission.compat.boskos import Acquired, Wish
+from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Slot
 from moorage.core.admission.slot_config import SlotConfig
 from moorage.core.admission.slots import BOSKOS
@@ -25,7 +25,7 @@ from moorage.store.access.audit import AuditRow
 class Acquire(UseCase[Acquired]):
     """Poll for a slot of a type."""
 
-    wish: Wish
+    wish: AcquireRequest
     strict: bool
     _ticket: LeaseId | None = None
 
@@ -55,11 +55,11 @@ class Acquire(UseCase[Acquired]):
 class AcquireNamed(UseCase[list[Slot]]):
     """Take slots by name, all or none; waiting tickets come first. Raises NO_CAPACITY."""
 
-    wish: Wish
+    wish: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""
-    _at_once: AtOnce | None = None
+    _at_once: Immediate | None = None
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(slots={("", name) for name in self.names}))
@@ -85,7 +85,7 @@ class AcquireNamed(UseCase[list[Slot]]):
 class TakeNamed(UseCase[list[Slot]]):
     """Take slots by name as Boskos does. Raises NO_CAPACITY, but keeps the slots it could take."""
 
-    wish: Wish
+    wish: AcquireRequest
     names: list[str]
     fresh: list[LeaseId]
     """The ids of the leases, one per name."""

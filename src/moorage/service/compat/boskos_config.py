@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from moorage.core import durations
 from moorage.core.admission.model import FREE, Growth
-from moorage.core.admission.slot_config import Entry, SlotConfig
+from moorage.core.admission.slot_config import ResourceType, SlotConfig
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -65,7 +65,7 @@ def slot_config_parse(text: str | bytes) -> SlotConfig:
     return SlotConfig(tuple(map(_core, entries)))
 
 
-def _core(entry: _Entry) -> Entry:
+def _core(entry: _Entry) -> ResourceType:
     growth = None
     if entry.dynamic:
         growth = Growth(
@@ -74,7 +74,7 @@ def _core(entry: _Entry) -> Entry:
             state=entry.state or FREE,
             lifespan=None if entry.lifespan is None else entry.lifespan // 1_000,
         )
-    return Entry(entry.type, entry.state or FREE, tuple(entry.names), growth)
+    return ResourceType(entry.type, entry.state or FREE, tuple(entry.names), growth)
 
 
 def _lower(value: Any) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Catalog
-from moorage.core.ledger.search.catalog.large_changes import Belongings
+from moorage.core.ledger.search.catalog.large_changes import CatalogRemains
 from moorage.service import errors
 from moorage.service.background import Loop
-from moorage.service.fair_turns import Pieces, Turns
+from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.catalog_copies import ChangesGone, Copy
-from moorage.service.feed.single_flight import Look
+from moorage.service.feed.single_flight import SingleFlight
 from moorage.store.api import Engine, StoreError
 from moorage.store.changelog import Batch, Tail
 from moorage.store.ledger import reads as ledger_reads
@@ -41,7 +41,7 @@ class Index:
         engine: Engine,
         standard_classes: frozenset[str],
         standard_traits: frozenset[str],
-        turns: Turns,
+        turns: FairTurns,
     ) -> None:
         self._engine = engine
         self._turns = turns
@@ -55,7 +55,7 @@ class Index:
         self.loaded = False
         self.bell = Bell()
         """Rings when `revision` or `epoch` has risen."""
-        self._looks = Look(self._sync)
+        self._looks = SingleFlight(self._sync)
         self._loop = Loop(log, "cannot follow the other processes", WOKEN_SECONDS_MAX)
         self._reachable = True
         """Whether the database answered in the last round of the loop."""
@@ -114,7 +114,7 @@ class Index:
         Raises `Error`: UNAVAILABLE when a shared database does not answer.
         """
         if self._engine.shared:
-            with errors.told():
+            with errors.translated():
                 await self._looks.taken()
         await self.whole()
         return self.catalog
@@ -172,7 +172,7 @@ class Index:
 
     def _let_go_slowly(self, catalog: Catalog) -> None:
         """Free a large catalog in spare turns, once nothing refers to it."""
-        owned, loop = Belongings(catalog), asyncio.get_running_loop()
+        owned, loop = CatalogRemains(catalog), asyncio.get_running_loop()
 
         def gone() -> None:
             if not loop.is_closed():

@@ -24,7 +24,7 @@ Follower = Callable[[Changes, When], None]
 log = logging.getLogger("moorage.others")
 
 
-class Others:
+class PeerChanges:
     """Reads the change rows of a shared database, our own included, and notifies followers."""
 
     def __init__(

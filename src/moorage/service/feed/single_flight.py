@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from moorage.store.api import Unavailable
 
 
-class Look:
+class SingleFlight:
     """Runs `look`, one at a time, for all waiting callers; each gets one begun after its call."""
 
     def __init__(self, look: Callable[[], Awaitable[None]]) -> None:

@@ -96,7 +96,7 @@ class Watch:
 
     async def now(self) -> Cursor:
         """Return the cursor after every change that was acknowledged before this call."""
-        with errors.told():
+        with errors.translated():
             window = await self._engine.read(changes_window(WHOLE, WHOLE, 1))
         return Cursor(window.epoch, window.revision)
 
@@ -107,7 +107,7 @@ class Watch:
 
         Raises `Error`: CHANGES_GONE (a `ChangesGoneError`) if the next of them was deleted.
         """
-        with errors.told():
+        with errors.translated():
             found = await self._engine.read(changes_window(after.revision, after.n, rows_max + 1))
         newest = Cursor(found.epoch, found.revision)
         oldest = Cursor(found.epoch, found.compacted)

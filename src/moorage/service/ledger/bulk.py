@@ -13,7 +13,7 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger import bulk, vocabulary
-from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
@@ -38,7 +38,7 @@ class TreesUpsert(LedgerUseCase[list[Upserted]]):
     movable: set[ProviderId]
     create_vocabulary: bool
     actor: Actor
-    counts: Counter[Outcome] = field(default_factory=Counter)
+    counts: Counter[BulkResult] = field(default_factory=Counter)
     """Number of providers by outcome."""
 
     def keys(self) -> Keys:
@@ -78,9 +78,9 @@ class TreesUpsert(LedgerUseCase[list[Upserted]]):
 
     def audit(self, now: Instant) -> list[AuditRow]:
         """Return one row with the number of each outcome, if anything is changed."""
-        if not (self.counts[Outcome.CREATED] or self.counts[Outcome.UPDATED]):
+        if not (self.counts[BulkResult.CREATED] or self.counts[BulkResult.UPDATED]):
             return []
-        after = {kind.value: self.counts[kind] for kind in Outcome}
+        after = {kind.value: self.counts[kind] for kind in BulkResult}
         target = f"{self.counts.total()} providers"
         return [audit_entry(now, self.actor, "providers.bulk", target, after=after)]
 
@@ -112,7 +112,7 @@ async def providers_upsert(
         record = index.catalog.record(spec.uuid)
         if record and bulk.is_met(spec, record.provider, record.inventories, record.tags):
             generation = record.provider.generation
-            answers[spec.uuid] = Upserted(spec.uuid, Outcome.UNCHANGED, generation)
+            answers[spec.uuid] = Upserted(spec.uuid, BulkResult.UNCHANGED, generation)
     rest = [spec for spec in specs if spec.uuid not in answers]
 
     def root_of(uuid: ProviderId) -> ProviderId | None:
@@ -129,7 +129,7 @@ async def providers_upsert(
             if not answers:
                 raise
             left = [spec.uuid for spec in rest if spec.uuid not in answers]
-            done = [Upserted(uuid, Outcome.REFUSED, None, error) for uuid in left]
+            done = [Upserted(uuid, BulkResult.REFUSED, None, error) for uuid in left]
         answers.update((each.uuid, each) for each in done)
         if len(answers) == len(specs):
             break

@@ -12,7 +12,7 @@ import msgspec
 
 from moorage.core.errors import Code
 from moorage.core.ledger import claims, vocabulary
-from moorage.core.ledger.claims import Claimed, Offer, Wish
+from moorage.core.ledger.claims import Claimed, ClaimRequest, OfferedCandidates
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
@@ -40,10 +40,10 @@ class Claim(SearchingUseCase[Claimed]):
     Submitting it may also raise OVERLOADED: other requests were faster too many times.
     """
 
-    wish: Wish
+    wish: ClaimRequest
     question: bytes = b""
     """The encoded query; claims with the same one share a search."""
-    offer: Offer = field(default_factory=Offer)
+    offer: OfferedCandidates = field(default_factory=OfferedCandidates)
     claimed: Claimed = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -11,10 +11,10 @@ from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 from moorage.store.ledger.reads import ProviderAllocation, Usages
 
-__all__ = ["ProviderAllocation", "Reads", "Usages"]
+__all__ = ["LedgerQueries", "ProviderAllocation", "Usages"]
 
 
-class Reads:
+class LedgerQueries:
     """Queries for consumers and allocations, each answered from one snapshot.
 
     Each raises `Error`: UNAVAILABLE if the database cannot answer.
@@ -25,12 +25,12 @@ class Reads:
 
     async def consumer(self, uuid: ConsumerId) -> Consumer | None:
         """Return a consumer with its allocations, or None if it has none."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read(ledger_reads.consumer_load(uuid))
 
     async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
         """Return all allocations on one provider, by consumer."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read_aside(ledger_reads.provider_allocations_load(provider))
 
     async def providers_page(
@@ -42,11 +42,11 @@ class Reads:
         """
         rows_max = rows_to_read(limit)
         after = ProviderId(cursor or "")
-        with errors.told():
+        with errors.translated():
             found = await self._engine.read(ledger_reads.providers_window(after, rows_max))
         return page_of(found, limit, lambda uuid: uuid)
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Sum the allocations of a project, or of one user in it, by consumer type and class."""
-        with errors.told():
+        with errors.translated():
             return await self._engine.read_aside(ledger_reads.usages_load(project_id, user_id))

@@ -23,11 +23,11 @@ def shown(row: AuditRow) -> AuditEntry:
         role=row.role,
         action=row.action,
         target=row.target,
-        before=_told(row.action, row.before),
-        after=_told(row.action, row.after),
+        before=_shown(row.action, row.before),
+        after=_shown(row.action, row.after),
     )
 
 
-def _told(action: str, kept: str | None) -> Any:
+def _shown(action: str, kept: str | None) -> Any:
     value = None if kept is None else json.decode(kept)
     return pool_spec_of(value) if action in OF_SPECS else value

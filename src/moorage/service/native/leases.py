@@ -8,7 +8,7 @@ from moorage.core.ledger.vocabulary import check_consumer_type, is_name
 from moorage.core.limits import MAX_INT
 from moorage.service.admission.service import AskWanted
 from moorage.service.admission.views import LeaseView
-from moorage.service.batch.ledger_share import Holding
+from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.native.bounds import (
     microseconds,
     microseconds_or_none,
@@ -36,7 +36,7 @@ def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
     )
 
 
-def _holding(wanted: wire.AllocationsWanted) -> Holding:
+def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
     for provider, amounts in wanted.allocations.items():
         for name, amount in amounts.items():
             if not is_name(name):
@@ -62,7 +62,7 @@ def _holding(wanted: wire.AllocationsWanted) -> Holding:
     }
     if len(allocations) != len(wanted.allocations):
         raise Error(Code.INVALID, "allocations name a provider twice, in upper and in lower case.")
-    return Holding(
+    return LeaseAllocations(
         consumer=ConsumerId(uuid_of(wanted.consumer, "consumer")),
         allocations=allocations,
         project_id=name_of("project_id", wanted.project_id),

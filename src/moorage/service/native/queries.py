@@ -34,12 +34,12 @@ def query_of(asked: Question) -> CandidateQuery:
 
 def explaining_address(asked: Question) -> str:
     """Return the address that explains a query; it contains the query, unless that is too long."""
-    told = {
+    members = {
         field.name: value
         for field in fields(Question)
         if (value := _brief(getattr(asked, field.name)))
     }
-    address = f"/v1/explain?query={quote(msgspec.json.encode(told), safe='')}"
+    address = f"/v1/explain?query={quote(msgspec.json.encode(members), safe='')}"
     return address if len(address) <= ADDRESS_LENGTH_MAX else "/v1/explain"
 
 

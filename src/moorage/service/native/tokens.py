@@ -3,14 +3,14 @@
 from typing import Any
 
 from moorage.service.access.audit import Actor
-from moorage.service.access.tokens import Access
+from moorage.service.access.tokens import AccessTokens
 from moorage.service.access.tokens import Token as ServiceToken
 from moorage.service.native.bounds import microseconds, microseconds_or_none
 from moorage.service.native.encoding import time_of, time_or_none
 from moorage.wire.admin import RotationWanted, Token, TokenMade, TokenWanted
 
 
-async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
+async def create_token(tokens: AccessTokens, wanted: TokenWanted, by: Actor) -> TokenMade:
     """Create a token. Raises `Error`."""
     secret, token = await tokens.create(
         wanted.name,
@@ -23,7 +23,9 @@ async def make(tokens: Access, wanted: TokenWanted, by: Actor) -> TokenMade:
     return TokenMade(**_members(token), token=secret)
 
 
-async def replace(tokens: Access, token_id: str, wanted: RotationWanted, by: Actor) -> TokenMade:
+async def replace(
+    tokens: AccessTokens, token_id: str, wanted: RotationWanted, by: Actor
+) -> TokenMade:
     """Replace a token by a new one. Raises `Error`."""
     secret, token = await tokens.rotate(
         token_id,

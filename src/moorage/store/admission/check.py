@@ -28,7 +28,7 @@ from moorage.store.admission.rows import (
     slot_from_body,
     slot_row,
 )
-from moorage.store.admission.sums import Tally
+from moorage.store.admission.sums import Sums
 from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import key_set
 from moorage.store.sql import columns
@@ -86,7 +86,7 @@ def _compared(found: "_Found") -> Plan[None]:
     ]
     pools = [value for _, value in found.read(POOL, pool_rows)]
     slots = [value for _, value in found.read(SLOT, slot_rows)]
-    tally = Tally(
+    tally = Sums(
         service_clock.timeline_from_rows(clock), arrivals[0][0], {row[0] for row in pool_rows}
     )
     yield from _leases(found, tally)
@@ -98,7 +98,7 @@ def _compared(found: "_Found") -> Plan[None]:
     found.tell(tally.places(slots))
 
 
-def _leases(found: "_Found", tally: Tally) -> Plan[None]:
+def _leases(found: "_Found", tally: Sums) -> Plan[None]:
     """Compare leases and tickets, including ended ones, and their rows per pool, page by page."""
     after: tuple[int, str] = (RANK_LEAST, "")
     width = len(columns(LEASE.block))
@@ -117,7 +117,7 @@ def _leases(found: "_Found", tally: Tally) -> Plan[None]:
         yield from _needs(found, tally, leases)
 
 
-def _needs(found: "_Found", tally: Tally, leases: Iterable[Lease]) -> Plan[None]:
+def _needs(found: "_Found", tally: Sums, leases: Iterable[Lease]) -> Plan[None]:
     """Compare the rows in `lease_need` with the leases that they belong to."""
     expected = {row[:3]: row for lease in leases for row in need_rows(lease)}
     (rows,) = yield [Query("lease_needs_snapshot", (json.encode(list(expected)).decode(),))]
@@ -132,7 +132,7 @@ def _needs(found: "_Found", tally: Tally, leases: Iterable[Lease]) -> Plan[None]
             found.tell([f"{title}: it has no row there with arrival {key[1]}"])
 
 
-def _needs_adrift(found: "_Found", tally: Tally) -> Plan[None]:
+def _needs_adrift(found: "_Found", tally: Sums) -> Plan[None]:
     """Find rows in `lease_need` that belong to no lease; reads them only if the counts differ."""
     (((stored,),),) = yield [Query("lease_needs_count")]
     after: tuple[str, int, str] = ("", RANK_LEAST, "")
@@ -155,7 +155,7 @@ def _need_keys(body: str | None) -> set[Row]:
         return set()
 
 
-def _outcomes(found: "_Found", tally: Tally) -> Plan[None]:
+def _outcomes(found: "_Found", tally: Sums) -> Plan[None]:
     after: Row = ("", RANK_LEAST, "", "")
     names = columns(OUTCOME.block)
     while True:

@@ -24,7 +24,7 @@ HOLDERS = 500
 """Granted leases whose end is considered individually: those granted first."""
 
 
-class Pass(NamedTuple):
+class LinePass(NamedTuple):
     """A pool as of one moment."""
 
     facts: Facts
@@ -36,7 +36,7 @@ class Pass(NamedTuple):
     """The first ticket of the line; None if the line is empty."""
 
 
-def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
+def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     """Read a pool and its line; if the pool does not exist, the facts do not contain it.
 
     Args:
@@ -69,7 +69,7 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[Pass]:
         holders=tuple((owner, units) for owner, units in holders),
         holding=tuple(Holder(*row) for row in holding),
     )
-    return Pass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
+    return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
 
 
 def _waiter(row: Row) -> Waiter:

@@ -66,7 +66,7 @@ class TicketSeen(NamedTuple):
     """Whether it needs a claim in the ledger; None: the body cannot be read."""
 
 
-class End(NamedTuple):
+class EndedLease(NamedTuple):
     """An end of a lease, or of a ticket that was never granted, and its cause."""
 
     asked_at: Instant
@@ -91,7 +91,7 @@ class OutcomeCount(NamedTuple):
 class Report(NamedTuple):
     """The data for choosing a pool's limit."""
 
-    ends: list[End]
+    ends: list[EndedLease]
     outcomes: list[OutcomeCount]
 
 
@@ -182,7 +182,7 @@ def report_load(pool: str, since: Instant) -> Plan[Report]:
         Query("starts_load", (pool,)),
         Query("outcomes_count", (pool,)),
     ]
-    return Report([End(*row) for row in ends], _by_rate(starts, outcomes))
+    return Report([EndedLease(*row) for row in ends], _by_rate(starts, outcomes))
 
 
 def lease_load_by_token(pool: str, token: str) -> Plan[tuple[Timeline, Lease | None]]:

@@ -30,9 +30,9 @@ class AdmissionPart:
     needs_revision: ClassVar[bool] = True
 
     @property
-    def is_told(self) -> bool:
+    def is_published(self) -> bool:
         """Return whether followers are notified; not of signs of life."""
-        return self.changes.told
+        return self.changes.is_published
 
     def writes(self) -> list[Write]:
         """Return no statements: everything may need the revision."""
@@ -104,7 +104,7 @@ def _gone_writes(leases: list[str]) -> list[Write]:
     ]
 
 
-def forget(ended_before: Instant, told_before: Instant, leases_max: int) -> Plan[int]:
+def forget(ended_before: Instant, reported_before: Instant, leases_max: int) -> Plan[int]:
     """Delete at most `leases_max` leases that ended long ago, and outcomes reported long ago.
 
     Returns the number of leases: while it is `leases_max`, call it again in another transaction.
@@ -114,7 +114,7 @@ def forget(ended_before: Instant, told_before: Instant, leases_max: int) -> Plan
         Query("leases_ended_before", (ended_before, leases_max)),
     ]
     gone = _gone_writes(sorted(row[0] for row in found)) if found else []
-    yield [*gone, Write("outcome_delete_before", [(told_before,)])]
+    yield [*gone, Write("outcome_delete_before", [(reported_before,)])]
     return len(found)
 
 

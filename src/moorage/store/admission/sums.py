@@ -9,7 +9,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
 
 
-class Tally:
+class Sums:
     """The sums over the leases added so far."""
 
     def __init__(self, timeline: Timeline, arrivals: int, names: set[str]) -> None:

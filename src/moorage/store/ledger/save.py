@@ -21,7 +21,7 @@ _NOWHERE: KeysView[ProviderId] = Allocations().keys()
 
 
 @dataclass(slots=True)
-class Before:
+class LoadedValues:
     """The loaded values, before any decision of the batch."""
 
     providers: dict[ProviderId, Provider]
@@ -32,9 +32,9 @@ class Before:
     traits: frozenset[str]
 
 
-def before_of(facts: Facts) -> Before:
+def before_of(facts: Facts) -> LoadedValues:
     """Keep the loaded values. They are immutable, so copies of the dicts are enough."""
-    return Before(
+    return LoadedValues(
         dict(facts.providers),
         facts.inventories,
         dict(facts.consumers),
@@ -47,13 +47,13 @@ def before_of(facts: Facts) -> Before:
 class LedgerPart:
     """The ledger's part of a batch, for `store/batch.py`."""
 
-    before: Before
+    before: LoadedValues
     changes: Changes
     """The merged changes of all decisions."""
     needs_revision: ClassVar[bool] = False
 
     @property
-    def is_told(self) -> bool:
+    def is_published(self) -> bool:
         """Return whether anything is changed: followers are notified of every change."""
         return bool(self.changes)
 
@@ -82,7 +82,7 @@ def _some(writes: Iterable[Write]) -> list[Write]:
     return [write for write in writes if write.rows]
 
 
-def _word_writes(before: Before, changes: Changes) -> list[Write]:
+def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     """Deletes come first: a name may be deleted and created again within one batch."""
     renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
@@ -110,7 +110,7 @@ def _word_writes(before: Before, changes: Changes) -> list[Write]:
     )
 
 
-def _provider_writes(before: Before, changes: Changes) -> list[Write]:
+def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     offered = _offered(before, changes)
     gone: list[Row] = []
     moved: list[Row] = []
@@ -148,7 +148,7 @@ def _provider_writes(before: Before, changes: Changes) -> list[Write]:
     )
 
 
-def _offered(before: Before, changes: Changes) -> dict[ProviderId, str]:
+def _offered(before: LoadedValues, changes: Changes) -> dict[ProviderId, str]:
     """Return all inventories, encoded, of each provider that has a changed inventory."""
     offered: dict[ProviderId, dict[str, Inventory]] = {}
     for (uuid, name), inventory in changes.inventories.items():
@@ -177,7 +177,7 @@ def _tag_writes(changes: Changes) -> list[Write]:
     return _some([Write("tags_upsert", rows)])
 
 
-def _consumer_writes(before: Before, changes: Changes) -> list[Write]:
+def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     gone: list[Row] = []
     updated: list[Row] = []
     new: list[Row] = []

@@ -17,7 +17,7 @@ from moorage.store.formats import FORMAT
 from moorage.store.formats import check as check_format
 from moorage.store.high_water_mark import Mark
 from moorage.store.postgres.connection import NOT_WHOLE, Link, Prepared
-from moorage.store.postgres.known import Known
+from moorage.store.postgres.known import KnownHistory
 
 CHANNEL = "moorage_revision"
 """The channel on which every commit is notified."""
@@ -140,7 +140,7 @@ class Receipt:
             await link.close()
 
 
-async def history_checked(link: Link, known: Known) -> None:
+async def history_checked(link: Link, known: KnownHistory) -> None:
     """Begin a new epoch if the database does not continue the known history.
 
     That is the case if another server or timeline has replaced the one that wrote last, or if the

@@ -48,8 +48,8 @@ from moorage.store.postgres.connection import (
     name_of,
     prepared,
 )
-from moorage.store.postgres.known import Known
-from moorage.store.postgres.long_reads import Aside, Moved
+from moorage.store.postgres.known import KnownHistory
+from moorage.store.postgres.long_reads import LongReads, Moved
 from moorage.store.sql import blocks
 from moorage.store.unknown_members import kept
 
@@ -100,11 +100,11 @@ class PostgresEngine:
         self.name = f"postgresql {name_of(url)}"
         self._writer: Link | None = None
         self._listener: Link | None = None
-        self.known = Known(epoch_file)
+        self.known = KnownHistory(epoch_file)
         self._checking = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._idle: list[Link] = []
-        self._aside = Aside(self._conninfo)
+        self._aside = LongReads(self._conninfo)
         self._readers = asyncio.Semaphore(READERS_MAX)
         self._looking = asyncio.Semaphore(1)
         self._reading_aside = ThreadPoolExecutor(READERS_ASIDE_MAX, "moorage-read")

@@ -11,7 +11,7 @@ from moorage.store.high_water_mark import Mark, MarkFile, raised
 log = logging.getLogger("moorage.postgres")
 
 
-class Known:
+class KnownHistory:
     """The high-water mark of a process; with a file it survives a restart.
 
     Raises Unusable: the file cannot be read or written.
@@ -34,7 +34,7 @@ class Known:
                 raise Unusable(f"epoch_file: {path} cannot be used: {error}") from None
             self._writing = ThreadPoolExecutor(1, "moorage-mark")
             self._asked = False
-            self._told = False
+            self._warned = False
 
     def taken(self, statements: Sequence[Statement], rows: Sequence[Sequence[Row]]) -> Mark | None:
         """Return the revision that statements have taken, if any; it must be a new one.
@@ -74,6 +74,6 @@ class Known:
         try:
             file.store(self.mark)
         except OSError as error:
-            if not self._told:
+            if not self._warned:
                 log.error("cannot write %s, which notices restores: %s", file.path, error)
-            self._told = True
+            self._warned = True

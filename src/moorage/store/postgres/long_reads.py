@@ -26,7 +26,7 @@ class Moved(Exception):
         self.server = server
 
 
-class Aside:
+class LongReads:
     """Runs long plans in the calling thread; keeps its connections for reuse."""
 
     def __init__(self, conninfo: str) -> None:

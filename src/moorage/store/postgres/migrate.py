@@ -49,7 +49,7 @@ def migrate(url: str) -> int:
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             continue
         except psycopg.Error as error:
-            raise told(name, error) from error
+            raise startup_error(name, error) from error
     raise Unavailable(
         f"cannot bring the schema of {name} up to date: other transactions hold its tables; end "
         "the longest ones (a report, a dump, a forgotten session), then start again"
@@ -83,7 +83,7 @@ def check_current(url: str) -> None:
             _check_version(connection, name)
             lacking = pending(connection, name)
     except psycopg.Error as error:
-        raise told(name, error) from error
+        raise startup_error(name, error) from error
     if lacking:
         raise Unusable(f"the schema of {name} is older; run `moorage db migrate`")
 
@@ -114,7 +114,7 @@ def _check_version(connection: Connection[Any], name: str) -> None:
         )
 
 
-def told(name: str, error: psycopg.Error) -> StoreError:
+def startup_error(name: str, error: psycopg.Error) -> StoreError:
     """Translate an error of the driver at startup into one of the port."""
     said = str(error).strip().split("\n", 1)[0]
     wrong = (errors.InvalidCatalogName, errors.InsufficientPrivilege, errors.InvalidPassword)

@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from moorage.store.api import Unusable
 from moorage.store.postgres.connection import EXCHANGED, conninfo_of, name_of
-from moorage.store.postgres.migrate import told
+from moorage.store.postgres.migrate import startup_error
 
 TURNS = (0, 0, 1, 0, 1, 1, 0, 1)
 """The order in which the two sessions run statements; it exposes poolers that exchange sessions."""
@@ -41,7 +41,7 @@ def check(url: str) -> None:
                 if wrong is not None:
                     raise Unusable(f"cannot use {name}: {wrong}")
     except psycopg.Error as error:
-        raise told(name, error) from error
+        raise startup_error(name, error) from error
 
 
 def _session(url: str) -> Session:

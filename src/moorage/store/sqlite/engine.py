@@ -39,7 +39,7 @@ from moorage.store.sql import blocks
 from moorage.store.sqlite.copy import copy
 from moorage.store.sqlite.file import (
     LOG_PAGES_MAX,
-    Place,
+    FileIdentity,
     connect,
     log_end,
     log_is_long,
@@ -103,7 +103,7 @@ class SqliteEngine:
         self._checkpoint_pages = checkpoint_pages
         self._log_pages = 0
         self._log_pages_max = log_pages_max
-        self._place = Place(path)
+        self._place = FileIdentity(path)
         self._taken: Mark | None = None
         """The revision that the open transaction has taken."""
         self._long_reads = {connection for _, connection in (self._aside, self._slow)}
@@ -243,7 +243,7 @@ class SqliteEngine:
         try:
             if not log_is_long(self._path, self._log_pages, self._log_pages_max):
                 return
-        except OSError:  # the commit is done; `Place` reports a missing file
+        except OSError:  # the commit is done; `FileIdentity` reports a missing file
             return
         with self._guard:
             for connection in self._long_reads:
@@ -326,17 +326,17 @@ def _drive(
     plan: Plan[T],
     statements: Sequence[Statement] | None = None,
     most: int = sys.maxsize,
-    told: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
+    observe: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
 ) -> Done[T] | Sequence[Statement]:
     """Run a plan from some of its statements on (None: from its start), up to the weight `most`.
 
-    `told` is called with the statements and rows of each round before the plan continues.
+    `observe` is called with the statements and rows of each round before the plan continues.
     """
     found = advanced(plan, None) if statements is None else statements
     while not (isinstance(found, Done) or weight(found) > most):
         results = [_execute(connection, one) for one in found]
-        if told is not None:
-            told(found, results)
+        if observe is not None:
+            observe(found, results)
         found = advanced(plan, results)
     return found
 

@@ -71,7 +71,7 @@ class Lock:
     def __init__(self, path: str) -> None:
         """Take the lock. Raises Locked, Unusable."""
         self.path = f"{path}.lock"
-        self._told = False
+        self._warned = False
         while True:
             try:
                 self._marks = MarkFile(self.path)
@@ -107,9 +107,9 @@ class Lock:
         try:
             self._marks.store(mark)
         except OSError as error:  # must not fail the commit, which is done
-            if not self._told:
+            if not self._warned:
                 log.error("cannot write %s, which notices restores: %s", self.path, error)
-            self._told = True
+            self._warned = True
 
     def release(self) -> None:
         """Release the lock."""
@@ -124,7 +124,7 @@ def _identity(file: str | int) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-class Place:
+class FileIdentity:
     """Checks that the names of the open files still refer to these files.
 
     SQLite continues to write to a file that was moved or deleted. The next process that opens the

@@ -6,7 +6,7 @@ from msgspec import structs
 from moorage.core.admission import pools
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat import boskos
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Pacing, Slot
 from moorage.core.clock import SECOND, Instant
@@ -279,7 +279,7 @@ def test_a_request_with_nothing_set_aside_needs_no_sweep() -> None:
 def test_a_pool_may_be_deleted_in_the_batch_of_a_request() -> None:
     """If the type is deleted earlier in the batch, an at-once request is refused as unknown."""
     ranch = ranch_with(False, slot("a", "t"))
-    wish = Wish("t", "free", "busy", "me", "", LeaseId("lease"), "made")
+    wish = AcquireRequest("t", "free", "busy", "me", "", LeaseId("lease"), "made")
     wanted = boskos.now_or_never(ranch.facts, ranch.moment, wish)
     ranch.facts.apply(pools.delete(ranch.facts, ranch.moment, "t")[0])
     ranch.facts.apply(admit(ranch.facts, ranch.moment, NOW, at_once=[wanted]))
@@ -367,7 +367,7 @@ def test_a_type_that_comes_back_without_slots_in_the_same_batch() -> None:
     """An at-once request for a type that was replaced by a pool without slots gets nothing."""
     ranch = ranch_with(False, slot("a", "t"))
     facts, moment = ranch.facts, ranch.moment
-    wish = Wish("t", "free", "busy", "me", "", LeaseId("new"), "")
+    wish = AcquireRequest("t", "free", "busy", "me", "", LeaseId("new"), "")
     asked = boskos.now_or_never(facts, moment, wish)
     facts.apply(pools.delete(facts, moment, "t")[0])
     facts.apply(pools.put(facts, moment, NOW, "t", spec(1))[0])

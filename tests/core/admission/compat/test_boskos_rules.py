@@ -7,7 +7,7 @@ from msgspec import structs
 
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat import boskos
-from moorage.core.admission.compat.boskos import Wish
+from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.model import Lease, Need, Pacing
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -109,7 +109,8 @@ def test_each_type_and_state_has_its_own_line(strict: bool) -> None:
         assert ranch.acquire(pool=kind) == f"of {kind}"
     asked = [(kind, state, one) for kind in kinds for state in AWKWARD for one in AWKWARD if one]
     keys = {
-        Wish(kind, state, "leased", "me", one, LeaseId(""), "").key for kind, state, one in asked
+        AcquireRequest(kind, state, "leased", "me", one, LeaseId(""), "").key
+        for kind, state, one in asked
     }
     assert len(keys) == len(asked)
     for kind, state, request_id in asked:
@@ -181,9 +182,9 @@ def test_a_misfit_does_not_delay_a_janitor(safe: Ranch) -> None:
     assert list(made.leases) == [ticket]
 
 
-def janitor_wish(fresh: str) -> Wish:
+def janitor_wish(fresh: str) -> AcquireRequest:
     """Return a request for a slot without a request id."""
-    return Wish("t", "free", "cleaning", "janitor", "", LeaseId(fresh), "")
+    return AcquireRequest("t", "free", "cleaning", "janitor", "", LeaseId(fresh), "")
 
 
 def test_a_refused_request_writes_nothing(safe: Ranch) -> None:

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from moorage.core.admission.admit import admit
 from moorage.core.admission.compat import slots_by_name
-from moorage.core.admission.compat.boskos import Wish, acquire_safe
+from moorage.core.admission.compat.boskos import AcquireRequest, acquire_safe
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, Need
 from moorage.core.clock import SECOND, Instant
@@ -233,7 +233,7 @@ def test_leases_of_the_proxy_are_within_reach() -> None:
 def test_a_released_slot_is_granted_again() -> None:
     """A waiting client gets a slot that was released as free."""
     facts = facts_with(slot("a", "t", "s", "o"))
-    wish = Wish("t", "free", "leased", "me", "id", LeaseId("new"), "")
+    wish = AcquireRequest("t", "free", "leased", "me", "id", LeaseId("new"), "")
     changes, ticket = acquire_safe(facts, MOMENT, NOW, wish)
     facts.apply(changes)
     release(facts, "a", "free")

@@ -8,8 +8,8 @@ from moorage.core.admission.forecast.eta import (
     SLOW,
     Estimate,
     Holder,
+    LinePlace,
     Outlook,
-    Place,
 )
 from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.forecast.why import Evidence
@@ -42,7 +42,7 @@ def first_of(world: World, since: int, pasts: tuple[float, ...] = ()) -> Estimat
     pool = world.facts.pools["p"]
     holder = Holder(pool.occupied, Instant(since), None)
     outlook = Outlook(pool, 1, [1], pasts, [holder])
-    return outlook.of("free", 0, (), world.moment.at, Place(1, 1), 1)
+    return outlook.of("free", 0, (), world.moment.at, LinePlace(1, 1), 1)
 
 
 @given(LIMITS, SPECS, JOBS, st.integers(1, 40), st.booleans())
@@ -103,7 +103,7 @@ def test_while_nothing_changes_estimates_only_count_down(
         for since, more in sorted(holders, key=lambda it: -it[0])
     ]
     slow = percentile(held, SLOW) if held else 0.0
-    at, places = START, [Place(n, sum(line[:n])) for n in range(1, len(line) + 1)]
+    at, places = START, [LinePlace(n, sum(line[:n])) for n in range(1, len(line) + 1)]
     before: tuple[int, list[Estimate]] | None = None
     for pause in [0, *pauses]:
         at += pause * SECOND
@@ -210,9 +210,9 @@ def test_units_of_holders_that_were_not_read_count_as_the_newest() -> None:
     world.ask("x", {"p": 3})
     pool = world.facts.pools["p"]
     outlook = Outlook(pool, 3, [3], (100.0,), [Holder(1, Instant(START - 30 * SECOND), None)])
-    assert outlook.of("free", 0, (), Instant(START), Place(1, 3), 3).seconds == (70, 70)
+    assert outlook.of("free", 0, (), Instant(START), LinePlace(1, 3), 3).seconds == (70, 70)
     nobody = Outlook(pool, 3, [3], (100.0,), [])
-    assert nobody.of("free", 0, (), Instant(START), Place(1, 3), 3).seconds == (100, 100)
+    assert nobody.of("free", 0, (), Instant(START), LinePlace(1, 3), 3).seconds == (100, 100)
 
 
 def test_behind_a_thousand_the_pace_is_steady() -> None:
@@ -226,7 +226,7 @@ def test_behind_a_thousand_the_pace_is_steady() -> None:
     outlook = Outlook(pool, 10, [1] * count, (60.0,), holders)
     last = 0.0
     for rank in (1, 2, PLAYED_MAX - 1, PLAYED_MAX, PLAYED_MAX + 1, count, count + 1):
-        found = outlook.of("free", 0, (), Instant(START), Place(rank, rank), 1).seconds
+        found = outlook.of("free", 0, (), Instant(START), LinePlace(rank, rank), 1).seconds
         assert found is not None
         assert last <= found[0] == found[1]
         last = found[0]

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from moorage.core.admission.forecast.simulate import (
     Job,
-    Stay,
-    rehearse,
+    JobTimes,
     running,
+    simulate_pool,
     starts_per_minute,
     summary,
     waiting,
@@ -37,7 +37,7 @@ def test_a_crowd_starts_as_paced(
     limit: int, pacing: Pacing | None, starts: int, last_start: int
 ) -> None:
     """Limit and pacing determine starts per minute and the last start of 250 jobs at once."""
-    stays = rehearse("install", structs.replace(POOL, limit=limit, pacing=pacing), CROWD)
+    stays = simulate_pool("install", structs.replace(POOL, limit=limit, pacing=pacing), CROWD)
     result = summary(stays)
     assert (result.starts_per_minute, round(result.last_start / MINUTE)) == (starts, last_start)
     assert (result.jobs, result.never, result.running) == (250, 0, min(250, limit))
@@ -47,14 +47,14 @@ def test_a_crowd_starts_as_paced(
 def test_a_paced_pool_does_not_crawl_when_idle() -> None:
     """Jobs that arrive one by one start at once: pacing only spreads crowds."""
     paced = structs.replace(POOL, pacing=pacing_default(50, HOLD))
-    stays = rehearse("install", paced, [Job(n * MINUTE) for n in range(30)])
+    stays = simulate_pool("install", paced, [Job(n * MINUTE) for n in range(30)])
     assert all(stay.started == stay.arrived for stay in stays)
     assert (summary(stays).waiting, summary(stays).waited) == (0, (0, 0, 0))
 
 
 def test_jobs_end_by_themselves_or_by_the_hold() -> None:
     """A job ends after its duration or after the pool's hold, whichever is shorter."""
-    stays = rehearse("install", POOL, [Job(0, SECOND), Job(0, 2 * HOLD), Job(0)])
+    stays = simulate_pool("install", POOL, [Job(0, SECOND), Job(0, 2 * HOLD), Job(0)])
     assert [stay.ended for stay in stays] == [SECOND, HOLD, HOLD]
 
 
@@ -68,21 +68,21 @@ def test_order_and_quota_count() -> None:
         Job(2, 10, owner="c"),
         Job(3, 10, owner="d", priority=1),
     ]
-    assert [stay.started for stay in rehearse("p", pool, jobs)] == [0, 11, 1, 20, 10]
+    assert [stay.started for stay in simulate_pool("p", pool, jobs)] == [0, 11, 1, 20, 10]
 
 
 def test_a_job_above_the_limit_never_starts() -> None:
     """A job with more units than the limit is counted as never started, and delays no other."""
     pool = structs.replace(POOL, limit=2)
-    stays = rehearse("p", pool, [Job(0, 5, units=3), Job(0, 5, units=2)])
-    assert stays == [Stay(0, None, None, 3), Stay(0, 0, 5, 2)]
+    stays = simulate_pool("p", pool, [Job(0, 5, units=3), Job(0, 5, units=2)])
+    assert stays == [JobTimes(0, None, None, 3), JobTimes(0, 0, 5, 2)]
     assert (summary(stays).never, summary(stays).running) == (1, 2)
 
 
 def test_jitter_depends_on_the_seed() -> None:
     """Equal seeds give equal jitter, different ones differ; jitter never shortens an interval."""
     pool = structs.replace(POOL, pacing=Pacing(10 * SECOND, jitter=5 * SECOND))
-    runs = [rehearse("p", pool, CROWD[:20], seed=seed) for seed in (1, 1, 2)]
+    runs = [simulate_pool("p", pool, CROWD[:20], seed=seed) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     for stays in runs:
         starts = [stay.started or 0 for stay in stays]
@@ -93,12 +93,16 @@ def test_jitter_depends_on_the_seed() -> None:
 def test_a_job_that_never_ends_is_refused() -> None:
     """A job without duration and hold would run forever, so it is refused."""
     with pytest.raises(ValueError, match="never end"):
-        rehearse("p", structs.replace(POOL, hold=None), [Job(0)])
+        simulate_pool("p", structs.replace(POOL, hold=None), [Job(0)])
 
 
 def test_steps_over_time() -> None:
     """Waiting, running and starts per minute are step functions with one value per time."""
-    stays = [Stay(0, 0, MINUTE, 2), Stay(0, MINUTE, 2 * MINUTE, 1), Stay(0, None, None, 1)]
+    stays = [
+        JobTimes(0, 0, MINUTE, 2),
+        JobTimes(0, MINUTE, 2 * MINUTE, 1),
+        JobTimes(0, None, None, 1),
+    ]
     assert running(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]
     assert waiting(stays) == [(0, 1), (MINUTE, 0)]
     assert starts_per_minute(stays) == [(0, 2), (MINUTE, 1), (2 * MINUTE, 0)]

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
-from moorage.core.admission.forecast.eta import Holder, Outlook, Place
+from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook
 from moorage.core.admission.forecast.queue_order import Queue, Waiter, queue_of
 from moorage.core.admission.forecast.why import (
     CODES,
@@ -232,7 +232,7 @@ def test_an_eta_never_falls_with_the_position(world: World) -> None:
     outlook = Outlook(pool, limit_of(world.facts, pool), line[:-1], HELD, holders)
     for rank, own in enumerate(line, 1):
         units += own
-        found = outlook.of("free", 0, (), Instant(START), Place(rank, units), own).seconds
+        found = outlook.of("free", 0, (), Instant(START), LinePlace(rank, units), own).seconds
         assert found is not None
         assert found[0] <= found[1]
         assert found[0] >= last[0]

@@ -13,7 +13,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, ProviderRecord
-from moorage.core.ledger.requests import CandidateQuery, Group, Order, Start, TraitFilter
+from moorage.core.ledger.requests import CandidateOrder, CandidateQuery, Group, Start, TraitFilter
 from moorage.core.ledger.search import Catalog, pruning, searched
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
@@ -98,7 +98,9 @@ def test_trees_with_unfit_cells_are_not_opened() -> None:
     search = Search(builder.catalog, query)
     assert to_end(search.beginning())
     assert sum(len(search.anchor_rows(chunk)) for chunk in builder.catalog.chunks) == 1
-    assert len(preferred(builder.catalog, query, Order(), 5, CLAIM_STEPS_MAX).candidates) == 1
+    assert (
+        len(preferred(builder.catalog, query, CandidateOrder(), 5, CLAIM_STEPS_MAX).candidates) == 1
+    )
     assert [set(c.allocations) for c in candidates(builder.catalog, query).candidates] == [
         {"good-1", "good-1-gpu"}
     ]
@@ -197,7 +199,7 @@ def test_many_groups_that_fit_anywhere_are_not_given_up(policy: str) -> None:
     query = CandidateQuery(asked, group_policy=policy, limit=3)
     answer = candidates(builder.catalog, query)
     assert len(answer.candidates) == 3 and answer.exhausted
-    chosen = preferred(builder.catalog, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    chosen = preferred(builder.catalog, query, CandidateOrder("pack"), 1, CLAIM_STEPS_MAX)
     assert len(chosen.candidates) == 1 and chosen.exhausted
 
 

@@ -11,8 +11,8 @@ from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.requests import (
     CandidateAnswer,
+    CandidateOrder,
     CandidateQuery,
-    Order,
     Preference,
 )
 from moorage.core.ledger.search import Catalog, budget, claim_choice, preferring
@@ -41,7 +41,7 @@ def test_changes_during_a_choice(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         writer = ConcurrentWriter.of_random_catalog(random)
         records, catalog = writer.records, writer.catalog
         query = world.some_query(random, len(records))
-        order, wanted = Order(random.choice(PREFERENCES), number), random.randint(1, 12)
+        order, wanted = CandidateOrder(random.choice(PREFERENCES), number), random.randint(1, 12)
         answer = writer.during(preferring(catalog, query, order, wanted))
         found = [world.plain(each) for each in answer.candidates]
         moments = [naive_candidates(then, query) for then in writer.past]
@@ -64,7 +64,7 @@ def choose_while_room_moves(pause: int, preference: Preference) -> CandidateAnsw
     builder.add("full", VCPU=Inventory(8, used=8))
     builder.add("free", VCPU=Inventory(8))
     query = CandidateQuery((group(VCPU=1),))
-    search = preferring(builder.catalog, query, Order(preference), 1)
+    search = preferring(builder.catalog, query, CandidateOrder(preference), 1)
     for _ in range(pause):
         next(search)
     moved = {("full", "VCPU"): Inventory(8), ("free", "VCPU"): Inventory(8, used=8)}
@@ -92,7 +92,7 @@ def test_a_choice_gives_up_if_the_catalog_keeps_changing(monkeypatch: pytest.Mon
         builder.add(f"host{number}", VCPU=Inventory(8, used=8 * (number % 2)))
         builder.add(f"disk{number}", DISK_GB=8)
     query = CandidateQuery((group(VCPU=1, DISK_GB=1),))
-    search, rests = preferring(builder.catalog, query, Order("pack"), 1), 0
+    search, rests = preferring(builder.catalog, query, CandidateOrder("pack"), 1), 0
     with pytest.raises(StopIteration) as end:
         while True:
             next(search)
@@ -126,7 +126,7 @@ def scattered_query(hosts: int) -> tuple[Catalog, CandidateQuery]:
 
 def choose(catalog: Catalog, query: CandidateQuery) -> Steps[Any]:
     """Choose as claims do."""
-    return preferring(catalog, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    return preferring(catalog, query, CandidateOrder("pack"), 1, CLAIM_STEPS_MAX)
 
 
 PIECE_MOST = 5_000

@@ -11,8 +11,8 @@ import pytest
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Pick
 from moorage.core.ledger.search import compact_candidates
-from moorage.core.ledger.search.compact_candidates import Picks, Spelling
-from moorage.core.ledger.search.groups import Term, terms
+from moorage.core.ledger.search.compact_candidates import CandidateBuilder, Picks
+from moorage.core.ledger.search.groups import GroupPart, terms
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder, group
 from tests.core.ledger.search.whole import candidates
@@ -22,7 +22,7 @@ QUERIES = 250
 PICKS_MAX = 100
 
 
-def simple_candidate(each: list[Term], pick: Pick) -> Candidate:
+def simple_candidate(each: list[GroupPart], pick: Pick) -> Candidate:
     """Return the candidate of a pick, without optimisations."""
     allocations: dict[ProviderId, dict[str, int]] = {}
     mappings: dict[str, list[ProviderId]] = {}
@@ -63,7 +63,7 @@ def test_groups_keep_their_order() -> None:
     """Groups, and the providers of each, are in the order of the query."""
     each = terms((group(VCPU=1, DISK_GB=5, MEMORY_MB=2), group("_b"), group("_a", VCPU=3)))
     a, b, c = PROVIDERS
-    spelled = Spelling(each).candidate((b, a, b, c, a))
+    spelled = CandidateBuilder(each).candidate((b, a, b, c, a))
     assert list(spelled.mappings.items()) == [("", (b, a)), ("_b", (c,)), ("_a", (a,))]
     assert spelled.allocations == {
         b: {"VCPU": 1, "MEMORY_MB": 2},

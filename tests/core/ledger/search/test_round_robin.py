@@ -12,7 +12,7 @@ from moorage.core.clock import Instant
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory, Provider, Tags
-from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery, Order, Start
+from moorage.core.ledger.requests import CandidateAnswer, CandidateOrder, CandidateQuery, Start
 from moorage.core.ledger.search import Catalog, budget, preferring, round_robin, searched
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.limits import CANDIDATES_MAX
@@ -228,7 +228,7 @@ def test_in_tree_is_checked_again_after_a_move(
         return [each.allocations for each in to_end(search).candidates]
 
     assert found(lambda catalog, query: searched(catalog, query, Start(), CANDIDATES_MAX)) == []
-    assert found(lambda catalog, query: preferring(catalog, query, Order("pack"), 8)) == []
+    assert found(lambda catalog, query: preferring(catalog, query, CandidateOrder("pack"), 8)) == []
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,7 +9,13 @@ import pytest
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import SHARING_TRAIT, Inventory
-from moorage.core.ledger.requests import Candidate, CandidateQuery, Group, Order, Preference
+from moorage.core.ledger.requests import (
+    Candidate,
+    CandidateOrder,
+    CandidateQuery,
+    Group,
+    Preference,
+)
 from moorage.core.ledger.search import Catalog, claim_choice
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.chunk import Chunk
@@ -23,7 +29,9 @@ from tests.core.ledger.search.whole import candidates, preferred
 PREFERENCES: tuple[Preference, ...] = ("random", "pack", "spread")
 
 
-def preferred_hosts(builder: Builder, group: Group, order: Order, wanted: int = 10) -> list[str]:
+def preferred_hosts(
+    builder: Builder, group: Group, order: CandidateOrder, wanted: int = 10
+) -> list[str]:
     """Return the providers of the candidates in order."""
     answer = preferred(builder.catalog, CandidateQuery((group,)), order, wanted)
     return [name for candidate in answer.candidates for name in candidate.allocations]
@@ -38,7 +46,7 @@ def test_preferred_are_candidates(seed: int) -> None:
         records = world.some_fleet(random, random.randint(1, 10))
         catalog = world.fleet_of(records, random.choice((1, 4, 1024)))
         query = world.some_query(random, len(records))
-        order = Order(random.choice(PREFERENCES), random.randint(0, 99))
+        order = CandidateOrder(random.choice(PREFERENCES), random.randint(0, 99))
         wanted = random.randint(1, 12)
         where = f"Random('preferred/{seed}/{number}'), {order}, {wanted}: {query}"
         everything = {world.plain(each) for each in candidates(catalog, query).candidates}
@@ -63,10 +71,13 @@ def rack() -> Builder:
 def test_pack_and_spread() -> None:
     """`pack` prefers the fullest hosts, `spread` the emptiest."""
     one = Group("", {"VCPU": 1})
-    assert preferred_hosts(rack(), one, Order("pack")) == ["nearly", "half", "empty"]
-    assert preferred_hosts(rack(), one, Order("spread")) == ["empty", "half", "nearly"]
-    assert preferred_hosts(rack(), one, Order("pack"), 1) == ["nearly"]
-    assert preferred_hosts(rack(), Group("", {"VCPU": 2}), Order("pack")) == ["half", "empty"]
+    assert preferred_hosts(rack(), one, CandidateOrder("pack")) == ["nearly", "half", "empty"]
+    assert preferred_hosts(rack(), one, CandidateOrder("spread")) == ["empty", "half", "nearly"]
+    assert preferred_hosts(rack(), one, CandidateOrder("pack"), 1) == ["nearly"]
+    assert preferred_hosts(rack(), Group("", {"VCPU": 2}), CandidateOrder("pack")) == [
+        "half",
+        "empty",
+    ]
 
 
 def test_fullness_is_of_the_whole_tree_and_the_requested_classes() -> None:
@@ -77,15 +88,19 @@ def test_fullness_is_of_the_whole_tree_and_the_requested_classes() -> None:
         builder.add(f"{name}0", name, VCPU=Inventory(4, used=used))
         builder.add(f"{name}1", name, VCPU=Inventory(4, used=4))
     one = Group("", {"VCPU": 1})
-    assert preferred_hosts(builder, one, Order("pack")) == ["b0", "a0", "c0"]
-    assert preferred_hosts(builder, one, Order("spread")) == ["c0", "a0", "b0"]
+    assert preferred_hosts(builder, one, CandidateOrder("pack")) == ["b0", "a0", "c0"]
+    assert preferred_hosts(builder, one, CandidateOrder("spread")) == ["c0", "a0", "b0"]
 
 
 def test_random_order_depends_only_on_the_seed() -> None:
     """Equal seeds give equal orders; over many seeds each host is the first equally often."""
     one = Group("", {"VCPU": 1})
-    firsts = [preferred_hosts(rack(), one, Order("random", seed))[0] for seed in range(300)]
-    assert firsts == [preferred_hosts(rack(), one, Order("random", seed))[0] for seed in range(300)]
+    firsts = [
+        preferred_hosts(rack(), one, CandidateOrder("random", seed))[0] for seed in range(300)
+    ]
+    assert firsts == [
+        preferred_hosts(rack(), one, CandidateOrder("random", seed))[0] for seed in range(300)
+    ]
     assert all(firsts.count(name) > 70 for name in ("half", "empty", "nearly"))
 
 
@@ -96,7 +111,7 @@ def test_the_candidates_of_one_tree_are_bounded() -> None:
         builder.add(host)
         for number in range(8):
             builder.add(f"{host}{number}", host, VCPU=1)
-    found = preferred_hosts(builder, Group("", {"VCPU": 1}), Order("pack"), 10)
+    found = preferred_hosts(builder, Group("", {"VCPU": 1}), CandidateOrder("pack"), 10)
     assert sorted(name[0] for name in found) == [*"aaaabbbbcc"]
 
 
@@ -108,7 +123,7 @@ def test_a_search_that_gives_up_is_not_exhausted() -> None:
         builder.add(f"p{number}", "host", VCPU=1, traits="X" if number else "X Y")
     groups = tuple(Group(f"_{n}", {"VCPU": 1}) for n in range(6))
     query = CandidateQuery(groups, same_subtree=(frozenset({"_0", "_1"}),))
-    answer = preferred(builder.catalog, query, Order(), 5, steps_max=3)
+    answer = preferred(builder.catalog, query, CandidateOrder(), 5, steps_max=3)
     assert answer.candidates == [] and not answer.exhausted
 
 
@@ -153,7 +168,7 @@ def test_the_order_is_exact_in_few_chunks(seed: int, monkeypatch: pytest.MonkeyP
         }
         for preference, sign in (("pack", -1.0), ("spread", 1.0)):
             opened.clear()
-            preferred(catalog, query, Order(preference), 1_000)  # type: ignore[arg-type] # one of the two
+            preferred(catalog, query, CandidateOrder(preference), 1_000)  # type: ignore[arg-type] # one of the two
             order = [sign * fullness(records, root, classes) for root in opened]
             where = f"exact/{seed}/{number}: {query}"
             assert order == pytest.approx(sorted(order)), where
@@ -199,14 +214,16 @@ def test_packing_finds_the_one_partly_used_host(monkeypatch: pytest.MonkeyPatch)
     seen = searched_chunks(monkeypatch)
     for preference, first in (("pack", 777), ("spread", 600)):
         seen.clear()
-        found = preferred(catalog, FOUR, Order(preference), 1).candidates  # type: ignore[arg-type] # one of the two
+        found = preferred(catalog, FOUR, CandidateOrder(preference), 1).candidates  # type: ignore[arg-type] # one of the two
         assert [*found[0].allocations] == [world.uuid_of(first)]
         assert len(seen) == 1
     # Once it is full, the bounds of its chunk are lowered by the next search.
     uuid = world.uuid_of(777)
     full = {(uuid, name): Inventory(100, used=99) for name in ("VCPU", "DISK_GB")}
     catalog.apply(Changes(inventories=full))
-    assert [*preferred(catalog, FOUR, Order("pack"), 1).candidates[0].allocations] != [uuid]
+    assert [*preferred(catalog, FOUR, CandidateOrder("pack"), 1).candidates[0].allocations] != [
+        uuid
+    ]
     assert catalog.differences(catalog) == []
 
 
@@ -221,7 +238,7 @@ def test_few_chunks_are_searched(preference: Preference, monkeypatch: pytest.Mon
     ):
         for wanted in (1, 10):
             seen.clear()
-            answer = preferred(catalog, FOUR, Order(preference, wanted), wanted)
+            answer = preferred(catalog, FOUR, CandidateOrder(preference, wanted), wanted)
             assert answer.candidates
             assert len(seen) == len(set(seen)) <= claim_choice.CHUNKS_MAX + wanted
 
@@ -247,7 +264,7 @@ def test_one_search_tightens_few_bounds(
     every = 2 * len(catalog.chunks)
     for _ in range(len(catalog.chunks)):
         counted.clear()
-        assert preferred(catalog, FOUR, Order("pack"), 3).candidates
+        assert preferred(catalog, FOUR, CandidateOrder("pack"), 3).candidates
         assert counted["tightened"] <= 2 * claim_choice.TIGHTENED_MAX < every
     assert not counted["tightened"]
     assert catalog.differences(catalog) == []
@@ -265,9 +282,9 @@ def test_the_only_fitting_host_is_found(preference: Preference) -> None:
             changes.inventories[provider.uuid, name] = Inventory(100, used=used)
     catalog = world.empty_fleet(chunk_rows=8)
     catalog.apply(changes)
-    found = preferred(catalog, FOUR, Order(preference, 3), 5)
+    found = preferred(catalog, FOUR, CandidateOrder(preference, 3), 5)
     assert [[*each.allocations] for each in found.candidates] == [[world.uuid_of(555)]]
-    assert preferred(catalog, FOUR, Order(preference, 3), 5) == found
+    assert preferred(catalog, FOUR, CandidateOrder(preference, 3), 5) == found
 
 
 def test_random_hosts_are_equally_likely() -> None:
@@ -276,7 +293,13 @@ def test_random_hosts_are_equally_likely() -> None:
     catalog = catalog_of_hosts(800, lambda number: 10 if number in fitting else 98)
     rounds = 40 * len(fitting)
     firsts = Counter(
-        next(iter(preferred(catalog, FOUR, Order("random", seed), 1).candidates[0].allocations))
+        next(
+            iter(
+                preferred(catalog, FOUR, CandidateOrder("random", seed), 1)
+                .candidates[0]
+                .allocations
+            )
+        )
         for seed in range(rounds)
     )
     assert firsts.keys() == {world.uuid_of(number) for number in fitting}
@@ -312,7 +335,13 @@ def test_random_hosts_are_equally_likely_with_wide_bounds() -> None:
     assert len(catalog.chunks) == 16 and len(fitting) == 64
     rounds = 40 * len(fitting)
     firsts = Counter(
-        next(iter(preferred(catalog, FOUR, Order("random", seed), 1).candidates[0].allocations))
+        next(
+            iter(
+                preferred(catalog, FOUR, CandidateOrder("random", seed), 1)
+                .candidates[0]
+                .allocations
+            )
+        )
         for seed in range(rounds)
     )
     deviation = sum((firsts[uuid] - 40) ** 2 / 40 for uuid in fitting)
@@ -322,7 +351,7 @@ def test_random_hosts_are_equally_likely_with_wide_bounds() -> None:
 def test_a_batch_is_spread_over_several_chunks() -> None:
     """The random candidates of a large batch are all different and from several chunks."""
     catalog = catalog_of_hosts(2_000, lambda number: 0, chunk_rows=25)
-    found = preferred(catalog, FOUR, Order("random", 7), 136).candidates
+    found = preferred(catalog, FOUR, CandidateOrder("random", 7), 136).candidates
     hosts = [next(iter(each.allocations)) for each in found]
     assert len(set(hosts)) == 136
     chunks = Counter(catalog.places[uuid][0].number for uuid in hosts)

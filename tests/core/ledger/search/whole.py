@@ -5,8 +5,8 @@ from typing import TypeVar
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import (
     CandidateAnswer,
+    CandidateOrder,
     CandidateQuery,
-    Order,
     ProviderQuery,
     Start,
 )
@@ -43,7 +43,7 @@ def candidates(
 def preferred(
     catalog: Catalog,
     query: CandidateQuery,
-    order: Order,
+    order: CandidateOrder,
     wanted: int,
     steps_max: int = CANDIDATE_STEPS_MAX,
 ) -> CandidateAnswer:

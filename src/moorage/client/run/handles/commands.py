@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from moorage.client.run.api_types import Lease, Wish
+from moorage.client.run.api_types import Lease, LeaseRequest
 from moorage.client.run.clock import elapsed
 from moorage.client.run.failures import (
     CONFLICT,
@@ -19,7 +19,7 @@ from moorage.client.run.failures import (
     UNREACHABLE,
     USAGE,
 )
-from moorage.client.run.handles.file import TTL_SECONDS, Entry, EntryKey, Handle, HandleError
+from moorage.client.run.handles.file import TTL_SECONDS, EntryKey, Handle, HandleEntry, HandleError
 from moorage.client.run.handles.renewals import Renewals, refresh
 from moorage.client.run.lease.acquire import Acquiring, NotGrantedError
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
@@ -27,8 +27,8 @@ from moorage.client.run.lease.renewer import FAILURES, GONE, carry_through, give
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.parse import UsageError, duration_of, patience_of, server_of, wish_of
 from moorage.client.run.printing import printable
-from moorage.client.run.process.signals import ENDING, Signals
-from moorage.client.run.progress import Notices
+from moorage.client.run.process.signals import ENDING, SignalCollector
+from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError, UnreachableError
 
 UNKNOWN = "unknown to the server: it ended more than 24 hours ago, or is of another server"
@@ -44,12 +44,12 @@ STATUS_CODES = {400: USAGE, 409: CONFLICT, 422: USAGE}
 Words = Mapping[str, Any]
 
 
-def handle_command(name: str, words: Words, notices: Notices) -> int:
+def handle_command(name: str, words: Words, notices: Progress) -> int:
     """Execute one of the commands; return its exit code."""
     try:
         return COMMANDS[name](words, notices)
     except InterruptedWaitError as interrupted:
-        notices.say(interrupted.told)
+        notices.say(interrupted.text)
         return 128 + interrupted.number
     except NotGrantedError as failure:
         code, why = WHY_CODES.get(failure.why, NOT_GRANTED), failure.why
@@ -59,7 +59,7 @@ def handle_command(name: str, words: Words, notices: Notices) -> int:
         return _failed(error, str(error), words, notices)
 
 
-def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
+def _failed(error: Exception, text: str, words: Words, notices: Progress) -> int:
     """Report a failure; return the exit code."""
     refusal = error if isinstance(error, RefusedError) else None
     exit_code = FAILED
@@ -75,7 +75,7 @@ def _failed(error: Exception, text: str, words: Words, notices: Notices) -> int:
     return exit_code
 
 
-def _acquire(words: Words, notices: Notices) -> int:
+def _acquire(words: Words, notices: Progress) -> int:
     wish = wish_of(words)
     usual = TTL_SECONDS if wish.hold is None else max(wish.hold, 60.0)
     wish = wish._replace(usual_ttl=usual)
@@ -88,20 +88,20 @@ def _acquire(words: Words, notices: Notices) -> int:
     with handle.locked():
         entry = None if words["another"] else _like(handle.entries(), wish)
         if entry is None:
-            entry = Entry(str(uuid4()), wish)
+            entry = HandleEntry(str(uuid4()), wish)
             handle.put(entry)
     _get(handle, EntryKey(handle, entry), leases, words, notices)
-    _print(handle.path, _told(handle), words)
+    _print(handle.path, _shown(handle), words)
     return 0
 
 
-def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: Notices) -> None:
+def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: Progress) -> None:
     """Wait until the lease of an entry is granted, and store it. Raises NotGrantedError."""
     before = keys.entry
     patience, timeout = patience_of(words), duration_of(words, "release_timeout", 5.0)
     acquiring = Acquiring(leases, before.wish, keys, patience, lambda: attempted(leases, before))
     try:
-        with Signals() as signals:
+        with SignalCollector() as signals:
             grant = await_grant(acquiring, notices, signals, timeout)
     except (NotGrantedError, InterruptedWaitError) as failure:
         # If the server has not answered a retry at all, the entry keeps its previous lease.
@@ -124,7 +124,7 @@ def _get(handle: Handle, keys: EntryKey, leases: Leases, words: Words, notices: 
         raise NotGrantedError("withdrawn", f"another process has released {handle.path}")
 
 
-def attempted(leases: Leases, entry: Entry) -> Lease:
+def attempted(leases: Leases, entry: HandleEntry) -> Lease:
     """Send the newest attempt of an entry again, and return its lease; it is safe to repeat.
 
     Raises the errors of `Leases`.
@@ -138,7 +138,7 @@ def attempted(leases: Leases, entry: Entry) -> Lease:
     return leases.ask(entry.wish, entry.key, ANSWER_SECONDS)
 
 
-def _retry(words: Words, notices: Notices) -> int:
+def _retry(words: Words, notices: Progress) -> int:
     leases = server_of(words)
     handle = _handle(words)
     if leases is None or not handle.entries():
@@ -146,11 +146,11 @@ def _retry(words: Words, notices: Notices) -> int:
         return 0 if leases is None else NOT_GRANTED
     for entry in _begun(handle):
         _get(handle, EntryKey(handle, entry), leases, words, notices)
-    _print("", _told(handle), words)
+    _print("", _shown(handle), words)
     return 0
 
 
-def _begun(handle: Handle) -> list[Entry]:
+def _begun(handle: Handle) -> list[HandleEntry]:
     """Give each lease of a file a key for its next attempt, store these, and return the entries.
 
     An attempt without an answer keeps its key, because its lease may have been granted.
@@ -162,7 +162,7 @@ def _begun(handle: Handle) -> list[Entry]:
         return handle.entries()
 
 
-def _renew(words: Words, notices: Notices) -> int:
+def _renew(words: Words, notices: Progress) -> int:
     leases, handle = server_of(words), _handle(words)
     if leases is None:
         notices.say("no server is set (MOORAGE_URL, --url): dry run, nothing is renewed")
@@ -171,17 +171,17 @@ def _renew(words: Words, notices: Notices) -> int:
         notices.say(f"{handle.path} has no lease")
         return NOT_GRANTED
     renewals = Renewals(handle, leases, notices)
-    with Signals() as signals:
+    with SignalCollector() as signals:
         pause = renewals.round(patient=words["loop"])
         while words["loop"] and pause is not None:
             if any(number in ENDING for number in signals.wait(pause)):
                 return 0
             pause = renewals.round(patient=True)
-    _print("", _told(handle), words)
+    _print("", _shown(handle), words)
     return CONFLICT if renewals.gone else 0
 
 
-def _release(words: Words, notices: Notices) -> int:
+def _release(words: Words, notices: Progress) -> int:
     leases, delay = server_of(words), duration_of(words, "delay", None)
     if not words["handle"]:
         notices.say("no handle: there is nothing to release")
@@ -207,11 +207,11 @@ def _release(words: Words, notices: Notices) -> int:
         except FAILURES as failure:
             text = f"cannot release lease {entry.id or entry.key}: {failure}"
             codes.append(_failed(failure, text, words, notices))
-    _print("", _told(handle), words)
+    _print("", _shown(handle), words)
     return max(codes, default=0)
 
 
-def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> str | None:
+def _give_back(handle: Handle, entry: HandleEntry, leases: Leases, seconds: float) -> str | None:
     """Release one lease and drop its entry; return a note if the lease had ended before.
 
     Raises the error that prevented the release.
@@ -228,7 +228,7 @@ def _give_back(handle: Handle, entry: Entry, leases: Leases, seconds: float) -> 
     return None if ended[0].cause in BY_HOLDER else _over(ended[0])
 
 
-def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
+def _released(entry: HandleEntry, leases: Leases, seconds: float) -> Lease:
     """Release every lease that the server may have for an entry; return the last one.
 
     If the newest attempt was never answered, its lease's id is unknown. The same request with the
@@ -247,7 +247,7 @@ def _released(entry: Entry, leases: Leases, seconds: float) -> Lease:
     return leases.release(lease.id, lease.token, seconds)
 
 
-def _hold(handle: Handle, entry: Entry, leases: Leases, delay: float) -> str | None:
+def _hold(handle: Handle, entry: HandleEntry, leases: Leases, delay: float) -> str | None:
     """Make the server end one lease later; it stays in the file and can be released earlier.
 
     Returns a note if the lease had ended before.
@@ -275,7 +275,7 @@ def _over(lease: Lease) -> str:
     return f"lease {lease.id} had ended before: {lease.end}"
 
 
-def _status(words: Words, notices: Notices) -> int:
+def _status(words: Words, notices: Progress) -> int:
     handle, leases = _handle(words), server_of(words)
     entries = handle.entries()
     if leases is None or not entries:
@@ -294,7 +294,7 @@ def _status(words: Words, notices: Notices) -> int:
     return 0 if held else NOT_GRANTED
 
 
-def _looked(leases: Leases, entry: Entry) -> Lease | None:
+def _looked(leases: Leases, entry: HandleEntry) -> Lease | None:
     """Return the lease of an entry as it is now; None if the server does not know it."""
     try:
         return leases.look(entry.id) if entry.id else None
@@ -304,7 +304,7 @@ def _looked(leases: Leases, entry: Entry) -> Lease | None:
         raise
 
 
-def _row(entry: Entry, lease: Lease | None) -> list[str]:
+def _row(entry: HandleEntry, lease: Lease | None) -> list[str]:
     if lease is None:
         state, remark = ("unknown", UNKNOWN) if entry.id else ("asked", "no answer yet")
         return [entry.id or "-", state, entry.wish.pools, "-", "-", remark]
@@ -314,7 +314,7 @@ def _row(entry: Entry, lease: Lease | None) -> list[str]:
     return [lease.id, lease.state, entry.wish.pools, slots, lease.ends_at or "-", remark]
 
 
-def _outcome(words: Words, notices: Notices) -> int:
+def _outcome(words: Words, notices: Progress) -> int:
     """Report the result of a start; an empty lease id means that the command had no lease."""
     lease_id, result, leases = words["lease_id"], words["result"], server_of(words)
     if leases is None:
@@ -328,7 +328,7 @@ def _outcome(words: Words, notices: Notices) -> int:
     return 0
 
 
-def _cat(words: Words, notices: Notices) -> int:
+def _cat(words: Words, notices: Progress) -> int:
     if words["handle"]:
         slots = [name for entry in Handle(words["handle"]).entries() for name in entry.slots]
         if slots:
@@ -359,13 +359,13 @@ def _temporary() -> str:
     return path
 
 
-def _like(entries: Iterable[Entry], wish: Wish) -> Entry | None:
+def _like(entries: Iterable[HandleEntry], wish: LeaseRequest) -> HandleEntry | None:
     """Return the entry with the same wish, ignoring the patience."""
     asked = wish._replace(patience=0.0)
     return next((entry for entry in entries if entry.wish._replace(patience=0.0) == asked), None)
 
 
-def _told(handle: Handle) -> dict[str, Any]:
+def _shown(handle: Handle) -> dict[str, Any]:
     leases = [
         {name: value for name, value in entry._asdict().items() if name not in ("key", "wish")}
         for entry in handle.entries()

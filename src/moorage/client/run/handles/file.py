@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, Wish
+from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest
 from moorage.client.run.lease.idempotency_keys import write_private
 from moorage.client.run.locks import lock_path, locked
 
@@ -29,7 +29,7 @@ class HandleError(Exception):
     """The file is not a handle file, or cannot be used."""
 
 
-class Entry(NamedTuple):
+class HandleEntry(NamedTuple):
     """One lease of a file.
 
     `key` identifies the newest attempt. `id` and the following members come from the server's
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     """
 
     key: str
-    wish: Wish
+    wish: LeaseRequest
     id: str | None = None
     token: str | None = None
     slots: tuple[str, ...] = ()
@@ -51,11 +51,11 @@ class Entry(NamedTuple):
         """Whether the server has answered the newest attempt."""
         return self.id is not None and not self.retrying
 
-    def granted(self, lease: Lease) -> Entry:
+    def granted(self, lease: Lease) -> HandleEntry:
         """Return the entry with the lease of the newest attempt."""
         return self.renewed(lease)._replace(id=lease.id, token=lease.token, retrying=False)
 
-    def renewed(self, lease: Lease) -> Entry:
+    def renewed(self, lease: Lease) -> HandleEntry:
         """Return the entry with a newer answer about its lease."""
         return self._replace(
             slots=tuple(lease.slot_names),
@@ -83,7 +83,7 @@ class Handle:
                 raise HandleError(f"{lock_path(self.path)}: {error.strerror}") from None
             yield
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HandleEntry]:
         """Return all entries, in the order in which they were added."""
         try:
             with open(self.path, encoding="utf-8") as file:
@@ -97,15 +97,15 @@ class Handle:
         if not text.strip():
             return []
         try:
-            return [_entry(told) for told in json.loads(text)["leases"]]
+            return [_entry(values) for values in json.loads(text)["leases"]]
         except (AttributeError, KeyError, TypeError, ValueError):
             raise HandleError(f"{self.path} is not a file of leases") from None
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: HandleEntry) -> None:
         """Add an entry."""
         self._write([*self.entries(), entry])
 
-    def change(self, old: Entry, new: Entry) -> bool:
+    def change(self, old: HandleEntry, new: HandleEntry) -> bool:
         """Replace an entry; return False if it was removed since (its lease was released)."""
         entries = self.entries()
         if all(one.key != old.key for one in entries):
@@ -113,7 +113,7 @@ class Handle:
         self._write([new if one.key == old.key else one for one in entries])
         return True
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: HandleEntry) -> None:
         """Remove an entry; remove the file with its last entry."""
         entries = [one for one in self.entries() if one.key != entry.key]
         if entries:
@@ -127,10 +127,10 @@ class Handle:
             with suppress(FileNotFoundError):
                 os.unlink(path)
 
-    def _write(self, entries: list[Entry]) -> None:
-        told = {"leases": [_told(entry) for entry in entries]}
+    def _write(self, entries: list[HandleEntry]) -> None:
+        values = {"leases": [_members(entry) for entry in entries]}
         try:
-            write_private(self.path, json.dumps(told, indent=1) + "\n")
+            write_private(self.path, json.dumps(values, indent=1) + "\n")
         except OSError as error:
             raise HandleError(f"{self.path}: {error.strerror}") from None
 
@@ -138,7 +138,7 @@ class Handle:
 class EntryKey:
     """The key of an entry, see `Keys`; a new key is in the file before it is used."""
 
-    def __init__(self, handle: Handle, entry: Entry) -> None:
+    def __init__(self, handle: Handle, entry: HandleEntry) -> None:
         self._handle = handle
         self.entry = entry
 
@@ -148,7 +148,7 @@ class EntryKey:
 
     def renew(self) -> bool:
         """See `Keys`."""
-        fresh = Entry(str(uuid4()), self.entry.wish)
+        fresh = HandleEntry(str(uuid4()), self.entry.wish)
         with self._handle.locked():
             if not self._handle.change(self.entry, fresh):
                 return False
@@ -161,11 +161,11 @@ class EntryKey:
             self._handle.drop(self.entry)
 
 
-def _entry(told: Any) -> Entry:
-    wish = told["wish"]
-    return Entry(
-        key=str(told["key"]),
-        wish=Wish(
+def _entry(values: Any) -> HandleEntry:
+    wish = values["wish"]
+    return HandleEntry(
+        key=str(values["key"]),
+        wish=LeaseRequest(
             needs=tuple((str(pool), int(units)) for pool, units in wish["needs"]),
             ttl=wish["ttl"],
             hold=wish["hold"],
@@ -174,14 +174,14 @@ def _entry(told: Any) -> Entry:
             patience=float(wish.get("patience", PATIENCE_SECONDS)),  # missing in older files
             usual_ttl=wish.get("usual_ttl"),
         ),
-        id=told["id"],
-        token=told["token"],
-        slots=tuple(told["slots"]),
-        expires_at=told["expires_at"],
-        hold_until=told["hold_until"],
-        retrying=bool(told.get("retrying")),
+        id=values["id"],
+        token=values["token"],
+        slots=tuple(values["slots"]),
+        expires_at=values["expires_at"],
+        hold_until=values["hold_until"],
+        retrying=bool(values.get("retrying")),
     )
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _members(entry: HandleEntry) -> dict[str, Any]:
     return {**entry._asdict(), "wish": entry.wish._asdict()}

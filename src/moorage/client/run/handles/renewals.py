@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from moorage.client.run.api_types import Lease
-from moorage.client.run.handles.file import TTL_SECONDS, Entry, Handle
+from moorage.client.run.handles.file import TTL_SECONDS, Handle, HandleEntry
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
 from moorage.client.run.lease.lease_clock import RENEWALS
 from moorage.client.run.lease.renewer import FAILURES, GONE
-from moorage.client.run.progress import Notices
+from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError
 
 TRY_AGAIN_SECONDS = 10.0
@@ -17,7 +17,7 @@ TRY_AGAIN_SECONDS = 10.0
 class Renewals:
     """Renews the leases in a file repeatedly."""
 
-    def __init__(self, handle: Handle, leases: Leases, notices: Notices) -> None:
+    def __init__(self, handle: Handle, leases: Leases, notices: Progress) -> None:
         self._handle = handle
         self._leases = leases
         self._notices = notices
@@ -51,7 +51,7 @@ class Renewals:
                 pauses.append((lease.ttl or TTL_SECONDS) / RENEWALS)
         return min(pauses, default=None)
 
-    def _released(self, entry: Entry) -> bool:
+    def _released(self, entry: HandleEntry) -> bool:
         """Return whether another process has released it; the file may not show this yet."""
         if all(one.key != entry.key for one in self._handle.entries()):
             return True
@@ -61,7 +61,7 @@ class Renewals:
             return False
 
 
-def refresh(handle: Handle, entry: Entry, lease: Lease) -> None:
+def refresh(handle: Handle, entry: HandleEntry, lease: Lease) -> None:
     """Store a renewed lease, unless its entry was removed since."""
     with handle.locked():
         handle.change(entry, entry.renewed(lease))

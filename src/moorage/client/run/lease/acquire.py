@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from moorage.client.run.api_types import Lease, StrangeAnswerError, Wish
+from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import spoken
 from moorage.client.run.lease.api import WAIT_SECONDS_MAX, Leases
-from moorage.client.run.lease.idempotency_keys import Keys
-from moorage.client.run.lease.lease_clock import Term
+from moorage.client.run.lease.idempotency_keys import IdempotencyKeys
+from moorage.client.run.lease.lease_clock import LeaseTerm
 from moorage.client.transport import RefusedError, UnreachableError
 
 PAUSE_SECONDS = 0.25
@@ -47,7 +47,7 @@ class Grant(NamedTuple):
     """A lease, and how long it is valid; None: until it is released."""
 
     lease: Lease
-    term: Term | None
+    term: LeaseTerm | None
 
 
 class Patience(NamedTuple):
@@ -70,8 +70,8 @@ class Acquiring:
     def __init__(
         self,
         leases: Leases,
-        wish: Wish,
-        keys: Keys,
+        wish: LeaseRequest,
+        keys: IdempotencyKeys,
         patience: Patience,
         first: Callable[[], Lease] | None = None,
         check: Callable[[], None] | None = None,
@@ -99,7 +99,7 @@ class Acquiring:
         self._first = first
         self._check = check
         self._stopped = threading.Event()
-        self._sent = self._told = self.began
+        self._sent = self._reported_at = self.began
         self._lost = False
         """Whether an answer to the current request was lost."""
         self._ungranted = self.began
@@ -116,7 +116,7 @@ class Acquiring:
     @property
     def age(self) -> float:
         """Seconds since `lease` was received."""
-        return elapsed() - self._told
+        return elapsed() - self._reported_at
 
     @property
     def waited(self) -> float:
@@ -213,7 +213,7 @@ class Acquiring:
             except _EndedError:
                 return None
             since = self._sent
-        return Grant(lease, Term(ttl, since, hold_by))
+        return Grant(lease, LeaseTerm(ttl, since, hold_by))
 
     def _attempt(self, call: Callable[[], Lease]) -> Lease:
         """Call until there is an answer, and record it. Raises NotGrantedError, _EndedError."""
@@ -234,7 +234,7 @@ class Acquiring:
             raise NotGrantedError("refused", str(strange)) from None
         self.lease = lease
         self.uncertain = lease.state != "ended"
-        self._told = elapsed()
+        self._reported_at = elapsed()
         if lease.state == "waiting":
             self._ungranted = self._sent
         return lease

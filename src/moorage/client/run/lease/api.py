@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from moorage.client.run.api_types import Lease, Wish, lease_of
+from moorage.client.run.api_types import Lease, LeaseRequest, lease_of
 from moorage.client.transport import UNAUTHORIZED, RefusedError
 
 ANSWER_SECONDS = 10.0
@@ -34,7 +34,7 @@ class Leases:
     def __init__(self, transport: Requests) -> None:
         self._transport = transport
 
-    def ask(self, wish: Wish, key: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
+    def ask(self, wish: LeaseRequest, key: str, seconds_max: float = ANSWER_SECONDS) -> Lease:
         """Request units; the same key and wish return the same lease again.
 
         If the wish sets no TTL, it is `usual_ttl`, or the longest that the pools permit.
@@ -42,7 +42,7 @@ class Leases:
         try:
             return self._asked(wish, key, seconds_max)
         except RefusedError as refusal:
-            # The key may have been used with the other TTL, see `Wish.usual_ttl`.
+            # The key may have been used with the other TTL, see `LeaseRequest.usual_ttl`.
             if refusal.code not in ("invalid", "key_reused"):
                 raise
             permitted = self._permitted(wish)
@@ -50,18 +50,18 @@ class Leases:
                 raise
         return self._asked(permitted, key, seconds_max)
 
-    def _asked(self, wish: Wish, key: str, seconds_max: float) -> Lease:
+    def _asked(self, wish: LeaseRequest, key: str, seconds_max: float) -> Lease:
         return self._lease("POST", "/v1/leases", wish.body(key), seconds_max)
 
-    def _permitted(self, wish: Wish) -> Wish:
+    def _permitted(self, wish: LeaseRequest) -> LeaseRequest:
         """Return the wish with its usual TTL limited to the longest that its pools permit."""
         if wish.ttl is not None or wish.usual_ttl is None:
             return wish
         longest = [wish.usual_ttl]
         for pool, _ in wish.needs:
             try:
-                told = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
-                longest.append(float(told["ttl_max"]))
+                found = self._answer("GET", f"/v1/pools/{quote(pool)}", None, ANSWER_SECONDS)
+                longest.append(float(found["ttl_max"]))
             except (RefusedError, KeyError, TypeError, ValueError):
                 return wish  # then the first refusal is raised
         return wish._replace(usual_ttl=min(longest))

@@ -14,7 +14,7 @@ from uuid import uuid4
 from moorage.client.run.locks import lock_path
 
 
-class Keys(Protocol):
+class IdempotencyKeys(Protocol):
     """The key of the current attempt."""
 
     def current(self) -> str:
@@ -37,16 +37,16 @@ class OwnKey:
         self._key = str(uuid4())
 
     def current(self) -> str:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         return self._key
 
     def renew(self) -> bool:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         self._key = str(uuid4())
         return True
 
     def spend(self) -> None:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
 
 
 class GivenKey:
@@ -56,15 +56,15 @@ class GivenKey:
         self._key = key
 
     def current(self) -> str:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         return self._key
 
     def renew(self) -> bool:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         return False
 
     def spend(self) -> None:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
 
 
 class FileKey:
@@ -78,7 +78,7 @@ class FileKey:
         self._path = path
 
     def current(self) -> str:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 key = file.read().strip()
@@ -87,12 +87,12 @@ class FileKey:
         return key or self._written()
 
     def renew(self) -> bool:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         self._written()
         return True
 
     def spend(self) -> None:
-        """See `Keys`."""
+        """See `IdempotencyKeys`."""
         for path in (self._path, lock_path(self._path)):
             with suppress(FileNotFoundError):
                 os.unlink(path)

@@ -22,7 +22,7 @@ def margin_of(ttl: float) -> float:
     return min(ttl / MARGIN_PART, MARGIN_SECONDS_MAX)
 
 
-class Term:
+class LeaseTerm:
     """How long a granted lease is valid. All times are those of `elapsed`.
 
     `hold_by` is the latest time at which the hold is over, unless it was changed; None: no hold.

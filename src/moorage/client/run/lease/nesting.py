@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moorage.client.run.api_types import Lease, StrangeAnswerError, Wish
+from moorage.client.run.api_types import Lease, LeaseRequest, StrangeAnswerError
 from moorage.client.run.lease.acquire import NotGrantedError
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.variables import LEASE_PREFIX
@@ -41,7 +41,7 @@ def leases_around(environ: Mapping[str, str]) -> list[str]:
     return (outer + inner)[-DEPTH_MAX:]
 
 
-def check_nesting(leases: Leases, wish: Wish, environ: Mapping[str, str]) -> None:
+def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]) -> None:
     """Raise NestedError if an outer run's lease is granted and has units of a pool of the wish.
 
     Asks the server, because the lease may have ended or belong to another server. Raises the errors
@@ -62,7 +62,7 @@ def check_nesting(leases: Leases, wish: Wish, environ: Mapping[str, str]) -> Non
             raise NestedError(around, ", ".join(sorted(common)))
 
 
-def covers(around: Lease, wish: Wish) -> bool:
+def covers(around: Lease, wish: LeaseRequest) -> bool:
     """Return whether a lease has all units of a wish."""
     held = dict(around.needs)
     return all(units <= held.get(pool, 0) for pool, units in wish.needs)

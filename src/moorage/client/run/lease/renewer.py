@@ -10,7 +10,7 @@ from moorage.client.run.api_types import Lease, StrangeAnswerError
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Grant
 from moorage.client.run.lease.api import ANSWER_SECONDS, WAIT_SECONDS_MAX, Leases
-from moorage.client.run.lease.lease_clock import RENEWALS, Term
+from moorage.client.run.lease.lease_clock import RENEWALS, LeaseTerm
 from moorage.client.transport import RefusedError, UnreachableError
 
 TRIES = 12
@@ -27,7 +27,7 @@ GONE = ("lease_ended", "lease_not_found", "token_stale", "holder_mismatch")
 FAILURES = (UnreachableError, RefusedError, StrangeAnswerError)
 
 
-class Keeper:
+class Renewer:
     """Renews a lease until it is closed, lost or over, and waits for the server to report its end.
 
     Calls `wake` whenever `lost` or `over` changes. A `patient` keeper considers the lease lost
@@ -36,7 +36,7 @@ class Keeper:
     """
 
     def __init__(
-        self, leases: Leases, grant: Grant, term: Term, wake: Callable[[], None], patient: bool
+        self, leases: Leases, grant: Grant, term: LeaseTerm, wake: Callable[[], None], patient: bool
     ) -> None:
         self._leases = leases
         self._lease = grant.lease
@@ -185,16 +185,16 @@ class Keeper:
             # Random, because all holders may lose their connections at the same moment.
             self._closed.wait(random.uniform(0.5, 1.0) * PAUSE_SECONDS_MAX)
 
-    def _ended(self, told: str, sent: float) -> None:
+    def _ended(self, reason: str, sent: float) -> None:
         """Handle the server's answer that it has ended: a loss, unless it ended by its hold."""
         try:
-            self._ended_as(self._leases.look(self._lease.id), told)
+            self._ended_as(self._leases.look(self._lease.id), reason)
         except FAILURES:
             hold_by = self._term.hold_by
-            self._conclude(told, over=hold_by is not None and sent >= hold_by)
+            self._conclude(reason, over=hold_by is not None and sent >= hold_by)
 
-    def _ended_as(self, lease: Lease, told: str = "") -> None:
-        text = told if lease.cause is None else f"it has ended ({lease.end})"
+    def _ended_as(self, lease: Lease, reason: str = "") -> None:
+        text = reason if lease.cause is None else f"it has ended ({lease.end})"
         self._conclude(text, over=lease.cause == "hold_over")
 
     def _conclude(self, reason: str, over: bool = False) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant
 from moorage.client.run.lease.renewer import give_back
-from moorage.client.run.process.signals import ENDING, Signals
-from moorage.client.run.progress import Notices, standing_of
+from moorage.client.run.process.signals import ENDING, SignalCollector
+from moorage.client.run.progress import Progress, standing_of
 
 LIVE_POLL_SECONDS = 5.0
 """The poll interval on a terminal, where a user watches."""
@@ -28,7 +28,7 @@ class InterruptedWaitError(Exception):
         self.withdrawn = False
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The result, as text for people."""
         if self.withdrawn:
             return f"{self} while waiting: withdrawn"
@@ -38,7 +38,7 @@ class InterruptedWaitError(Exception):
 
 
 def await_grant(
-    acquiring: Acquiring, notices: Notices, signals: Signals, release_timeout: float
+    acquiring: Acquiring, notices: Progress, signals: SignalCollector, release_timeout: float
 ) -> Grant:
     """Return the lease when it is granted.
 
@@ -90,7 +90,7 @@ def _begun(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _tell(acquiring: Acquiring, notices: Notices) -> None:
+def _tell(acquiring: Acquiring, notices: Progress) -> None:
     while acquiring.notes:
         notices.say(acquiring.notes.pop(0))
 

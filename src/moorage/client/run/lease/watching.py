@@ -7,10 +7,10 @@ from enum import IntEnum
 
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import spoken
-from moorage.client.run.lease.renewer import LOOK_SECONDS, Keeper
+from moorage.client.run.lease.renewer import LOOK_SECONDS, Renewer
 from moorage.client.run.process.child import Child
-from moorage.client.run.process.signals import FORWARDED, Signals
-from moorage.client.run.progress import Notices
+from moorage.client.run.process.signals import FORWARDED, SignalCollector
+from moorage.client.run.progress import Progress
 
 TELL_SECONDS = 20.0
 """How long renewals may fail before this is reported: a restart of the server takes less."""
@@ -37,16 +37,16 @@ class _Doubt(IntEnum):
     """It was not renewed in time: only the server knows its state."""
 
 
-class Watch:
+class CommandWatch:
     """One command and its lease, if it has one. `ended_it`: the watch has ended the command."""
 
     def __init__(
         self,
         child: Child,
-        keeper: Keeper | None,
+        keeper: Renewer | None,
         on_lost: str,
         kill_after: float,
-        notices: Notices,
+        notices: Progress,
     ) -> None:
         self._child = child
         self._keeper = keeper
@@ -91,7 +91,7 @@ class Watch:
         else:
             self._notices.say("the hold is over: the lease has ended, the command continues")
 
-    def finish(self, signals: Signals) -> None:
+    def finish(self, signals: SignalCollector) -> None:
         """Wait until all processes of an ended command are gone; kill those that remain."""
         kill_at = elapsed() if self._kill_at is None else self._kill_at
         killed = False
@@ -106,7 +106,7 @@ class Watch:
                 if number in FORWARDED:
                     self._child.signal(number)
 
-    def _tell(self, keeper: Keeper) -> None:
+    def _tell(self, keeper: Renewer) -> None:
         """Report the doubt once, whenever it changes."""
         doubt = _Doubt.NONE
         if keeper.doubtful:

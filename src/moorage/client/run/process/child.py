@@ -73,7 +73,7 @@ class Child:
         self.had_terminal = False
         self._terminal = terminal
         self._stopped: int | None = None
-        self._told_stopped = False
+        self._reported_stopped = False
         self._adopts = if_we_die is not None and adopt_orphans()
         given = terminal if terminal.wholly_ours else None
         try:
@@ -153,7 +153,7 @@ class Child:
             if pid == 0:
                 return None
             if os.WIFSTOPPED(status):
-                self._stopped, self._told_stopped = os.WSTOPSIG(status), False
+                self._stopped, self._reported_stopped = os.WSTOPSIG(status), False
                 continue
             code = os.waitstatus_to_exitcode(status)
             self._process.returncode = code
@@ -166,8 +166,8 @@ class Child:
 
     def stopped(self) -> int | None:
         """Return the signal that has stopped it, once per stop; None if there was no new stop."""
-        number = None if self._told_stopped else self._stopped
-        self._told_stopped = True
+        number = None if self._reported_stopped else self._stopped
+        self._reported_stopped = True
         return number
 
     def suspend(self) -> None:
@@ -177,7 +177,7 @@ class Child:
         if self.code is None:
             self.signal(signal.SIGSTOP)
             self._await_stop()
-        self._told_stopped = True
+        self._reported_stopped = True
 
     def _await_stop(self) -> None:
         """Wait until it is stopped, with a limit; its descendants may take a moment longer."""

@@ -13,8 +13,8 @@ import signal
 from collections.abc import Callable
 
 from moorage.client.run.process.child import Child
-from moorage.client.run.process.signals import Signals
-from moorage.client.run.progress import Notices
+from moorage.client.run.process.signals import SignalCollector
+from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 
 WANTS_TERMINAL = (signal.SIGTTIN, signal.SIGTTOU)
@@ -27,8 +27,8 @@ class JobControl:
         self,
         child: Child,
         terminal: Terminal,
-        signals: Signals,
-        notices: Notices,
+        signals: SignalCollector,
+        notices: Progress,
         before_resume: Callable[[], None],
     ) -> None:
         """Take over the handling of stop signals.
@@ -46,7 +46,7 @@ class JobControl:
         self._notices = notices
         self._before_resume = before_resume
         self._shared = False
-        signals.on_stop = self._told
+        signals.on_stop = self._forwarded
 
     def close(self) -> None:
         """Restore the previous state after the command has ended."""
@@ -77,7 +77,7 @@ class JobControl:
             self._terminal.give(self._child.group)
         self._child.signal(signal.SIGCONT)
 
-    def _told(self, number: int) -> None:
+    def _forwarded(self, number: int) -> None:
         """React to a signal that asks this process to stop."""
         if number in WANTS_TERMINAL and self._terminal.foreground in (
             os.getpgrp(),

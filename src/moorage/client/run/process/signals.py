@@ -37,7 +37,7 @@ class Interrupted(Enum):
     GROUP = "its process group"
 
 
-class Signals:
+class SignalCollector:
     """Collects signals while its context is entered, in the main thread.
 
     Signals that are already ignored (by nohup, for example) stay ignored, for this process and for
@@ -52,7 +52,7 @@ class Signals:
         self._kept: list[int] = []
         self.on_stop: Callable[[int], object] = self.stop
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> SignalCollector:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)

@@ -15,7 +15,7 @@ from moorage.core.admission.bars import lives_on
 from moorage.core.admission.bounds import is_full
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.immediate import AtOnce
+from moorage.core.admission.immediate import Immediate
 from moorage.core.admission.model import Lease, Need, Pool, Slot, key_left
 from moorage.core.admission.slot_growth import grow
 from moorage.core.admission.slots import BOSKOS, free
@@ -39,7 +39,7 @@ AGAIN_MAX = 4
 """Slots that one request id can occupy at the same time, except in strict mode."""
 
 
-class Wish(Struct, frozen=True):
+class AcquireRequest(Struct, frozen=True):
     """One call of acquire, and the identifiers of what it may create."""
 
     pool: str
@@ -88,10 +88,10 @@ class Acquired(Struct, frozen=True):
     waited: int
 
 
-def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Answer:
+def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: AcquireRequest) -> Answer:
     """Poll for a slot. Returns the ticket, which `admit` may grant; None: there is none.
 
-    `facts` contain what `Wish.asked` names. Requests without an id use `now_or_never`.
+    `facts` contain what `AcquireRequest.asked` names. Requests without an id use `now_or_never`.
     Raises POOL_UNKNOWN: there is no such type; LIMIT_EXCEEDED.
     """
     pool = pool_of(facts, wish)
@@ -119,7 +119,9 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Ans
     return draft.changes, None
 
 
-def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) -> Acquired:
+def acquired(
+    facts: Facts, wish: AcquireRequest, ticket: LeaseId | None, *, strict: bool
+) -> Acquired:
     """Return the result of a poll, after all grants of its batch.
 
     Raises NO_CAPACITY: not granted yet; POOL_UNKNOWN: the type has no slots at all.
@@ -142,18 +144,22 @@ def acquired(facts: Facts, wish: Wish, ticket: LeaseId | None, *, strict: bool) 
     raise Error(Code.POOL_UNKNOWN, wish.pool)
 
 
-def now_or_never(facts: Facts, moment: Moment, wish: Wish) -> AtOnce:
+def now_or_never(facts: Facts, moment: Moment, wish: AcquireRequest) -> Immediate:
     """Return the request for a slot without waiting: waiting needs a request id.
 
     Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
     """
     pool_of(facts, wish)
-    return AtOnce((_ticket(moment, wish, str(wish.fresh), 0),))
+    return Immediate((_ticket(moment, wish, str(wish.fresh), 0),))
 
 
 def named_or_never(
-    facts: Facts, moment: Moment, wish: Wish, names: Iterable[str], fresh: Iterable[LeaseId]
-) -> AtOnce:
+    facts: Facts,
+    moment: Moment,
+    wish: AcquireRequest,
+    names: Iterable[str],
+    fresh: Iterable[LeaseId],
+) -> Immediate:
     """Return the request for slots by name, all of them or none, each with a separate lease.
 
     Args:
@@ -171,10 +177,10 @@ def named_or_never(
         _ticket(moment, structs.replace(wish, pool=slot.pool, fresh=lease), str(lease), 0)
         for slot, lease in zip(found, fresh, strict=False)
     ]
-    return AtOnce(tuple(tickets), tuple(slot.name for slot in found))
+    return Immediate(tuple(tickets), tuple(slot.name for slot in found))
 
 
-def _named(facts: Facts, moment: Moment, wish: Wish, names: Iterable[str]) -> list[Slot]:
+def _named(facts: Facts, moment: Moment, wish: AcquireRequest, names: Iterable[str]) -> list[Slot]:
     """Return the slots with these names, the longest free first. Raises NO_CAPACITY."""
     wanted = set(names)
     idle = free(facts.slots_of(list(facts.slots)), moment.at, wish.state)
@@ -198,7 +204,7 @@ def check_owner(owner: str) -> None:
     check_plain("an owner's name", owner)
 
 
-def pool_of(facts: Facts, wish: Wish) -> Pool:
+def pool_of(facts: Facts, wish: AcquireRequest) -> Pool:
     """Return the pool of a type. Raises POOL_UNKNOWN, LIMIT_EXCEEDED."""
     check_owner(wish.owner)
     pool = facts.pools.get(wish.pool)
@@ -207,7 +213,9 @@ def pool_of(facts: Facts, wish: Wish) -> Pool:
     return pool
 
 
-def arrive(draft: Draft, wish: Wish, key: str, patience: int, before: Lease | None = None) -> Lease:
+def arrive(
+    draft: Draft, wish: AcquireRequest, key: str, patience: int, before: Lease | None = None
+) -> Lease:
     """Add a ticket at the end of the line, or in the place of an earlier ticket."""
     ticket = structs.replace(
         _ticket(draft.moment, wish, key, patience),
@@ -219,7 +227,7 @@ def arrive(draft: Draft, wish: Wish, key: str, patience: int, before: Lease | No
     return ticket
 
 
-def _ticket(moment: Moment, wish: Wish, key: str, patience: int) -> Lease:
+def _ticket(moment: Moment, wish: AcquireRequest, key: str, patience: int) -> Lease:
     """Return a ticket that has not arrived yet."""
     return Lease(
         id=wish.fresh,
@@ -242,7 +250,7 @@ def _ticket(moment: Moment, wish: Wish, key: str, patience: int) -> Lease:
     )
 
 
-def heard(draft: Draft, ticket: Lease, wish: Wish, until: Instant | None) -> Lease:
+def heard(draft: Draft, ticket: Lease, wish: AcquireRequest, until: Instant | None) -> Lease:
     """Record a poll; the `dest` of the latest poll counts.
 
     `until` is the new deadline of the ticket; None: it stays the same.
@@ -256,7 +264,7 @@ def heard(draft: Draft, ticket: Lease, wish: Wish, until: Instant | None) -> Lea
     return polled
 
 
-def _is_young(moment: Moment, lease: Lease, wish: Wish) -> bool:
+def _is_young(moment: Moment, lease: Lease, wish: AcquireRequest) -> bool:
     """Is this the same request again, so soon that the first answer may have been lost?"""
     return (
         lease.needs == (Need(wish.pool, 1, wish.state, wish.dest),)

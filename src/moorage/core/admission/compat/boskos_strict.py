@@ -11,7 +11,14 @@ from msgspec import structs
 from moorage.core.admission import pacing
 from moorage.core.admission.admit import order
 from moorage.core.admission.bars import bar_of, is_silent, quota_left, silence_ends
-from moorage.core.admission.compat.boskos import Answer, Wish, arrive, check_owner, heard, pool_of
+from moorage.core.admission.compat.boskos import (
+    AcquireRequest,
+    Answer,
+    arrive,
+    check_owner,
+    heard,
+    pool_of,
+)
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Pool, Slot
@@ -29,7 +36,7 @@ GC_PERIOD = 60 * SECOND
 """At every multiple of this, requests without a rank also lose their place."""
 
 
-def acquire_strict(facts: Facts, moment: Moment, wall: Instant, wish: Wish) -> Answer:
+def acquire_strict(facts: Facts, moment: Moment, wall: Instant, wish: AcquireRequest) -> Answer:
     """Poll for a slot: a request with k-1 live requests before it gets the k-th free slot, if any.
 
     `facts` contain all tickets of the pool. Raises POOL_UNKNOWN, LIMIT_EXCEEDED.
@@ -62,7 +69,7 @@ def take_named(
     facts: Facts,
     moment: Moment,
     wall: Instant,
-    wish: Wish,
+    wish: AcquireRequest,
     names: Iterable[str],
     fresh: Iterable[LeaseId],
 ) -> tuple[Changes, list[tuple[str, str]] | None]:
@@ -93,7 +100,7 @@ def take_named(
     return draft.changes, taken if {slot.name for slot in found} == wanted else None
 
 
-def _strict_ticket(facts: Facts, wish: Wish) -> Lease | None:
+def _strict_ticket(facts: Facts, wish: AcquireRequest) -> Lease | None:
     """Find the ticket of a request id, of any owner."""
     for lease in facts.leases.values():
         if lease.pull and lease.state == "waiting" and lease.digest == wish.key:
@@ -107,7 +114,7 @@ def _is_collected(ticket: Lease, moment: Moment) -> bool:
     return over // GC_PERIOD < moment.alive // GC_PERIOD
 
 
-def _units_before(facts: Facts, moment: Moment, wish: Wish, ticket: Lease | None) -> int:
+def _units_before(facts: Facts, moment: Moment, wish: AcquireRequest, ticket: Lease | None) -> int:
     """Return the units that live tickets before this one need in its pool and state; None: all."""
     place = None if ticket is None else order(ticket)
     return sum(
@@ -131,12 +138,12 @@ def _is_barred(facts: Facts, ticket: Lease) -> bool:
     )
 
 
-def _allowed(facts: Facts, moment: Moment, wish: Wish) -> int:
+def _allowed(facts: Facts, moment: Moment, wish: AcquireRequest) -> int:
     """Return how many slots in the wanted state are free and not in cooldown."""
     return free_units(facts, facts.pools[wish.pool], moment.at).get(wish.state, 0)
 
 
-def _permitted(facts: Facts, moment: Moment, wish: Wish, units: int) -> int:
+def _permitted(facts: Facts, moment: Moment, wish: AcquireRequest, units: int) -> int:
     """Return how many of `units` slots the operator's rules permit, regardless of the line."""
     pool = facts.pools[wish.pool]
     if pool.paused:
@@ -147,7 +154,7 @@ def _permitted(facts: Facts, moment: Moment, wish: Wish, units: int) -> int:
     return pacing.permitted(pool, moment.at, units) if units > 0 else 0
 
 
-def _nth(facts: Facts, moment: Moment, wish: Wish, before: int) -> Slot | None:
+def _nth(facts: Facts, moment: Moment, wish: AcquireRequest, before: int) -> Slot | None:
     """Return the free slot after `before` others; None: there is none."""
     allowed = _allowed(facts, moment, wish)
     if not _permitted(facts, moment, wish, allowed):
@@ -156,7 +163,7 @@ def _nth(facts: Facts, moment: Moment, wish: Wish, before: int) -> Slot | None:
     return found[before] if before < min(len(found), allowed) else None
 
 
-def _at_once(draft: Draft, wish: Wish) -> LeaseId | None:
+def _at_once(draft: Draft, wish: AcquireRequest) -> LeaseId | None:
     """Grant a slot that no ticket waits for, or none: a request without an id does not wait."""
     before = _units_before(draft.facts, draft.moment, wish, None)
     slot = _nth(draft.facts, draft.moment, wish, before)
@@ -165,7 +172,7 @@ def _at_once(draft: Draft, wish: Wish) -> LeaseId | None:
     return draft.grant(arrive(draft, wish, str(wish.fresh), 0), [slot]).id
 
 
-def _grow(draft: Draft, pool: Pool, wish: Wish) -> None:
+def _grow(draft: Draft, pool: Pool, wish: AcquireRequest) -> None:
     """Make another slot for a new request, if the pool may have more."""
     growth, slots = pool.growth, draft.facts.slots[pool.name]
     if growth is not None and len(slots) < growth.most:

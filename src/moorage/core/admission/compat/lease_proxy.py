@@ -38,8 +38,8 @@ def confirm(facts: Facts, moment: Moment, lease: LeaseId) -> Changes:
     spans = [pool.spec.proxy_ttl for pool in pools if pool.spec.proxy_ttl is not None]
     ends = [Instant(moment.at + span) for span in spans]
     ends += [] if found.hold_until is None else [found.hold_until]
-    told = structs.replace(found, ttl=None, heard_until=None, hold_until=min(ends, default=None))
-    return Changes(leases={lease: told})
+    kept = structs.replace(found, ttl=None, heard_until=None, hold_until=min(ends, default=None))
+    return Changes(leases={lease: kept})
 
 
 def names_of(facts: Facts, lease: Lease) -> list[str]:

@@ -13,7 +13,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.late_releases import OWNER
 from moorage.core.admission.model import FREE, Cause, Lease, Need, Slot
-from moorage.core.admission.slots import BOSKOS, End, freed, is_reserved
+from moorage.core.admission.slots import BOSKOS, LeaseEnd, freed, is_reserved
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -184,7 +184,7 @@ def _owned(facts: Facts, name: str, owner: str, native: bool) -> Slot:
 def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str, cause: Cause) -> None:
     """Free some slots of a lease, which keeps the others."""
     needs, names = list(lease.needs), dict(lease.slots)
-    end = End(draft.moment, draft.wall, cause)
+    end = LeaseEnd(draft.moment, draft.wall, cause)
     for slot in slots:
         pool = draft.pool(slot.pool)
         draft.changes.slots[slot.pool, slot.name] = freed(slot, lease, pool, end, state)

@@ -42,7 +42,7 @@ Untimed = list[tuple[Instant, int]]
 """Grant times and units of leases without a hold; ascending."""
 
 
-class Place(Struct, frozen=True):
+class LinePlace(Struct, frozen=True):
     """A ticket's place in the line of one pool."""
 
     rank: int
@@ -103,13 +103,13 @@ class Outlook:
             if one.hold_until is not None
         ]
         self._untimed = [(one.granted_at, one.units) for one in holders if one.hold_until is None]
-        self._untold = max(0, pool.occupied - sum(one.units for one in holders))
+        self._unlisted = max(0, pool.occupied - sum(one.units for one in holders))
         self._newest = holders[-1].granted_at if holders else None
         self._floors = floors or {}
         self._plays: dict[str, tuple[_Play, _Play]] = {}
 
     def of(
-        self, state: str, free: int, rests: Iterable[Rest], at: Instant, place: Place, own: int
+        self, state: str, free: int, rests: Iterable[Rest], at: Instant, place: LinePlace, own: int
     ) -> Estimate:
         """Return when a ticket may be granted, as far as this pool is concerned.
 
@@ -134,9 +134,9 @@ class Outlook:
     def _prepared(self, free: int, coming: Iterable[Rest], at: Instant) -> "tuple[_Play, _Play]":
         rests: list[End] = sorted((rest.until, rest.units) for rest in coming)
         untimed = self._untimed
-        if self._untold:
+        if self._unlisted:
             newest = at if self._newest is None else self._newest
-            untimed = [*untimed, (newest, self._untold)]
+            untimed = [*untimed, (newest, self._unlisted)]
         lasts = self._lasts()
         limits = self._pool.spec.pacing
         jitter = 0 if limits is None else limits.jitter
@@ -220,7 +220,7 @@ class _Play:
         self._ahead = 0
         """Units of the tickets in `_grants`."""
 
-    def granted(self, place: Place, own: int) -> int:
+    def granted(self, place: LinePlace, own: int) -> int:
         """Return when the ticket at a place is granted; `own`: units that it needs."""
         played = min(len(self._line), PLAYED_MAX)
         while len(self._grants) < min(place.rank, played):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from moorage.core.admission.bars import bar_of, has_ended
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.forecast.eta import Place
+from moorage.core.admission.forecast.eta import LinePlace
 from moorage.core.admission.model import Lease, Pool
 from moorage.core.admission.units import units_by_pool
 from moorage.core.ids import LeaseId
@@ -33,19 +33,19 @@ class Waiter(Struct, frozen=True):
 class Queue(Struct, frozen=True):
     """A line as of one moment."""
 
-    places: dict[LeaseId, Place] = {}
+    places: dict[LeaseId, LinePlace] = {}
     """Of all tickets, including those that are passed over."""
-    last: Place = Place(0, 0)
+    last: LinePlace = LinePlace(0, 0)
     """Of the last ticket that is not passed over."""
     line: tuple[int, ...] = ()
     """Units of each ticket that is not passed over, in order."""
     gangs: tuple[tuple[int, Lease], ...] = ()
     """Those of them that also need other pools, and their index in `line`."""
 
-    def place_of(self, ticket: Lease, pool: str) -> Place:
+    def place_of(self, ticket: Lease, pool: str) -> LinePlace:
         """Return a ticket's place; one that is not in the line comes last."""
         units = units_by_pool(ticket.needs)[pool]
-        return self.places.get(ticket.id, Place(self.last.rank + 1, self.last.units + units))
+        return self.places.get(ticket.id, LinePlace(self.last.rank + 1, self.last.units + units))
 
 
 def queue_of(facts: Facts, moment: Moment, pool: Pool, waiters: Iterable[Waiter]) -> Queue:
@@ -57,13 +57,13 @@ def queue_of(facts: Facts, moment: Moment, pool: Pool, waiters: Iterable[Waiter]
         pool: that the line belongs to.
         waiters: all its tickets.
     """
-    places: dict[LeaseId, Place] = {}
+    places: dict[LeaseId, LinePlace] = {}
     line: list[int] = []
     gangs: list[tuple[int, Lease]] = []
     owners: dict[str, int] = {}
-    last = Place(0, 0)
+    last = LinePlace(0, 0)
     for waiter in waiters:
-        place = places[waiter.id] = Place(last.rank + 1, last.units + waiter.units)
+        place = places[waiter.id] = LinePlace(last.rank + 1, last.units + waiter.units)
         ahead = owners.get(waiter.owner, 0)
         if not waiter.forced and _is_passed_over(facts, moment, pool, waiter, ahead):
             continue

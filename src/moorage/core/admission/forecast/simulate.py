@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class JobTimes:
     """The times of one job; None: that did not happen."""
 
     arrived: int
@@ -68,7 +68,9 @@ class Summary:
     """Median, 90th and 99th percentile of the time from request to grant."""
 
 
-def rehearse(name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0) -> list[Stay]:
+def simulate_pool(
+    name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0
+) -> list[JobTimes]:
     """Run jobs against an empty pool; return the times of each, in their order.
 
     Args:
@@ -89,7 +91,7 @@ def rehearse(name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0) -
     return _Stage(name, spec, jobs, seed).play()
 
 
-def summary(stays: Sequence[Stay]) -> Summary:
+def summary(stays: Sequence[JobTimes]) -> Summary:
     """Summarize a rehearsal or a history."""
     starts = [stay.started for stay in stays if stay.started is not None]
     ends = [stay.ended for stay in stays if stay.ended is not None]
@@ -107,14 +109,14 @@ def summary(stays: Sequence[Stay]) -> Summary:
     )
 
 
-def running(stays: Sequence[Stay]) -> Steps:
+def running(stays: Sequence[JobTimes]) -> Steps:
     """Return the occupied units over time."""
     steps = [(stay.started, stay.units) for stay in stays if stay.started is not None]
     steps += [(stay.ended, -stay.units) for stay in stays if stay.ended is not None]
     return summed(steps)
 
 
-def waiting(stays: Sequence[Stay]) -> Steps:
+def waiting(stays: Sequence[JobTimes]) -> Steps:
     """Return the waiting jobs over time.
 
     A job granted at once never waits, nor does one that needs more than the limit: it is refused.
@@ -126,7 +128,7 @@ def waiting(stays: Sequence[Stay]) -> Steps:
     return summed(steps)
 
 
-def starts_per_minute(stays: Sequence[Stay]) -> Steps:
+def starts_per_minute(stays: Sequence[JobTimes]) -> Steps:
     """Return the units granted within the last 60 seconds over time."""
     return statistics.starts_per_minute(
         (stay.started, stay.units) for stay in stays if stay.started is not None
@@ -147,9 +149,9 @@ class _Stage:
         """(negated priority, arrival, ticket), sorted."""
         self.ends: list[tuple[int, LeaseId]] = []
         self.held: dict[str, int] = {}
-        self.stays = [Stay(job.arrives, None, None, job.units) for job in jobs]
+        self.stays = [JobTimes(job.arrives, None, None, job.units) for job in jobs]
 
-    def play(self) -> list[Stay]:
+    def play(self) -> list[JobTimes]:
         """Process all events in order of time."""
         comers = sorted(range(len(self.jobs)), key=lambda n: (-self.jobs[n].arrives, -n))
         at = self._next(comers)
@@ -241,14 +243,14 @@ class _Stage:
         job, stay = self.jobs[n], self.stays[n]
         if lease.state == "ended":
             self.held[lease.owner] -= job.units
-            self.stays[n] = Stay(job.arrives, stay.started, at, job.units)
+            self.stays[n] = JobTimes(job.arrives, stay.started, at, job.units)
             return
         self.leases[lease.id] = lease
         if lease.state == "waiting":
             insort(self.line, place)
             return
         self.held[lease.owner] = self.held.get(lease.owner, 0) + job.units
-        self.stays[n] = Stay(job.arrives, at, None, job.units)
+        self.stays[n] = JobTimes(job.arrives, at, None, job.units)
         ends = [] if lease.hold_until is None else [int(lease.hold_until)]
         if job.duration is not None:
             ends.append(at + job.duration)

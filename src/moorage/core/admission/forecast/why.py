@@ -15,8 +15,8 @@ from moorage.core.admission.forecast.eta import (
     Estimate,
     Floor,
     Holder,
+    LinePlace,
     Outlook,
-    Place,
     Range,
 )
 from moorage.core.admission.forecast.queue_order import Queue
@@ -138,7 +138,7 @@ def standing(
     facts: Facts,
     moment: Moment,
     ticket: Lease,
-    place: Mapping[str, Place],
+    place: Mapping[str, LinePlace],
     views: Mapping[str, View],
 ) -> Standing:
     """Return the standing of a waiting ticket.
@@ -167,7 +167,7 @@ def eta_of(
     facts: Facts,
     moment: Moment,
     needs: Iterable[Need],
-    place: Mapping[str, Place],
+    place: Mapping[str, LinePlace],
     views: Mapping[str, View],
 ) -> Estimate:
     """Return when a ticket may be granted: the latest of its pools decides."""
@@ -253,7 +253,7 @@ def _bound(
     facts: Facts,
     moment: Moment,
     ticket: Lease,
-    place: Mapping[str, Place],
+    place: Mapping[str, LinePlace],
     views: Mapping[str, View],
 ) -> Binding:
     """Return the constraint of the most relevant pool: a constrained one first, then by rank."""
@@ -282,7 +282,7 @@ def _bound(
     return Binding("next", "first in line; about to be granted")
 
 
-def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, Place]) -> str:
+def _aside(facts: Facts, moment: Moment, ticket: Lease, place: Mapping[str, LinePlace]) -> str:
     """Return the clause on free units that are set aside for a gang that is first."""
     if not is_gang(ticket.needs):
         return ""

@@ -19,7 +19,7 @@ from moorage.core.ledger.search.catalog.columns import Mask
 from moorage.core.ledger.search.catalog.summaries import Counts
 from moorage.core.ledger.search.combine.combiner import Combiner
 from moorage.core.ledger.search.combine.walk import Merged
-from moorage.core.ledger.search.compact_candidates import Spelling
+from moorage.core.ledger.search.compact_candidates import CandidateBuilder
 from moorage.core.ledger.search.groups import (
     Rows,
     barred_roots,
@@ -38,7 +38,7 @@ from moorage.core.ledger.search.pruning import (
     joined,
     within,
 )
-from moorage.core.ledger.search.sharing import Guests
+from moorage.core.ledger.search.sharing import SharingProviders
 from moorage.core.ledger.search.steps import Steps
 
 SMALL_TREE = 64
@@ -66,7 +66,7 @@ class Search:
         self._in_tree: list[Place | None] = []
         self._homes: dict[Chunk, list[bytes]] = {}
         self._possible = True
-        self._guests = Guests(catalog)
+        self._guests = SharingProviders(catalog)
         self._merged = Merged()
         self._shares = bool(catalog.sharing)
         self._demands = demands(query, self.terms, self._kinds)
@@ -79,8 +79,8 @@ class Search:
         )
 
     @cached_property
-    def _spelling(self) -> Spelling:
-        return Spelling(self.terms)
+    def _spelling(self) -> CandidateBuilder:
+        return CandidateBuilder(self.terms)
 
     @cached_property
     def _combiner(self) -> Combiner:

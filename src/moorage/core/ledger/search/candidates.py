@@ -7,7 +7,7 @@ from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.compact_candidates import Picks
-from moorage.core.ledger.search.round_robin import Rounds
+from moorage.core.ledger.search.round_robin import RoundRobin
 from moorage.core.ledger.search.steps import Steps
 
 PIECE_CANDIDATES = 1_000
@@ -34,7 +34,7 @@ def searched(
     search = Search(catalog, query, budget)
     wanted = most if query.limit is None else min(query.limit, most)
     capped = query.limit is None or query.limit > most
-    rounds = Rounds(catalog, search, query.nested, wanted, sure=capped)
+    rounds = RoundRobin(catalog, search, query.nested, wanted, sure=capped)
     yield from rounds.run(start)
     found, shown = rounds.found, list(rounds.shown.values())
     if found and rounds.then is None and start != Start():
@@ -46,7 +46,7 @@ def searched(
     return CandidateAnswer(every, shown, search.budget.complete, capped, then, found)
 
 
-def _from_the_first(rounds: Rounds) -> list[Pick]:
+def _from_the_first(rounds: RoundRobin) -> list[Pick]:
     """Return the candidates in the order of a search that starts at the first row."""
     found: list[Pick] = []
     ends = [first for first, _ in rounds.spans[1:]] + [len(rounds.found)]
@@ -56,7 +56,7 @@ def _from_the_first(rounds: Rounds) -> list[Pick]:
     return found
 
 
-def _in_order(found: list[Pick], rounds: Rounds, nested: bool) -> Steps[list[ProviderRecord]]:
+def _in_order(found: list[Pick], rounds: RoundRobin, nested: bool) -> Steps[list[ProviderRecord]]:
     """Return the summaries of providers in the order of the candidates."""
     shown = rounds.shown
     trees: dict[ProviderId, list[ProviderRecord]] = {}

@@ -10,7 +10,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateQuery, Order
+from moorage.core.ledger.requests import Candidate, CandidateAnswer, CandidateOrder, CandidateQuery
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.catalog.catalog import Catalog
@@ -55,7 +55,7 @@ _Waiting = tuple[_Scored, Iterator[_Scored]]
 def preferring(
     catalog: Catalog,
     query: CandidateQuery,
-    order: Order,
+    order: CandidateOrder,
     wanted: int,
     steps_max: int = CANDIDATE_STEPS_MAX,
 ) -> Steps[CandidateAnswer]:
@@ -90,7 +90,9 @@ def preferring(
 class _Choice:
     """Tries the anchors for one query, one after another: drive `run`."""
 
-    def __init__(self, catalog: Catalog, search: Search, order: Order, wanted: int) -> None:
+    def __init__(
+        self, catalog: Catalog, search: Search, order: CandidateOrder, wanted: int
+    ) -> None:
         self._catalog = catalog
         self._search = search
         self._order = order

@@ -10,7 +10,7 @@ from typing import overload
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.requests import Candidate, Pick
-from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.groups import GroupPart
 
 SUMS_MAX = 4_096
 """Sums of terms that are cached."""
@@ -26,14 +26,14 @@ def summed(amounts: Sequence[dict[str, int]], bits: int) -> dict[str, int]:
     return total
 
 
-class Spelling:
+class CandidateBuilder:
     """Builds candidates of one query from picks. They share their amounts: do not modify them.
 
     Args:
         terms: The terms of the query; those of a group are adjacent.
     """
 
-    def __init__(self, terms: list[Term]) -> None:
+    def __init__(self, terms: list[GroupPart]) -> None:
         self._amounts = [term.resources for term in terms]
         self._all_give = all(self._amounts)
         self._bits = [1 << number if term.resources else 0 for number, term in enumerate(terms)]
@@ -86,13 +86,13 @@ class Spelling:
 class Picks(Sequence[Candidate]):
     """Candidates that are built from their picks each time they are read."""
 
-    def __init__(self, terms: list[Term], picks: list[Pick]) -> None:
+    def __init__(self, terms: list[GroupPart], picks: list[Pick]) -> None:
         self._terms = terms
         self._picks = picks
 
     @cached_property
     def _spelled(self) -> Callable[[Pick], Candidate]:
-        return Spelling(self._terms).candidate
+        return CandidateBuilder(self._terms).candidate
 
     def __len__(self) -> int:
         return len(self._picks)

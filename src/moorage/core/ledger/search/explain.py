@@ -12,14 +12,20 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.core.counting import counted
-from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, Order, TraitFilter
+from moorage.core.ledger.requests import (
+    AggregateFilter,
+    CandidateOrder,
+    CandidateQuery,
+    Group,
+    TraitFilter,
+)
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import Chunk, Place
 from moorage.core.ledger.search.catalog.columns import Mask
 from moorage.core.ledger.search.claim_choice import preferring
 from moorage.core.ledger.search.groups import (
-    Term,
+    GroupPart,
     having,
     in_aggregates,
     in_aggregates_by_root,
@@ -86,7 +92,7 @@ def explaining(catalog: Catalog, query: CandidateQuery) -> Steps[Explanation]:
     It pauses during every search and after every chunk. The catalog may change in between: each
     figure is as of a different moment.
     """
-    answer = yield from preferring(catalog, query, Order("pack"), 1, CLAIM_STEPS_MAX)
+    answer = yield from preferring(catalog, query, CandidateOrder("pack"), 1, CLAIM_STEPS_MAX)
     yield
     found = bool(answer.candidates)
     parts = []
@@ -102,7 +108,7 @@ def explaining(catalog: Catalog, query: CandidateQuery) -> Steps[Explanation]:
     return Explanation(found, answer.exhausted, parts, trees, without, nearest)
 
 
-def conditions(term: Term, in_tree: Place | None) -> list[Condition]:
+def conditions(term: GroupPart, in_tree: Place | None) -> list[Condition]:
     """Return the conditions on a provider that serves a term in its own tree, in order.
 
     `in_tree`: a place in the tree that the group demands, if it demands one that exists.
@@ -128,7 +134,7 @@ def conditions(term: Term, in_tree: Place | None) -> list[Condition]:
     return found + _aggregate_conditions(term)
 
 
-def _aggregate_conditions(term: Term) -> list[Condition]:
+def _aggregate_conditions(term: GroupPart) -> list[Condition]:
     aggregates = term.group.aggregates
     judge = in_aggregates if term.is_suffixed else in_aggregates_by_root
     found = []
@@ -153,7 +159,7 @@ def _having(
     return lambda chunk: having(chunk, chunk.traits, required, forbidden)
 
 
-def _part_explained(catalog: Catalog, term: Term) -> Steps[PartExplained]:
+def _part_explained(catalog: Catalog, term: GroupPart) -> Steps[PartExplained]:
     tree = term.group.in_tree
     asked = conditions(term, None if tree is None else catalog.places.get(tree))
     resource_class = None if term.is_suffixed else next(iter(term.resources))
@@ -229,13 +235,13 @@ def _lacking(catalog: Catalog, asked: list[Condition]) -> Steps[str]:
     ]
     # If several conditions are missed, report the one that most of the nearest providers miss.
     number = int(np.argmax(missed))
-    told = _told(asked[number], number, near, missed[number])
+    text = _text(asked[number], number, near, missed[number])
     if fewest > 1:
-        told += f"; {fewest} conditions are missed, and no provider misses fewer"
-    return told
+        text += f"; {fewest} conditions are missed, and no provider misses fewer"
+    return text
 
 
-def _told(condition: Condition, number: int, near: list[_Near], count: int) -> str:
+def _text(condition: Condition, number: int, near: list[_Near], count: int) -> str:
     """Return a sentence on how near the nearest providers are to a condition that they miss."""
     if not condition.name:
         return f"{_which(count)} not meet the condition: {condition.words}"
@@ -319,7 +325,9 @@ def _without(catalog: Catalog, query: CandidateQuery) -> Steps[list[str]]:
         lighter["required"] = replace(query, groups=undemanding)
     enough = []
     for name, each in lighter.items():
-        if (yield from preferring(catalog, each, Order("pack"), 1, CLAIM_STEPS_MAX)).candidates:
+        if (
+            yield from preferring(catalog, each, CandidateOrder("pack"), 1, CLAIM_STEPS_MAX)
+        ).candidates:
             enough.append(name)
         yield
     return enough

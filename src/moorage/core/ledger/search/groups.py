@@ -12,7 +12,7 @@ from moorage.core.ledger.search.catalog.chunk import Chunk, Place
 from moorage.core.ledger.search.catalog.columns import Marks, Mask
 
 
-class Term(NamedTuple):
+class GroupPart(NamedTuple):
     """A part of a group that one provider must serve.
 
     A suffixed group is one term. The unsuffixed group has one term per class, because each class
@@ -42,18 +42,18 @@ class Rows(NamedTuple):
 NO_ROWS = Rows(None, None)
 
 
-def terms(groups: tuple[Group, ...]) -> list[Term]:
+def terms(groups: tuple[Group, ...]) -> list[GroupPart]:
     """Split the groups of a query into parts that one provider each must serve."""
     found = []
     for group in groups:
         if group.suffix:
-            found.append(Term(group.suffix, group, group.resources))
+            found.append(GroupPart(group.suffix, group, group.resources))
         else:
-            found += [Term("", group, {name: n}) for name, n in group.resources.items()]
+            found += [GroupPart("", group, {name: n}) for name, n in group.resources.items()]
     return found
 
 
-def kinds(terms: list[Term]) -> list[int]:
+def kinds(terms: list[GroupPart]) -> list[int]:
     """Return the kind of each term, numbered from 0: the same providers serve terms of one kind."""
     if len(terms) == 1:
         return [0]
@@ -61,7 +61,7 @@ def kinds(terms: list[Term]) -> list[int]:
     return [known.setdefault(_kind(term), len(known)) for term in terms]
 
 
-def _kind(term: Term) -> object:
+def _kind(term: GroupPart) -> object:
     group = term.group
     return (
         term.is_suffixed,
@@ -77,7 +77,7 @@ def shared_needs(groups: tuple[Group, ...]) -> list[frozenset[str]]:
     return [names for group in groups if not group.suffix for names in group.traits.required]
 
 
-def rows_that_serve(chunk: Chunk, term: Term, in_tree: Place | None) -> Rows:
+def rows_that_serve(chunk: Chunk, term: GroupPart, in_tree: Place | None) -> Rows:
     """Return the rows of a chunk that can serve a term alone, at their present usage.
 
     `in_tree`: a place in the tree that the group demands, if it demands one.

@@ -7,13 +7,13 @@ import numpy as np
 from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.catalog.chunk import Place
 from moorage.core.ledger.search.catalog.summaries import Counts, Summaries
-from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.groups import GroupPart
 
 
 def prospects(
     summaries: Summaries,
     query: CandidateQuery,
-    terms: Sequence[Term],
+    terms: Sequence[GroupPart],
     numbers: Collection[int],
     in_tree: Sequence[Place | None],
     abroad: Collection[int],
@@ -44,7 +44,7 @@ def prospects(
     return most
 
 
-def _narrow(most: Counts, summaries: Summaries, term: Term, place: Place | None) -> None:
+def _narrow(most: Counts, summaries: Summaries, term: GroupPart, place: Place | None) -> None:
     """Lower the counts to those of the rows that may serve a term at home."""
     if place is not None:
         most[: place[0].number] = 0

@@ -14,10 +14,10 @@ from moorage.core.ledger.requests import CandidateQuery
 from moorage.core.ledger.search.catalog.ancestors import parent_rows, with_ancestors
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.catalog.columns import Mask
-from moorage.core.ledger.search.groups import Rows, Term
-from moorage.core.ledger.search.sharing import Guest
+from moorage.core.ledger.search.groups import GroupPart, Rows
+from moorage.core.ledger.search.sharing import SharingProvider
 
-Hosts = list[tuple[Mask, list[Guest]]]
+Hosts = list[tuple[Mask, list[SharingProvider]]]
 """For each aggregate with guests: the roots of the trees that are in it, and the guests."""
 
 
@@ -30,7 +30,7 @@ class Demand(NamedTuple):
     amount: int
 
 
-def demands(query: CandidateQuery, terms: list[Term], kinds: list[int]) -> list[Demand]:
+def demands(query: CandidateQuery, terms: list[GroupPart], kinds: list[int]) -> list[Demand]:
     """Return the joint demands of all competing terms, and of those of one kind."""
     found: list[Demand] = []
     if query.group_policy == "isolate":
@@ -83,7 +83,7 @@ def _rooms(chunk: Chunk, demand: Demand, serving: list[Rows]) -> NDArray[np.floa
     return np.where(able, column.largest, 0).astype(np.float64)
 
 
-def _room(guest: Guest, demand: Demand) -> int:
+def _room(guest: SharingProvider, demand: Demand) -> int:
     if not any(guest.serves[number] for number in demand.terms):
         return 0
     return largest(guest.record.inventories[demand.name]) if demand.name else 1

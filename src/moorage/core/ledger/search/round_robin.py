@@ -70,7 +70,7 @@ class _Visited:
         return [record.provider.uuid for row in found if (record := self._records[row]) is not None]
 
 
-class Rounds:
+class RoundRobin:
     """One search, from its start until it has found enough: drive `run`.
 
     Args:

@@ -10,14 +10,14 @@ from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.groups import Rows
 
 
-class Guest(NamedTuple):
+class SharingProvider(NamedTuple):
     """A sharing provider that can serve other trees; `serves`: which of the terms."""
 
     record: ProviderRecord
     serves: list[bool]
 
 
-class Guests:
+class SharingProviders:
     """All sharing providers that can serve a query in other trees: their guests.
 
     Args:
@@ -26,9 +26,9 @@ class Guests:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._invited: dict[ProviderId, Guest] = {}
+        self._invited: dict[ProviderId, SharingProvider] = {}
         self._welcome = dict(catalog.sharing)
-        self.by_aggregate: dict[AggregateId, list[Guest]] = {}
+        self.by_aggregate: dict[AggregateId, list[SharingProvider]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.by_aggregate)
@@ -41,7 +41,7 @@ class Guests:
         A provider that starts sharing, or joins its first aggregate, during a search is left out:
         its own tree may have been searched before, and would give the same candidates.
         """
-        invited: dict[ProviderId, Guest] = {}
+        invited: dict[ProviderId, SharingProvider] = {}
         for uuid in list(self._welcome):
             record = self._catalog.record(uuid) if uuid in self._catalog.sharing else None
             if record is None or not record.tags.aggregates:
@@ -51,7 +51,9 @@ class Guests:
             known = self._invited.get(uuid)
             if known is None or known.record is not record:
                 masks = [rows.abroad for rows in serving(chunk)]
-                known = Guest(record, [mask is not None and bool(mask[row]) for mask in masks])
+                known = SharingProvider(
+                    record, [mask is not None and bool(mask[row]) for mask in masks]
+                )
                 yield
             invited[uuid] = known
         self._invited = invited
@@ -66,10 +68,10 @@ class Guests:
         """Make the next call of `invite` examine all guests, including unchanged ones."""
         self._invited = {}
 
-    def of(self, members: list[ProviderRecord]) -> list[Guest]:
+    def of(self, members: list[ProviderRecord]) -> list[SharingProvider]:
         """Return the guests of a tree, given its members: those that share an aggregate with it."""
         root = members[0].provider.root
-        found: dict[ProviderId, Guest] = {}
+        found: dict[ProviderId, SharingProvider] = {}
         for member in members:
             for aggregate in sorted(member.tags.aggregates):
                 for guest in self.by_aggregate.get(aggregate, ()):

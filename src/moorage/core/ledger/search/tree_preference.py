@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.ledger.requests import Order
+from moorage.core.ledger.requests import CandidateOrder
 from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.catalog.summaries import Summaries
-from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.groups import GroupPart
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
@@ -27,7 +27,11 @@ class Scorer:
     """Scores anchors by fullness, and bounds the scores of whole chunks."""
 
     def __init__(
-        self, order: Order, summaries: Summaries, terms: Sequence[Term], roaming: set[str]
+        self,
+        order: CandidateOrder,
+        summaries: Summaries,
+        terms: Sequence[GroupPart],
+        roaming: set[str],
     ) -> None:
         """Prepare the scores of one query.
 

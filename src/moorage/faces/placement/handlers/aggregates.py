@@ -7,19 +7,19 @@ from moorage.core.ids import AggregateId
 from moorage.faces.placement.input.bodies import check_unique
 from moorage.faces.placement.input.schemas import AggregatesPut, AggregatesPut19
 from moorage.faces.placement.input.uuids import uuid_normal
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import Request, Response, json_answer
 from moorage.service.ledger.provider_cases import AggregatesReplace
 
 GENERATION_SINCE = 19
 
 
-async def index(request: Request) -> Answer:
+async def index(request: Request) -> Response:
     """GET /resource_providers/{uuid}/aggregates."""
     record = await request.provider()
     return _shown(request, sorted(record.tags.aggregates), record.provider.generation)
 
 
-async def replace(request: Request) -> Answer:
+async def replace(request: Request) -> Response:
     """PUT /resource_providers/{uuid}/aggregates."""
     uuid = (await request.provider()).provider.uuid
     generation = None
@@ -37,7 +37,7 @@ async def replace(request: Request) -> Answer:
     return _shown(request, dict.fromkeys(aggregates), state.generation)
 
 
-def _shown(request: Request, aggregates: Iterable[AggregateId], generation: int) -> Answer:
+def _shown(request: Request, aggregates: Iterable[AggregateId], generation: int) -> Response:
     shown: dict[str, Any] = {"aggregates": list(aggregates)}
     if request.version >= GENERATION_SINCE:
         shown["resource_provider_generation"] = generation

@@ -13,7 +13,7 @@ from moorage.faces.placement.input.bodies import body_decode, check_providers, i
 from moorage.faces.placement.input.uuids import uuid_normal
 from moorage.faces.placement.order import holders_in_order
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.request import Answer, Request, json_answer, members_json, pieces_of
+from moorage.faces.placement.request import Request, Response, json_answer, members_json, pieces_of
 from moorage.service.ledger.allocation_cases import AllocationsDelete, AllocationsReplace
 from moorage.service.ledger.queries import ProviderAllocation
 
@@ -49,7 +49,7 @@ _POST_BODIES: tuple[tuple[int, Any], ...] = (
 )
 
 
-async def show(request: Request) -> Answer:
+async def show(request: Request) -> Response:
     """GET /allocations/{consumer}. An unknown consumer has no allocations."""
     uuid = ConsumerId(uuid_normal(request.path[0]) or request.path[0])
     consumer = await request.service.reads.consumer(uuid)
@@ -71,7 +71,7 @@ async def show(request: Request) -> Answer:
     return json_answer(shown, consumer.updated_at)
 
 
-async def provider_index(request: Request) -> Answer:
+async def provider_index(request: Request) -> Response:
     """GET /resource_providers/{uuid}/allocations."""
     record = await request.provider("Resource provider '{1}' not found: {0}")
     found = await request.service.reads.provider_allocations(record.provider.uuid)
@@ -91,7 +91,7 @@ async def provider_index(request: Request) -> Answer:
     end = b'},"resource_provider_generation":%d}' % record.provider.generation
     pieces = pieces_of(b'{"allocations":{', ordered, write, end)
     work = request.written(pieces, HOLDER_BYTES * len(ordered))
-    return Answer(200, await request.service.turns.driven(work), modified)
+    return Response(200, await request.service.turns.driven(work), modified)
 
 
 async def _in_order(catalog: Catalog, found: list[ProviderAllocation]) -> list[ProviderAllocation]:
@@ -101,7 +101,7 @@ async def _in_order(catalog: Catalog, found: list[ProviderAllocation]) -> list[P
     return await asyncio.to_thread(holders_in_order, catalog, found)
 
 
-async def replace(request: Request) -> Answer:
+async def replace(request: Request) -> Response:
     """PUT /allocations/{consumer}."""
     uuid = uuid_normal(request.path[0])
     if uuid is None:
@@ -109,22 +109,22 @@ async def replace(request: Request) -> Answer:
     kind, consumer = _kind(_PUT_BODIES, request.version), ConsumerId(uuid)
     wanted = await request.read(lambda: consumer_request(consumer, body_decode(request.body, kind)))
     await request.service.transactor.submit(AllocationsReplace([wanted]))
-    return Answer(204)
+    return Response(204)
 
 
-async def replace_many(request: Request) -> Answer:
+async def replace_many(request: Request) -> Response:
     """POST /allocations."""
     kind = _kind(_POST_BODIES, request.version)
     wanted = await request.read(lambda: consumer_requests(body_decode(request.body, kind)))
     await request.service.transactor.submit(AllocationsReplace(wanted))
-    return Answer(204)
+    return Response(204)
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: Request) -> Response:
     """DELETE /allocations/{consumer}."""
     uuid = ConsumerId(uuid_normal(request.path[0]) or request.path[0])
     await request.service.transactor.submit(AllocationsDelete(uuid))
-    return Answer(204)
+    return Response(204)
 
 
 def consumer_requests(body: dict[str, Any]) -> list[ConsumerRequest]:

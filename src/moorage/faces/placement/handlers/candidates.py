@@ -22,7 +22,7 @@ from moorage.faces.long_answers import REFERENCE_BYTES, Body
 from moorage.faces.placement.handlers.allocation_requests import requests_writer
 from moorage.faces.placement.input.queries import candidate_query
 from moorage.faces.placement.order import TreeKey, classes_in_order, traits_in_order, tree_key
-from moorage.faces.placement.request import Answer, Request, pieces_of
+from moorage.faces.placement.request import Request, Response, pieces_of
 
 TRAITS_SINCE = 17
 ALL_CLASSES_SINCE = 27
@@ -58,14 +58,14 @@ class Candidates:
         self._catalog: Catalog | None = None
         self._fragments: dict[ProviderId, _Fragment] = {}
 
-    async def index(self, request: Request) -> Answer:
+    async def index(self, request: Request) -> Response:
         """GET /allocation_candidates."""
         question = candidate_query(request.query_string, request.version, request.limits)
         catalog = await request.catalog()
         question.vocabulary.check(catalog)
         work = self._written(catalog, question.query, request)
         body = await request.service.searches.driven(work, request.disconnected)
-        return Answer(200, body, request.now())
+        return Response(200, body, request.now())
 
     def _written(self, catalog: Catalog, query: CandidateQuery, request: Request) -> Steps[Body]:
         """Search, then encode the answer or, if it is long, its beginning."""

@@ -6,7 +6,7 @@ from moorage.core.ledger.model import Inventory
 from moorage.faces.placement.input.schemas import InventoriesPut, InventoryPost, InventoryPut
 from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.request import NEVER, Answer, Request, json_answer
+from moorage.faces.placement.request import NEVER, Request, Response, json_answer
 from moorage.service.ledger.provider_cases import (
     InventoriesDelete,
     InventoriesReplace,
@@ -18,7 +18,7 @@ from moorage.service.ledger.provider_cases import (
 FULL_RESERVE_SINCE = 26
 
 
-async def index(request: Request) -> Answer:
+async def index(request: Request) -> Response:
     """GET /resource_providers/{uuid}/inventories."""
     record = await request.provider("{0} : {0}")
     catalog = await request.catalog()
@@ -29,7 +29,7 @@ async def index(request: Request) -> Answer:
     return _all_shown(record.provider.generation, held, figures)
 
 
-async def show(request: Request) -> Answer:
+async def show(request: Request) -> Response:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
     record = await request.provider("{0} : {0}")
     name = request.path[1]
@@ -39,7 +39,7 @@ async def show(request: Request) -> Answer:
     return _one_shown(record.provider.generation, inventory, _figures(inventory))
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     """POST /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
     body, sent = await request.decode_both(InventoryPost)
@@ -52,7 +52,7 @@ async def create(request: Request) -> Answer:
     return answer
 
 
-async def replace(request: Request) -> Answer:
+async def replace(request: Request) -> Response:
     """PUT /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
     body, sent = await request.decode_both(InventoriesPut)
@@ -65,7 +65,7 @@ async def replace(request: Request) -> Answer:
     return _all_shown(state.generation, stored, figures)
 
 
-async def update(request: Request) -> Answer:
+async def update(request: Request) -> Response:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
     uuid = (await request.provider()).provider.uuid
     name = request.path[1]
@@ -79,18 +79,18 @@ async def update(request: Request) -> Answer:
     return _one_shown(state.generation, stored, _echoed(stored, sent))
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: Request) -> Response:
     """DELETE /resource_providers/{uuid}/inventories/{resource_class}."""
     uuid = (await request.provider()).provider.uuid
     await request.service.transactor.submit(InventoryDelete(uuid, request.path[1]))
-    return Answer(204)
+    return Response(204)
 
 
-async def delete_all(request: Request) -> Answer:
+async def delete_all(request: Request) -> Response:
     """DELETE /resource_providers/{uuid}/inventories."""
     uuid = (await request.provider()).provider.uuid
     await request.service.transactor.submit(InventoriesDelete(uuid))
-    return Answer(204)
+    return Response(204)
 
 
 def _full_reserve(request: Request) -> bool:
@@ -115,14 +115,14 @@ def _echoed(inventory: Inventory, sent: dict[str, Any]) -> dict[str, Any]:
 
 def _one_shown(
     generation: int, inventory: Inventory, figures: dict[str, Any], status: int = 200
-) -> Answer:
+) -> Response:
     shown = {**figures, "resource_provider_generation": generation}
     return json_answer(shown, inventory.updated_at, status)
 
 
 def _all_shown(
     generation: int, inventories: dict[str, Inventory], figures: dict[str, dict[str, Any]]
-) -> Answer:
+) -> Response:
     modified = max((each.updated_at for each in inventories.values()), default=NEVER)
     shown = {"resource_provider_generation": generation, "inventories": figures}
     return json_answer(shown, modified)

@@ -20,11 +20,11 @@ from moorage.faces.placement.input.schemas import (
     ProviderPut14,
 )
 from moorage.faces.placement.input.uuids import uuid_normal
-from moorage.faces.placement.problems import DUPLICATE_NAME, Outcome, problem_of
+from moorage.faces.placement.problems import DUPLICATE_NAME, WireProblem, problem_of
 from moorage.faces.placement.request import (
     NEVER,
-    Answer,
     Request,
+    Response,
     json_answer,
     members_json,
     pieces_of,
@@ -41,18 +41,18 @@ _NO_PARENT = "parent provider UUID does not exist."
 _LOOP = "creating loop in the provider tree is not allowed."
 
 _NOT_CREATED = {
-    Code.INVALID: Outcome(400, prefix=_CREATION),
-    Code.PARENT_UNKNOWN: Outcome(400, prefix=_CREATION, message=_NO_PARENT),
+    Code.INVALID: WireProblem(400, prefix=_CREATION),
+    Code.PARENT_UNKNOWN: WireProblem(400, prefix=_CREATION, message=_NO_PARENT),
 }
 _NOT_SAVED = {
-    Code.INVALID: Outcome(400, prefix=_SAVING),
-    Code.REPARENT_REFUSED: Outcome(400, prefix=_SAVING),
-    Code.TREE_LOOP: Outcome(400, prefix=_SAVING, message=_LOOP),
+    Code.INVALID: WireProblem(400, prefix=_SAVING),
+    Code.REPARENT_REFUSED: WireProblem(400, prefix=_SAVING),
+    Code.TREE_LOOP: WireProblem(400, prefix=_SAVING, message=_LOOP),
     # The original's message says "create" here, too.
-    Code.PARENT_UNKNOWN: Outcome(
+    Code.PARENT_UNKNOWN: WireProblem(
         400, prefix=_SAVING.replace("update", "create"), message=_NO_PARENT
     ),
-    Code.DUPLICATE_PROVIDER: Outcome(
+    Code.DUPLICATE_PROVIDER: WireProblem(
         409, DUPLICATE_NAME, message="Conflicting resource provider {} already exists."
     ),
 }
@@ -68,7 +68,7 @@ _RELATIONS = (
 """A provider's links, with the first microversion that has them."""
 
 
-async def index(request: Request) -> Answer:
+async def index(request: Request) -> Response:
     """GET /resource_providers."""
     question = provider_query(request.query_string, request.version, request.limits)
     catalog = await request.catalog()
@@ -83,16 +83,16 @@ async def index(request: Request) -> Answer:
     # The records belong to the catalog: the list only has references.
     written = request.written(pieces, REFERENCE_BYTES * len(found))
     body = await request.service.turns.driven(written)
-    return Answer(200, body, modified)
+    return Response(200, body, modified)
 
 
-async def show(request: Request) -> Answer:
+async def show(request: Request) -> Response:
     """GET /resource_providers/{uuid}."""
     record = await request.provider()
     return json_answer(_shown(record.provider, request), _modified(record.provider))
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     """POST /resource_providers."""
     body = await request.decode(ProviderPost14 if request.version >= TREE_SINCE else ProviderPost)
     uuid = str(uuid4()) if body.uuid is UNSET else uuid_normal(body.uuid)
@@ -103,14 +103,14 @@ async def create(request: Request) -> Answer:
         )
     except Error as error:
         raise problem_of(error, _NOT_CREATED, (body.name, str(uuid))) from None
-    answer = Answer(201)
+    answer = Response(201)
     if request.version >= BODY_SINCE:
         answer = json_answer(_shown(provider, request), _modified(provider))
     answer.location = f"/resource_providers/{provider.uuid}"
     return answer
 
 
-async def update(request: Request) -> Answer:
+async def update(request: Request) -> Response:
     """PUT /resource_providers/{uuid}."""
     record = await request.provider()
     body = await request.decode(ProviderPut14 if request.version >= TREE_SINCE else ProviderPut)
@@ -128,11 +128,11 @@ async def update(request: Request) -> Answer:
     return json_answer(_shown(provider, request), _modified_before(record.provider))
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: Request) -> Response:
     """DELETE /resource_providers/{uuid}."""
     record = await request.provider("{} for delete")
     await request.service.transactor.submit(ProviderDelete(record.provider.uuid))
-    return Answer(204)
+    return Response(204)
 
 
 def _parent(body: ProviderPost | ProviderPut) -> ProviderId | None:

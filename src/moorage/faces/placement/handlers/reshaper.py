@@ -12,7 +12,7 @@ from moorage.faces.placement.input.bodies import (
     check_providers,
     long_check,
 )
-from moorage.faces.placement.request import Answer, Request
+from moorage.faces.placement.request import Request, Response
 from moorage.faces.web import PIECE_BYTES
 from moorage.service.ledger.allocation_cases import Reshape
 
@@ -23,7 +23,7 @@ _BODIES: tuple[tuple[int, Any], ...] = (
 )
 
 
-async def reshape(request: Request) -> Answer:
+async def reshape(request: Request) -> Response:
     """POST /reshaper."""
     kind = next(kind for since, kind in _BODIES if request.version >= since)
     wanted = await request.read(lambda: _decoded(request, kind))
@@ -31,7 +31,7 @@ async def reshape(request: Request) -> Answer:
         await request.service.transactor.submit(wanted)
     finally:
         await request.read(lambda: _forget(wanted))
-    return Answer(204)
+    return Response(204)
 
 
 def _forget(wanted: Reshape) -> None:

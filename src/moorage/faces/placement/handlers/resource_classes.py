@@ -8,7 +8,7 @@ from moorage.faces.placement.input.bodies import body_check
 from moorage.faces.placement.input.schemas import ClassNamed
 from moorage.faces.placement.order import classes_in_order
 from moorage.faces.placement.problems import ProblemError
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import Request, Response, json_answer
 from moorage.service.ledger.vocabulary_cases import (
     ClassCreate,
     ClassDelete,
@@ -17,7 +17,7 @@ from moorage.service.ledger.vocabulary_cases import (
 )
 
 
-async def index(request: Request) -> Answer:
+async def index(request: Request) -> Response:
     """GET /resource_classes."""
     catalog = await request.catalog()
     names = classes_in_order(catalog, catalog.standard_classes.union(catalog.classes))
@@ -25,7 +25,7 @@ async def index(request: Request) -> Answer:
     return json_answer(shown, max(_modified(request, catalog, name) for name in names))
 
 
-async def show(request: Request) -> Answer:
+async def show(request: Request) -> Response:
     """GET /resource_classes/{name}."""
     catalog = await request.catalog()
     name = request.path[0]
@@ -34,32 +34,32 @@ async def show(request: Request) -> Answer:
     return json_answer(_shown(request, name), _modified(request, catalog, name))
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     """POST /resource_classes."""
     body = await request.decode(ClassNamed)
     made = await request.service.transactor.submit(ClassCreate(body.name))
-    return Answer(201, location=f"/resource_classes/{made.name}")
+    return Response(201, location=f"/resource_classes/{made.name}")
 
 
-async def rename(request: Request) -> Answer:
+async def rename(request: Request) -> Response:
     """PUT /resource_classes/{name} before 1.7."""
     body = await request.decode(ClassNamed)
     renamed = await request.service.transactor.submit(ClassRename(request.path[0], body.name))
     return json_answer(_shown(request, renamed.name))
 
 
-async def ensure(request: Request) -> Answer:
+async def ensure(request: Request) -> Response:
     """PUT /resource_classes/{name}; a body is ignored."""
     name = request.path[0]
     body_check({"name": name}, ClassNamed)
     made = await request.service.transactor.submit(ClassEnsure(name))
-    return Answer(201 if made else 204, location=f"/resource_classes/{name}")
+    return Response(201 if made else 204, location=f"/resource_classes/{name}")
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: Request) -> Response:
     """DELETE /resource_classes/{name}."""
     await request.service.transactor.submit(ClassDelete(request.path[0]))
-    return Answer(204)
+    return Response(204)
 
 
 def _shown(request: Request, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`GET /`: the supported versions. Needs no token."""
 
 from moorage.faces.placement.microversion import LATEST_TEXT, LOWEST_TEXT
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import Request, Response, json_answer
 
 _VERSIONS = {
     "versions": [
@@ -16,6 +16,6 @@ _VERSIONS = {
 }
 
 
-async def show(request: Request) -> Answer:
+async def show(request: Request) -> Response:
     """Answer with the range of microversions."""
     return json_answer(_VERSIONS, request.now())

@@ -6,13 +6,13 @@ from typing import Any
 from moorage.faces.placement.handlers.allocations import NO_TYPE, TYPE_SINCE
 from moorage.faces.placement.input.queries import usage_query
 from moorage.faces.placement.order import class_key, classes_in_order
-from moorage.faces.placement.request import Answer, Request, json_answer
+from moorage.faces.placement.request import Request, Response, json_answer
 
 EVERY_TYPE = "all"
 """The `consumer_type` that asks for one sum over all types."""
 
 
-async def provider_index(request: Request) -> Answer:
+async def provider_index(request: Request) -> Response:
     """GET /resource_providers/{uuid}/usages."""
     record = await request.provider("{0}: {0}")
     names = classes_in_order(await request.catalog(), record.inventories)
@@ -23,7 +23,7 @@ async def provider_index(request: Request) -> Answer:
     return json_answer(shown, request.now())
 
 
-async def index(request: Request) -> Answer:
+async def index(request: Request) -> Response:
     """GET /usages: the sums of a project, or of one user in it."""
     query = usage_query(request.query_string, request.version, request.limits)
     usages = await request.service.reads.usages(query.project_id, query.user_id)

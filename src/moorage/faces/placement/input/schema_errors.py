@@ -58,15 +58,15 @@ _Validator = extend(  # type: ignore[no-untyped-call]  # the stubs leave it unty
 
 def explanation(value: Any, schema: Schema) -> str | None:
     """Explain why a decoded body does not match a schema; None if it does."""
-    return _told(value, schema, _formats)
+    return _message(value, schema, _formats)
 
 
 def query_explanation(value: dict[str, str], schema: Schema) -> str | None:
     """Explain why the parameters of a query string do not match a schema; None if they do."""
-    return _told(value, schema, _dashed_formats)
+    return _message(value, schema, _dashed_formats)
 
 
-def _told(value: Any, schema: Schema, formats: FormatChecker) -> str | None:
+def _message(value: Any, schema: Schema, formats: FormatChecker) -> str | None:
     errors = _Validator(schema, format_checker=formats).iter_errors(value)
     worst = best_match(islice(errors, ERRORS_MAX))
     return None if worst is None else str(worst)[:LENGTH_MAX]

@@ -16,24 +16,24 @@ async def backup(request: Request[BackupWanted, None]) -> Backup:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass either name or copied_to.")
     if name is not None and request.body.failed is not None:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "Pass failed only together with copied_to.")
-    upkeep = request.service.upkeep
+    operations = request.service.operations
     if path is None:
         assert name is not None
-        return Backup(path=await upkeep.backup_named(name, by=request.actor), written=True)
+        return Backup(path=await operations.backup_named(name, by=request.actor), written=True)
     if not PurePath(path).is_absolute() or "\0" in path:
         raise RefusalError(HTTPStatus.BAD_REQUEST, "copied_to must be an absolute path.")
-    await upkeep.backup_noted(path, by=request.actor, failed=request.body.failed)
+    await operations.backup_noted(path, by=request.actor, failed=request.body.failed)
     return Backup(path=path, written=False)
 
 
 async def check(request: Request[None, None]) -> Differences:
     """Recompute all derived data and return the differences; an empty list means none."""
-    return Differences(differences=await request.service.upkeep.check())
+    return Differences(differences=await request.service.operations.check())
 
 
 async def epoch_raise(request: Request[None, None]) -> Epoch:
     """Start a new epoch."""
-    epoch, revision = await request.service.upkeep.epoch_raise(by=request.actor)
+    epoch, revision = await request.service.operations.epoch_raise(by=request.actor)
     return Epoch(epoch=epoch, revision=revision)
 
 

@@ -2,14 +2,14 @@
 
 from moorage.faces.v1.routing import Request, Route
 from moorage.service.access.roles import Role
-from moorage.service.native.tokens import make, replace, shown
+from moorage.service.native.tokens import create_token, replace, shown
 from moorage.wire.admin import RotationWanted, TokenMade, Tokens, TokenWanted
 from moorage.wire.pages import PageAsked
 
 
 async def create(request: Request[TokenWanted, None]) -> TokenMade:
     """Create a token; its secret is returned only here."""
-    return await make(request.service.access, request.body, request.actor)
+    return await create_token(request.service.access, request.body, request.actor)
 
 
 async def rotate(request: Request[RotationWanted, None]) -> TokenMade:

@@ -8,9 +8,9 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId, is_normal
 from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import roles
-from moorage.faces.v1.routing import Answer, Request, Route
+from moorage.faces.v1.routing import Request, Route, StatusAnswer
 from moorage.service.access.roles import Role, ScopedRole, permits
-from moorage.service.admission.lease_cases import Stead
+from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.admission.views import LeaseView
 from moorage.service.native.bounds import check_text, check_wait, microseconds_or_none
 from moorage.service.native.encoding import time_or_none
@@ -25,7 +25,7 @@ STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ende
 
 async def create(
     request: Request[wire.LeaseWanted, wire.LeaseAsked],
-) -> Answer[wire.Lease]:
+) -> StatusAnswer[wire.Lease]:
     """Request units."""
     wanted = request.body
     if wanted.force:
@@ -38,7 +38,7 @@ async def create(
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
     )
-    return Answer(STATUSES[view.lease.state], _told(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], _shown(request, view))
 
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
@@ -51,7 +51,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     views, following = await request.service.admission.queries.leases(
         asked.cursor, asked.limit, asked.pool, asked.state, asked.owner
     )
-    return wire.LeasePage(leases=[_told(request, view) for view in views], next=following)
+    return wire.LeasePage(leases=[_shown(request, view) for view in views], next=following)
 
 
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
@@ -71,14 +71,14 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
             view = await admission.until_ended(lease, wait, request.disconnected)
     elif view.lease.state == "waiting" and (mine or wait):
         view = await admission.waited(lease, wait, request.disconnected)
-    return _told(request, view)
+    return _shown(request, view)
 
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
     proof = _proof(request, request.body.token)
-    return _told(request, await request.service.admission.renew(lease, proof))
+    return _shown(request, await request.service.admission.renew(lease, proof))
 
 
 async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
@@ -86,7 +86,7 @@ async def release(request: Request[None, wire.HolderProof]) -> wire.Lease:
     lease = await _lease(request)
     proof = _proof(request, request.parameters.token)
     view = await request.service.admission.release(lease, proof, _stead(request))
-    return _told(request, view)
+    return _shown(request, view)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
@@ -96,37 +96,37 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     view = await request.service.admission.hold(
         _lease_id(request), _proof(request, wanted.token), hold, _stead(request)
     )
-    return _told(request, view)
+    return _shown(request, view)
 
 
-async def retry(request: Request[wire.RetryWanted, None]) -> Answer[wire.Lease]:
+async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
     wanted, admission, lease = request.body, request.service.admission, _lease_id(request)
     if (await admission.queries.lease(lease)).lease.forced:
         roles.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
     proof = _proof(request, wanted.token)
     view = await admission.retry(lease, proof, wanted.key, request.actor, _stead(request))
-    return Answer(STATUSES[view.lease.state], _told(request, view))
+    return StatusAnswer(STATUSES[view.lease.state], _shown(request, view))
 
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
     reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
     lease = await _lease(request)
-    return _told(request, await request.service.admission.revoke(lease, reason, by=request.actor))
+    return _shown(request, await request.service.admission.revoke(lease, reason, by=request.actor))
 
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
-    told = request.body
+    outcome = request.body
     view = await request.service.admission.outcome(
         _lease_id(request),
-        _proof(request, told.token),
-        told.result,
-        check_text("detail", told.detail, DETAIL_LENGTH_MAX),
+        _proof(request, outcome.token),
+        outcome.result,
+        check_text("detail", outcome.detail, DETAIL_LENGTH_MAX),
         _stead(request),
     )
-    return _told(request, view)
+    return _shown(request, view)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -286,11 +286,11 @@ def _stands_in(request: Request[Any, Any]) -> bool:
     return request.scope is not None or _operates(request)
 
 
-def _stead(request: Request[Any, Any]) -> Stead | None:
+def _stead(request: Request[Any, Any]) -> OnBehalf | None:
     """Return the caller as one who acts on behalf of holders; None if it may not."""
     if not _stands_in(request):
         return None
-    return Stead(request.actor, None if request.scope is not None else request.owner)
+    return OnBehalf(request.actor, None if request.scope is not None else request.owner)
 
 
 def _proof(request: Request[Any, Any], token: str | None) -> Proof:
@@ -302,5 +302,5 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     return request.scope is None and view.lease.owner == request.owner
 
 
-def _told(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
+def _shown(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
     return shown(view, _operates(request) or _is_owner(request, view))

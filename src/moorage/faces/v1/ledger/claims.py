@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
-from moorage.core.ledger.claims import Wish
-from moorage.core.ledger.requests import Order
+from moorage.core.ledger.claims import ClaimRequest
+from moorage.core.ledger.requests import CandidateOrder
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.faces.v1 import problems
 from moorage.faces.v1.problems import ProblemError
@@ -32,7 +32,7 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
         )
     if wanted.consumer_type is not None:
         check_consumer_type(wanted.consumer_type)
-    wish = Wish(
+    wish = ClaimRequest(
         consumer=ConsumerId(
             str(uuid4()) if wanted.consumer is None else uuid_of(wanted.consumer, "consumer")
         ),
@@ -40,7 +40,7 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
         user_id=name_of("user_id", wanted.user_id),
         consumer_type=wanted.consumer_type,
         query=query_of(wanted),
-        order=Order(wanted.choose, getrandbits(SEED_BITS)),
+        order=CandidateOrder(wanted.choose, getrandbits(SEED_BITS)),
     )
     try:
         claimed = await request.service.transactor.submit(claims.Claim(wish))

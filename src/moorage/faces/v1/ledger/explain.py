@@ -56,15 +56,15 @@ async def _explained(request: Request[Any, Any], asked: Question) -> Explained:
     service, query = request.service, query_of(asked)
     catalog = await service.index.current()
     check_known(catalog, query)
-    told = shown(await service.searches.reading(explaining(catalog, query)))
-    return told if request.project is None else without_figures(told)
+    explained = shown(await service.searches.reading(explaining(catalog, query)))
+    return explained if request.project is None else without_figures(explained)
 
 
-def shown(told: Explanation) -> Explained:
+def shown(explained: Explanation) -> Explained:
     """Convert an explanation to its wire form."""
     return Explained(
-        found=told.found,
-        exhausted=told.exhausted,
+        found=explained.found,
+        exhausted=explained.exhausted,
         parts=[
             ExplainedPart(
                 suffix=part.suffix,
@@ -72,11 +72,11 @@ def shown(told: Explanation) -> Explained:
                 steps=_steps(part.steps),
                 nearest=part.nearest,
             )
-            for part in told.parts
+            for part in explained.parts
         ],
-        trees=_steps(told.trees),
-        without=told.without,
-        nearest=told.nearest,
+        trees=_steps(explained.trees),
+        without=explained.without,
+        nearest=explained.nearest,
     )
 
 
@@ -84,21 +84,23 @@ def _steps(steps: list[Step]) -> list[ExplainedStep]:
     return [ExplainedStep(condition=step.condition, left=step.left) for step in steps]
 
 
-def without_figures(told: Explained) -> Explained:
+def without_figures(explained: Explained) -> Explained:
     """Return an explanation for a caller that is bound to a project.
 
     It names the condition that leaves no candidates, but not how many providers exist or how full
     they are.
     """
-    parts = [replace(part, steps=_without_counts(part.steps), nearest=None) for part in told.parts]
-    steps = [step for part in told.parts for step in part.steps] + told.trees
+    parts = [
+        replace(part, steps=_without_counts(part.steps), nearest=None) for part in explained.parts
+    ]
+    steps = [step for part in explained.parts for step in part.steps] + explained.trees
     nearest = None
-    if told.nearest is not None:
+    if explained.nearest is not None:
         empty = next((step.condition for step in steps if step.left == 0), None)
         nearest = "No tree can serve all parts together."
         if empty is not None:
             nearest = f"Nothing meets the condition: {empty}"
-    return replace(told, parts=parts, trees=_without_counts(told.trees), nearest=nearest)
+    return replace(explained, parts=parts, trees=_without_counts(explained.trees), nearest=nearest)
 
 
 def _without_counts(steps: list[ExplainedStep]) -> list[ExplainedStep]:

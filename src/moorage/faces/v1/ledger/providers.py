@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from moorage.core.ids import AggregateId, ProviderId
-from moorage.core.ledger.bulk import Outcome, ProviderSpec, Upserted
+from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.limits import AROUND_BYTES_MAX, BULK_PROVIDERS_MAX, PROVIDER_BYTES_MAX
 from moorage.faces.json_lists import (
@@ -69,7 +69,7 @@ async def _shown(answers: list[Upserted], pieces: Pieces) -> ProviderOutcomes:
     """Convert the outcomes to their wire form."""
     results = [_outcome(each) async for each in pieces.each(answers)]
     counts = Counter(each.outcome for each in answers)
-    return ProviderOutcomes(results=results, **{kind.value: counts[kind] for kind in Outcome})
+    return ProviderOutcomes(results=results, **{kind.value: counts[kind] for kind in BulkResult})
 
 
 def _outcome(answer: Upserted) -> ProviderOutcome:

@@ -16,7 +16,11 @@ from moorage.core.ledger.requests import CandidateQuery, ProviderQuery, TraitFil
 from moorage.core.ledger.search import Catalog, providers_in_order
 from moorage.core.ledger.search.catalog.catalog import LOOKED_UP
 from moorage.core.ledger.search.catalog.chunk import Place
-from moorage.core.ledger.search.catalog.large_changes import PART_PROVIDERS, Belongings, applying
+from moorage.core.ledger.search.catalog.large_changes import (
+    PART_PROVIDERS,
+    CatalogRemains,
+    applying,
+)
 from moorage.core.ledger.search.explain import explaining
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import group
@@ -157,7 +161,7 @@ def test_an_explanation_survives_concurrent_changes() -> None:
 def test_a_dropped_catalog_is_emptied_in_pieces() -> None:
     """A dropped catalog is emptied completely, in bounded pieces."""
     catalog = world.fleet_of(flat(3_000), chunk_rows=64)
-    owned = Belongings(catalog)
+    owned = CatalogRemains(catalog)
 
     def left() -> int:
         return -sum(map(len, owned.held()))
@@ -175,7 +179,7 @@ def test_a_dropped_catalog_leaves_nothing_to_the_collector() -> None:
     catalog = world.fleet_of(flat(200), chunk_rows=64)
     columns = [weakref.ref(one.used) for chunk in catalog.chunks for one in chunk.columns.values()]
     assert columns
-    owned = Belongings(catalog)
+    owned = CatalogRemains(catalog)
     gc.disable()
     try:
         del catalog

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
-from moorage.core.ledger.requests import CandidateQuery, Group, Order
+from moorage.core.ledger.requests import CandidateOrder, CandidateQuery, Group
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.anchors import Search
 from moorage.core.ledger.search.catalog import catalog, columns
@@ -57,7 +57,7 @@ def search_randomly(random: Random, followed: Catalog, providers: int) -> None:
     query = world.some_query(random, providers)
     candidates(followed, query)
     for preference in ("random", "pack", "spread"):
-        preferred(followed, query, Order(preference, random.randint(0, 9)), 5)  # type: ignore[arg-type] # one of the three
+        preferred(followed, query, CandidateOrder(preference, random.randint(0, 9)), 5)  # type: ignore[arg-type] # one of the three
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -96,7 +96,7 @@ def test_bounds_follow_claims_on_lone_hosts(seed: int) -> None:
         if step % 5 == 0:
             for name in ("pack", "spread"):
                 query = CandidateQuery((Group("", {"VCPU": random.choice((1, 7, 30))}),))
-                preferred(followed, query, Order(name), 40)  # type: ignore[arg-type] # one of the two
+                preferred(followed, query, CandidateOrder(name), 40)  # type: ignore[arg-type] # one of the two
         gauges = followed.summaries.classes.values()
         quiet += not any(g.fullest_loose.any() or g.emptiest_loose.any() for g in gauges)
         uuid = random.choice(sorted(held))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.compact_inventories import Shelf
+from moorage.core.ledger.compact_inventories import InventoryPacker
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import (
     SHARING_TRAIT,
@@ -64,7 +64,7 @@ class Catalog:
         self._children: dict[ProviderId, dict[ProviderId, None]] = {}
         self._trait_uses: Counter[str] = Counter()
         self._roomy: list[Chunk] = []
-        self._shelf = Shelf()
+        self._shelf = InventoryPacker()
         self._version = 0
         self._chunk_rows = chunk_rows
 

@@ -10,8 +10,8 @@ from moorage.core.ledger.compact_inventories import (
     NO_INVENTORIES,
     OWN,
     Inventories,
-    Offer,
-    Shelf,
+    InventoryFigures,
+    InventoryPacker,
     common,
 )
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord, Tags
@@ -58,7 +58,9 @@ class Chunk:
         "trees",
     )
 
-    def __init__(self, size: int, number: int, summaries: Summaries, shelf: Shelf) -> None:
+    def __init__(
+        self, size: int, number: int, summaries: Summaries, shelf: InventoryPacker
+    ) -> None:
         self.number = number
         self.records: list[ProviderRecord | None] = [None] * size
         self.here: Mask = np.zeros(size, dtype=np.bool_)
@@ -257,7 +259,7 @@ class Chunk:
                 self._fill(row, offer.name, offer, inventory.used)
         return after
 
-    def _fill(self, row: int, name: str, offer: Offer | None, used: int) -> None:
+    def _fill(self, row: int, name: str, offer: InventoryFigures | None, used: int) -> None:
         """Write an inventory into its column; None: remove the one that the row has."""
         column = self._column(name)
         if offer is not None:

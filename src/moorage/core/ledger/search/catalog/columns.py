@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.core.ledger.capacity import divisor, largest_piece, units_ok
-from moorage.core.ledger.compact_inventories import Offer
+from moorage.core.ledger.compact_inventories import InventoryFigures
 from moorage.core.ledger.search.catalog.summaries import (
     ABSENT_READING,
     BUCKETS,
@@ -81,7 +81,7 @@ class Column:
         self._slot = gauge.enter(chunk, self)
         self._look()
 
-    def use(self, row: int, used: int, offer: Offer, quietly: bool = False) -> None:
+    def use(self, row: int, used: int, offer: InventoryFigures, quietly: bool = False) -> None:
         """Write the usage of a row whose other figures are those of the offer; see `put`."""
         # Every claim calls this for each of its classes.
         before, at, full_before = self._largest_at[row], self._bucket_at[row], self._full_at[row]
@@ -107,7 +107,7 @@ class Column:
         ):
             gauge.move(slot, (before, at, full_before), (piece, after, full), True)
 
-    def put(self, row: int, offer: Offer, used: int, quietly: bool = False) -> None:
+    def put(self, row: int, offer: InventoryFigures, used: int, quietly: bool = False) -> None:
         """Write the figures of one row.
 
         `quietly`: the summaries are updated later, by `settle`, for many rows at once.
@@ -121,7 +121,9 @@ class Column:
         """Remove the inventory of a row."""
         self._write(row, ABSENT, NONE, quietly)
 
-    def fill(self, rows: NDArray[np.intp], offer: Offer, used: NDArray[np.int64]) -> None:
+    def fill(
+        self, rows: NDArray[np.intp], offer: InventoryFigures, used: NDArray[np.int64]
+    ) -> None:
         """Write the figures of many rows that have none, like `put`. Call `settle` later."""
         self.used[rows] = used
         self.capacity[rows] = offer.capacity

@@ -73,7 +73,7 @@ def _move(
         part.tags[uuid] = changes.tags[uuid]
 
 
-class Belongings:
+class CatalogRemains:
     """The collections of a catalog, without the catalog itself, to be freed in small parts."""
 
     def __init__(self, catalog: Catalog) -> None:

@@ -19,7 +19,7 @@ from moorage.core.ledger.search.combine.walk import (
     Sums,
     Walk,
 )
-from moorage.core.ledger.search.groups import Term, shared_needs
+from moorage.core.ledger.search.groups import GroupPart, shared_needs
 from moorage.core.ledger.search.steps import Steps
 
 CLAIMING = 256
@@ -35,7 +35,7 @@ class Combiner:
     def __init__(
         self,
         query: CandidateQuery,
-        terms: list[Term],
+        terms: list[GroupPart],
         record_of: Callable[[ProviderId], ProviderRecord | None],
         merged: Merged,
     ) -> None:
@@ -185,7 +185,7 @@ class Combiner:
     def _claiming(
         self,
         seats: list[Seat],
-        term: Term,
+        term: GroupPart,
         count: int,
         sums: Sums,
         known: dict[object, dict[Seat, int]],
@@ -198,7 +198,7 @@ class Combiner:
                 claims[seat] = self._claims(seat, term, count, sums)
         return [(seat, claims[seat]) for seat in seats]
 
-    def _claims(self, seat: Seat, term: Term, seats: int, sums: Sums) -> int:
+    def _claims(self, seat: Seat, term: GroupPart, seats: int, sums: Sums) -> int:
         """Return the claims of this seat for this term; other choices must not share them."""
         claims = seat.bit if self._conditions.isolate and term.is_suffixed else 0
         for number, (name, amounts) in enumerate(self._conditions.contended.items(), 1):

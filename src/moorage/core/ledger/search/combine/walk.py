@@ -16,7 +16,7 @@ from moorage.core.ledger.model import SHARING_TRAIT, ProviderRecord
 from moorage.core.ledger.requests import Pick
 from moorage.core.ledger.search.budget import Budget
 from moorage.core.ledger.search.combine.matching import Matching
-from moorage.core.ledger.search.groups import Term
+from moorage.core.ledger.search.groups import GroupPart
 from moorage.core.ledger.search.steps import Steps
 
 WIDE = 16
@@ -72,7 +72,7 @@ class Choice(NamedTuple):
 
     number: int
     """Of the term in the query."""
-    term: Term
+    term: GroupPart
     contends: dict[str, int]
     """Its amounts of classes that other terms also ask for."""
     seats: list[tuple[Seat, int]]
