@@ -55,7 +55,7 @@ class LeaseServer(ThreadingHTTPServer):
         self.busy = 0
         self.changed = threading.Condition()
 
-    def lease_json(self) -> Any:
+    def answer(self) -> Any:
         """Return the lease in its present state."""
         ended = {} if self.cause is None else {"state": "ended", "cause": self.cause}
         return lease_json(**{"ttl": TTL, **self.more, **ended})

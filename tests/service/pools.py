@@ -11,7 +11,7 @@ import pytest
 from moorage.core.admission.model import Need, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.service.admission.service import Admission, AskWanted
+from moorage.service.admission.service import Admission, LeaseRequest
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
@@ -37,10 +37,10 @@ def spec(limit: int = 1, **more: Any) -> PoolSpec:
     return PoolSpec(limit=limit, ttl=MINUTE, ttl_max=60 * MINUTE, **more)
 
 
-def wish(key: str, *pools: str, units: int = 1, owner: str = "me", **more: Any) -> AskWanted:
+def wish(key: str, *pools: str, units: int = 1, owner: str = "me", **more: Any) -> LeaseRequest:
     """Ask for units of each of some pools."""
     needs = tuple(Need(pool, units) for pool in sorted(pools))
-    return AskWanted(owner=owner, key=key, needs=needs, **more)
+    return LeaseRequest(owner=owner, key=key, needs=needs, **more)
 
 
 async def ask(admission: Admission, key: str, *pools: str, **more: Any) -> LeaseView:

@@ -21,8 +21,8 @@ from moorage.core.ledger.model import Described, Inventory
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import IMAGES_AT_ONCE, PART_PROVIDERS
 from moorage.service.batch.ledger_room import LARGE
-from moorage.service.feed import catalog_copies
 from moorage.service.feed.catalog_copies import Copy
+from moorage.service.feed.change_rows import tails
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
 from moorage.store import changelog
 from moorage.store.api import HEAVY, Plan, Query
@@ -211,18 +211,18 @@ def test_a_tail_is_read_in_bounded_windows_of_whole_batches(tmp_path: Path) -> N
                 load = changelog.changes_load(*place, kinds=ledger_changes.CATALOG_KINDS)
                 tail = await one.engine.look(load)
                 rows = sum(
-                    len(each.changes.providers) + len(each.changes.inventories)
+                    len(each.ledger.providers) + len(each.ledger.inventories)
                     for each in tail.batches
                 )
                 assert rows <= ROWS_MAX
-                assert not any(each.changes.consumers for each in tail.batches)
+                assert not any(each.ledger.consumers for each in tail.batches)
                 windows.append(tail)
                 place = tail.place
             assert len(windows) > 2 * MANY // ROWS_MAX
             revisions, sizes = [], []
-            async for tail in catalog_copies.tails(one.engine, 0):
+            async for tail in tails(one.engine, 0, ledger_changes.CATALOG_KINDS):
                 revisions += [batch.revision for batch in tail.batches]
-                sizes += [len(batch.changes.inventories) for batch in tail.batches]
+                sizes += [len(batch.ledger.inventories) for batch in tail.batches]
             assert revisions == list(range(1, one.service.index.revision + 1))
             assert sizes[-2:] == [MANY, MANY]
 

@@ -54,7 +54,8 @@ def test_a_wrong_index_is_found(tmp_path: Path) -> None:
             found = await one.service.operations.check()
             assert found != []
             assert all(provider_id(1) in line for line in found)
-            one.service.index.revision -= 1
+            feed = one.service.feed
+            feed.position = feed.position._replace(revision=feed.position.revision - 1)
             assert len(await one.service.operations.check()) == len(found) + 1
             await one.service.index.load()
             assert await one.service.operations.check() == []

@@ -15,9 +15,12 @@ from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.requests import CandidateAnswer, CandidateQuery
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
+from moorage.core.service_time import Moment, When
 from moorage.service import searches as module
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.followers import Followers
 from moorage.service.feed.index import Index
+from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.store.open import open_engine
 from tests.core.ledger.search.builder import Builder, group
@@ -178,7 +181,9 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Change
 
     turns = FairTurns()
     engine = open_engine(f"sqlite:///{folder / 'ledger.sqlite'}")
-    index = Index(engine, frozenset({"NIC"}), frozenset(), turns)
+    when = When(Moment(now, now), now)
+    feed = PeerChanges(engine, Followers(), lambda _: when)
+    index = Index(engine, feed, frozenset({"NIC"}), frozenset(), turns)
     await index.load()
     before, after = Changes(), Changes()
     for host in [f"host{number}" for number in range(HOSTS)]:
@@ -189,7 +194,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Change
     for uuid in before.providers:
         if uuid.endswith("p"):
             after.inventories[uuid, "NIC"] = Inventory(1)
-    await index.apply(1, 1, now, before)
+    await index.apply(before)
     yield index, turns, after
     await engine.close()
 
@@ -203,7 +208,7 @@ def test_no_search_sees_half_of_a_large_batch(tmp_path: Path) -> None:
             work = [searches.candidates(index.catalog, isolated(1), b"%d" % n) for n in range(8)]
             driven = [asyncio.create_task(searches.driven(each, never)) for each in work]
             await next_round()
-            await index.apply(1, 2, Instant(0), batch)
+            await index.apply(batch)
             assert {len(each.candidates) for each in await asyncio.gather(*driven)} == {HOSTS}
 
     asyncio.run(run())
@@ -226,7 +231,7 @@ def test_no_reader_sees_half_of_a_large_batch(tmp_path: Path, careless: bool) ->
             driver = turns.driven if careless else Searches(turns, whole=index.whole).reading
             reader = asyncio.create_task(driver(counting(index.catalog)))
             await next_round()
-            await index.apply(1, 2, Instant(0), batch)
+            await index.apply(batch)
             assert (await reader == {HOSTS}) is not careless
 
     asyncio.run(run())

@@ -22,11 +22,11 @@ class Follower:
         tail = await engine.read(changelog.changes_load(self.revision))
         seen = [revision for revision, *_ in tail.batches]
         assert seen == list(range(self.revision + 1, tail.revision + 1))
-        for _, changes, _ in tail.batches:
-            self._follow(changes)
+        for batch in tail.batches:
+            self._follow(batch.ledger)
         self.revision = tail.revision
-        if tail.batches and not tail.batches[-1][1].renamed_classes:
-            self._follow(tail.batches[-1][1])  # after-images are absolute: twice is as once
+        if tail.batches and not tail.batches[-1].ledger.renamed_classes:
+            self._follow(tail.batches[-1].ledger)  # after-images are absolute: twice is as once
 
     def _follow(self, changes: Changes) -> None:
         self.catalog.apply(changes)

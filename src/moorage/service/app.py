@@ -13,7 +13,9 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.followers import Followers
 from moorage.service.feed.index import Index
+from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.feed.watch import Watch
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.operations import Operations
@@ -30,6 +32,7 @@ class Service:
 
     engine: Engine
     clock: Clock
+    feed: PeerChanges
     index: Index
     transactor: Transactor
     reads: LedgerQueries
@@ -59,25 +62,20 @@ class Service:
     ) -> "Service":
         """Load the index and start to accept requests. Raises StoreError."""
         turns = FairTurns()
-        index = Index(engine, standard_classes, standard_traits, turns)
+        service_clock = ServiceClock(clock, alone=not engine.shared)
+        followers = Followers()
+        feed = PeerChanges(engine, followers, lambda at: service_clock.present(at, at))
+        index = Index(engine, feed, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        service_clock = ServiceClock(clock, alone=not engine.shared)
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
-        transactor = Transactor(
-            engine,
-            index,
-            batches,
-            turns,
-            searches,
-            queue_max=queue_max,
-            on_fatal=on_fatal,
-        )
-        watch = Watch(engine, index.bell)
-        admission = Admission(engine, transactor, index, watch, service_clock)
+        parts = (engine, feed, index, batches, turns, searches)
+        transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
+        watch = Watch(engine, feed.bell)
+        admission = Admission(engine, transactor, feed.bell, followers, service_clock)
         transactor.start()
         await admission.start()
-        index.start()
+        feed.start()
         audit = Audit(engine, transactor, clock)
         chores = Chores(engine, transactor, clock, admission, retention)
         access = AccessTokens(engine, transactor, clock)
@@ -86,12 +84,15 @@ class Service:
         return cls(
             engine=engine,
             clock=clock,
+            feed=feed,
             index=index,
             transactor=transactor,
             reads=LedgerQueries(engine),
             access=access,
             audit=audit,
-            operations=Operations(engine, index, transactor, audit, turns, clock, backup_directory),
+            operations=Operations(
+                engine, feed, index, transactor, audit, turns, clock, backup_directory
+            ),
             watch=watch,
             admission=admission,
             chores=chores,
@@ -136,5 +137,5 @@ class Service:
         await self.admission.stop()
         await self.chores.stop()
         await self.transactor.stop()
-        await self.index.stop()
+        await self.feed.stop()
         await self.engine.close()

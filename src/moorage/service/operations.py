@@ -11,8 +11,10 @@ from moorage.service.access.audit import Actor, Audit, audit_row
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import FairTurns, Pieces
-from moorage.service.feed.catalog_copies import ChangesGone, Copy
+from moorage.service.feed.catalog_copies import Copy
+from moorage.service.feed.change_rows import ChangesGone
 from moorage.service.feed.index import Index
+from moorage.service.feed.peer_changes import PeerChanges
 from moorage.store import changelog
 from moorage.store import check as check_store
 from moorage.store import high_water_mark as mark_store
@@ -33,6 +35,7 @@ class Operations:
     def __init__(
         self,
         engine: Engine,
+        feed: PeerChanges,
         index: Index,
         transactor: Transactor,
         audit: Audit,
@@ -45,6 +48,7 @@ class Operations:
         `backup_directory` is where `backup_named` writes; None: it is refused.
         """
         self._engine = engine
+        self._feed = feed
         self._index = index
         self._transactor = transactor
         self._audit = audit
@@ -137,7 +141,7 @@ class Operations:
             return epoch, revision
 
         epoch, revision = await self._transactor.submit(RunPlan(plan))
-        await self._index.epoch_raised(epoch)
+        await self._feed.epoch_raised(epoch)
         return epoch, revision
 
     async def backup_named(self, name: str, *, by: Actor) -> str:

@@ -29,6 +29,9 @@ from moorage.store.ledger.rows import provider_from_row, tags_from_row
 KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS)
 """The kinds of change rows; the kind determines the type of the body."""
 
+FOLLOWED_KINDS = (*ledger_changes.CATALOG_KINDS, *admission_changes.FOLLOWED_KINDS)
+"""The kinds that a process follows: the catalog's for the index, the others for the followers."""
+
 ROWS_MAX = 500
 """Change rows that one query reads: a few milliseconds of decoding."""
 
@@ -40,8 +43,19 @@ class Batch(NamedTuple):
     """What one revision changed, and when it was written."""
 
     revision: int
-    changes: Changes
+    ledger: Changes
     at: Instant
+    admission: list[tuple[str, str, str | None]]
+    """(kind, key, body) of changes of admission.
+
+    `store/admission/changes.py` decodes them, apart from the ledger's: a damaged row must not
+    stop the index.
+    """
+
+    def extend(self, rest: "Batch") -> None:
+        """Add the rest of the same revision."""
+        self.ledger.update(rest.ledger)
+        self.admission.extend(rest.admission)
 
 
 @dataclass(slots=True)
@@ -96,11 +110,14 @@ def changes_load(
         return Tail(epoch, newest, compacted, batches, None, began)
     for *_, revision, _, at, kind, key, body in rows:
         if not batches or batches[-1].revision != revision:
-            batches.append(Batch(revision, Changes(), at))
-        if kind in kinds:
-            ledger_changes.change_read(batches[-1].changes, kind, key, body)
-        elif kind not in KINDS:
+            batches.append(Batch(revision, Changes(), at, []))
+        if kind not in KINDS:
             raise unknown(kind)
+        if kind in kinds:
+            if kind in ledger_changes.KINDS:
+                ledger_changes.change_read(batches[-1].ledger, kind, key, body)
+            else:
+                batches[-1].admission.append((kind, key, body))
     place = rows[-1][5:7] if len(rows) == rows_max else None
     return Tail(epoch, newest, compacted, batches, place, began)
 

@@ -1,8 +1,8 @@
-"""Servers killed among clients that ask, hold, give back, and go away without a word.
+"""Kills servers while clients request, hold and release leases, and disappear.
 
-Whatever happens, what the change rows tell must never be more than the limit, tokens only rise,
-nothing that was acknowledged is lost, a repeated request has one lease, and at the end every unit
-comes back. `MOORAGE_SEED` repeats a run's choices; what a kill interrupts is up to the machine.
+Invariants: the change rows never exceed the limit, tokens only rise, nothing acknowledged is lost,
+a repeated request has one lease, and at the end every unit is free again. `MOORAGE_SEED` repeats a
+run's choices; what a kill interrupts depends on the machine.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def until_killed(client: Client) -> None:
 async def one_round(
     servers: list[Server], book: Book, choice: random.Random, victim: Server
 ) -> None:
-    """Let clients work; then kill a server in the middle of it."""
+    """Let clients work, then kill a server in the middle."""
     book.target = len(book.granted) + GRANTS_PER_ROUND
     book.enough.clear()
     urls = [server.url for server in servers]
@@ -57,7 +57,7 @@ async def one_round(
 
 
 async def play(database: str, count: int, choice: random.Random) -> None:
-    """Kill one server after the other; then look at everything that was told."""
+    """Kill one server after the other, then check all change rows."""
     book = Book()
     with ExitStack() as stack:
         running = [stack.enter_context(serve(database, *NOAUTH)) for _ in range(count)]

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from moorage.core.admission.model import PoolSpec
 from moorage.core.clock import SECOND
-from moorage.service.admission.service import AskWanted
+from moorage.service.admission.service import LeaseRequest
 from moorage.service.batch.ledger_share import LeaseAllocations
 from tests.e2e.support.leasing import NOAUTH
 from tests.e2e.support.load import wish as claim
@@ -27,7 +27,7 @@ from tests.service.running import TESTER, consumer_id, provider_id, running
 
 LEASES = 10_000
 TICKETS = LEASES // 10
-"""Who waits in the line of the same pool, and is granted by those ends."""
+"""Tickets in the line of the same pool, granted by those ends."""
 
 SECONDS_MAX = 1.5
 """For one answer meanwhile, on a machine that does other things, too."""
@@ -38,7 +38,7 @@ ENDS = {"hold_over": {"hold": 20 * SECOND}, "ttl_over": {"ttl": 4 * SECOND}}
 PROVIDER = provider_id(1)
 
 
-def wished(n: int, in_ledger: bool) -> AskWanted:
+def wished(n: int, in_ledger: bool) -> LeaseRequest:
     """Ask for a unit, and for capacity as well."""
     if not in_ledger:
         return wish(str(n), "p", patience=60 * MINUTE)
@@ -47,7 +47,7 @@ def wished(n: int, in_ledger: bool) -> AskWanted:
 
 
 async def prepared(path: Path, spec: dict[str, Any], in_ledger: bool) -> None:
-    """Grant leases that are over by now, or soon, and let some wait for that."""
+    """Grant leases that have ended by now or end soon, with tickets that wait for them."""
     async with running(path, queue_max=2 * LEASES) as one:
         admission = one.service.admission
         await one.provider(1, VCPU=1_000_000)
@@ -128,7 +128,7 @@ async def play(server: Server, cause: str) -> str:
 def test_thousands_are_over_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cause: str, in_ledger: bool
 ) -> None:
-    """All of them end and those who waited are granted, and nobody else waits long for that."""
+    """All of them end, their waiters are granted, and other requests do not wait long."""
     path = tmp_path / "m.sqlite"
     asyncio.run(prepared(path, ENDS[cause], in_ledger))
     with serve(path, *NOAUTH, "--no-access-log") as server:

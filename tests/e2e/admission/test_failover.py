@@ -34,7 +34,7 @@ GRANTS = 60
 
 
 async def play(pair: Pair, urls: list[str], choice: random.Random) -> tuple[Book, list[float]]:
-    """Fail over among working clients; then look at everything that was told."""
+    """Fail over while clients work, then check all change rows."""
     await pool_made(urls[0])
     book, stalls = Book(target=sys.maxsize), []
     async with asyncio.TaskGroup() as group:
@@ -61,7 +61,7 @@ async def play(pair: Pair, urls: list[str], choice: random.Random) -> tuple[Book
 
 
 def test_failover_among_clients_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    """The service stalls and goes on, with every lease and every release it has acknowledged."""
+    """The service stalls, then continues with every acknowledged lease and release."""
     with TemporaryDirectory(prefix="moorage-pg-") as folder:
         Path(folder).chmod(0o755)
         pair = Pair(Path(folder))

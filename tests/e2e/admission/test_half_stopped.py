@@ -1,4 +1,4 @@
-"""One of two servers is stopped in the middle of its work, while it keeps everybody's locks."""
+"""One of two servers is stopped in a transaction, while it has locks that others need."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from tests.support import cluster
 
 CLIENTS = 24
 SILENT_SECONDS_MAX = 30.0
-"""A little more than the server of the database gives to who is silent in a transaction."""
+"""Slightly longer than the database allows a session to idle in a transaction."""
 
 KEEPS = """
 SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -50,7 +50,7 @@ async def stopped_with_locks(server: Server, database: str, url: str, book: Book
 
 
 async def play(one: Server, other: Server, database: str) -> float:
-    """Stop one of two servers until the other goes on; return the seconds that it took."""
+    """Stop one of two servers until the other continues; return the seconds that this took."""
     await pool_made(one.url)
     book, choice = Book(target=sys.maxsize), random.Random()
     urls = [one.url, other.url]
@@ -77,7 +77,7 @@ async def play(one: Server, other: Server, database: str) -> float:
 
 @pytest.mark.skipif(not os.environ.get("MOORAGE_SOAK"), reason="takes half a minute")
 def test_a_server_that_is_stopped_with_locks(capsys: pytest.CaptureFixture[str]) -> None:
-    """The other goes on as soon as the database has ended its transaction, without a loss."""
+    """The other server continues once the database has ended the transaction; nothing is lost."""
     database = cluster.fresh()
     with serve(database, *NOAUTH) as one, serve(database, *NOAUTH) as other:
         seconds = asyncio.run(play(one, other, database))

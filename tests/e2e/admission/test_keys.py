@@ -1,4 +1,4 @@
-"""The same request at two servers at the same time is one lease, and both say so."""
+"""The same request at two servers at the same time gives one lease, and both return it."""
 
 import asyncio
 from typing import Any
@@ -27,7 +27,7 @@ def lasting(key: str, units: int = 1) -> dict[str, Any]:
 
 
 async def both(urls: list[str], key: str) -> tuple[Any, Any]:
-    """Ask at both servers at once; return what each says."""
+    """Request a lease at both servers at once; return both answers."""
     one, other = await asyncio.gather(*(asked(url, lasting(key)) for url in urls))
     return one, other
 

@@ -1,7 +1,7 @@
-"""A line is cut during a COMMIT: each step of a lease is done, and done once.
+"""A connection is cut during COMMIT: each step of a lease takes effect exactly once.
 
-PostgreSQL has committed and its answer is lost, or it has never heard of the commit; neither can be
-told from the other. Two real servers: one with such a line, and one beside it that knows nothing.
+Either PostgreSQL has committed and its answer is lost, or it never received the COMMIT; the client
+cannot distinguish them. Two real servers: one with such a connection, and one that is not affected.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class Site:
         return task
 
     async def pool(self) -> Any:
-        """Return the pool as the server beside sees it."""
+        """Return the pool as the other server shows it."""
         return (await called(self.lucky, "GET", "/v1/pools/ci/install")).json()
 
     async def freed(self, lease: dict[str, Any]) -> Answer:
@@ -108,7 +108,7 @@ def play(heard: bool, scene: Callable[[Site], Awaitable[None]]) -> None:
 
 @HEARD
 def test_a_grant_whose_commit_breaks(heard: bool) -> None:
-    """The caller has its lease; whoever repeats the request, at either server, has the same."""
+    """The caller has its lease; a repeated request, at either server, returns the same lease."""
 
     async def scene(site: Site) -> None:
         body = lasting("a")
@@ -127,7 +127,7 @@ def test_a_grant_whose_commit_breaks(heard: bool) -> None:
 @HEARD
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_release_whose_commit_breaks(beside: bool, heard: bool) -> None:
-    """It has ended, and whoever waits, at either server, is granted by that very commit."""
+    """The lease has ended, and that commit grants the next ticket, whichever server it waits at."""
 
     async def scene(site: Site) -> None:
         for n in range(3):
@@ -149,7 +149,7 @@ def test_a_release_whose_commit_breaks(beside: bool, heard: bool) -> None:
 
 @HEARD
 def test_a_retry_whose_commit_breaks(heard: bool) -> None:
-    """There is one new lease, which whoever repeats the request is told of; the old has ended."""
+    """There is one new lease, which repeated requests return; the old one has ended."""
 
     async def scene(site: Site) -> None:
         old = await asked(site.unlucky, lasting("a1"))

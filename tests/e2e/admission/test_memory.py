@@ -18,7 +18,7 @@ GROWTH_MAX = 4 << 20
 
 
 async def through(url: str, first: int, last: int) -> None:
-    """Let leases come and go; each second one waits for its unit."""
+    """Acquire and release leases; every second one waits for its unit."""
     numbers = iter(range(first, last))
 
     async def client() -> None:

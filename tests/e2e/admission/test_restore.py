@@ -1,4 +1,4 @@
-"""A backup is restored: what was granted after it is worth nothing any more, and tokens go on."""
+"""After a restore, later grants are void and tokens still rise."""
 
 import asyncio
 import subprocess
@@ -24,7 +24,7 @@ async def is_current(url: str, lease: Any) -> bool:
 
 
 async def before(url: str, copy: str) -> dict[str, Any]:
-    """Grant, take a backup, and go on."""
+    """Grant leases, back up, then continue."""
     await pool_made(url, limit=3)
     kept, given = await asked(url, lasting("kept")), await asked(url, lasting("given"))
     made = await called(url, "POST", "/v1/database/backup", {"name": copy})
@@ -46,7 +46,7 @@ async def after(url: str, had: dict[str, Any]) -> None:
         assert not await is_current(url, lease)
         assert (await called(url, "POST", f"{path}/renew", proof)).status == 404
         assert (await called(url, "DELETE", f"{path}?token={lease['token']}")).status == 404
-    # Nobody remembers that it was given back: it is held as it was, until its TTL or its holder.
+    # Its release is not in the backup: it is occupied until its TTL, or a later release.
     for lease in (had["kept"], had["given"]):
         path, proof = f"/v1/leases/{lease['id']}", {"token": lease["token"]}
         assert await is_current(url, lease)

@@ -1,4 +1,4 @@
-"""Clients that do not read, or have gone without a word: nothing of theirs stays for ever."""
+"""Clients that do not read or have disappeared: the server frees what they occupy."""
 
 import asyncio
 import json
@@ -112,7 +112,7 @@ def vanish(connection: socket.socket) -> bool:
 
 @pytest.mark.skipif(not os.environ.get("MOORAGE_SOAK"), reason="takes half a minute")
 def test_who_vanishes_without_a_word(server: Server) -> None:
-    """Nobody says that it has gone: the kernel finds out, long before its wait is over."""
+    """The client does not close its connection: the kernel notices long before the wait is over."""
     asyncio.run(asked(server.url, wish("holder", ttl=600.0)))
     until(lambda: connections(server) < CLIENTS)
     before = connections(server)

@@ -1,7 +1,7 @@
-"""A server that is stopped for longer than anybody may be silent, and then goes on.
+"""A server is stopped for longer than any holder may be silent, then continues.
 
-SIGSTOP is what a laptop's lid, a debugger or a machine that moves does to a process. Nobody is
-heard of meanwhile, and that is nobody's fault: it is an outage like any other.
+A closed lid, a debugger or a migrated machine does to a process what SIGSTOP does. No client can
+renew meanwhile, so it counts as an outage.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ def lasting(key: str) -> dict[str, Any]:
 
 
 async def renewed(url: str, lease: Any) -> Answer:
-    """Let a lease last."""
+    """Keep a lease for a while."""
     path = f"/v1/leases/{lease['id']}/renew"
     return await called(url, "POST", path, {"token": lease["token"]})
 
 
 async def holding(url: str, lease: Any, enough: asyncio.Event) -> None:
-    """Renew as holders do, as often as the TTL says; every renewal must be good."""
+    """Renew as holders do, as often as the TTL requires; every renewal must succeed."""
     while not enough.is_set():
         answer = await renewed(url, lease)
         assert answer.status == 200, answer
@@ -82,7 +82,7 @@ async def play(server: Server) -> None:
             group.create_task(holding(url, lease, enough))
         went_on = await stopped(server, waiters)
         resumed = datetime.fromtimestamp(SystemClock().now() / SECOND, UTC)
-        # Those who were silent meanwhile come back within one interval, but not at once.
+        # Holders that were silent meanwhile renew within one interval, not all at once.
         await asyncio.wait(waiters, timeout=INTERVAL / 2, return_when=asyncio.FIRST_COMPLETED)
         for lease in leases[2:4]:
             answer = await renewed(url, lease)
@@ -114,6 +114,6 @@ async def play(server: Server) -> None:
 
 
 def test_a_server_that_is_stopped_for_long(tmp_path: Path) -> None:
-    """Who renews goes on, nobody loses a lease before it could be heard, the limit holds."""
+    """Holders that renew keep their leases, none ends too early, and the limit holds."""
     with serve(tmp_path / "m.sqlite", *NOAUTH) as server:
         asyncio.run(play(server))

@@ -95,7 +95,7 @@ def test_nothing_is_sold_twice(run: Path) -> None:
 
 
 def test_what_is_missing_is_said(run: Path) -> None:
-    """Without the original's environment the run goes on, and says what was not measured."""
+    """Without the original's environment the run continues, and reports what was not measured."""
     missing = content_of(run)["not_measured"]
     assert len(missing) == 2
     assert all(one.startswith("original") and "C compiler" in one for one in missing)
@@ -110,7 +110,7 @@ def test_charts_are_drawn(run: Path) -> None:
 
 
 def test_documents_are_written_between_their_marks(run: Path, tmp_path: Path) -> None:
-    """What people wrote stays; the rest is replaced, however often it is done."""
+    """Hand-written text stays and the generated part is replaced, however often it runs."""
     names = ("performance.md", "scale.md")
     for name in names:
         shutil.copy(ROOT / "docs" / name, tmp_path / name)
@@ -171,7 +171,7 @@ def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_two_versions_are_compared_on_every_line(engine: str) -> None:
-    """This version beside itself: every fleet's lines are there, and neither side fails."""
+    """This version compared with itself: every fleet's lines are shown, and neither side fails."""
     command = [sys.executable, "-m", "bench.versus", str(ROOT), "--tiny", "--rounds", "1"]
     command += ["--starts", "1", "--engine", engine]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -183,7 +183,7 @@ def test_two_versions_are_compared_on_every_line(engine: str) -> None:
 
 
 def test_a_line_shows_how_much_starts_differ() -> None:
-    """One lucky start does not make a version fast: its range is shown beside the median of all."""
+    """One fast start is not enough: the range of all starts is shown next to their median."""
 
     def pairs(own: float, *others: float) -> versus.Pairs:
         return [(versus.Burst(1.0, own), versus.Burst(2.0, other)) for other in others]
@@ -195,7 +195,7 @@ def test_a_line_shows_how_much_starts_differ() -> None:
 
 
 def test_two_runs_are_shown_as_one(run: Path) -> None:
-    """Lines of the second run stand beside those of the first, and both runs are named."""
+    """Lines of the second run follow those of the first, and both runs are named."""
     content = content_of(run)
     other = {**content, "at": "some other day", "measurements": content["measurements"][:1]}
     measured = content["measurements"][0]["target"]

@@ -23,7 +23,7 @@ REFUSED = "(HTTP 4"
 MARK = "-- exit code of the command above: "
 TOUR_SECONDS = 600
 STAMPS = (".venv/run.stamp", ".venv-client/stamp")
-"""What the tours let make build."""
+"""The environments that the tours build."""
 
 LEDGER = "A five-minute tour: where does it fit?"
 ADMISSION = "A second tour: may it start now?"
@@ -45,7 +45,7 @@ VARYING = {
 VARIES = re.compile("|".join(f"(?P<{kind}>{form})" for kind, form in VARYING.items()))
 
 IDS_SHOWN = 6
-"""Four jobs, the key of who is first in line, the last run."""
+"""Four jobs, the key of the first ticket in line, the last run."""
 
 NEEDED = (
     "resource class create",
@@ -93,10 +93,10 @@ def tour(title: str) -> list[Step]:
 
 
 def clone(folder: Path) -> None:
-    """Make the folder look like the project's, so that files of the tour end up in it.
+    """Make the folder look like the project's, so that the tour's files end up in it.
 
-    Its environments are links to ours. Were one out of date, make would install the copy into it
-    and leave ours broken; so what there is must be built here before.
+    Its environments are links to ours. If one were out of date, make would install the copy into it
+    and break ours; so all of them must be built before.
     """
     make = ["make", "--no-print-directory"]
     stamps = [stamp for stamp in STAMPS if (ROOT / stamp).parent.exists()]
@@ -152,11 +152,11 @@ def play(steps: list[Step], folder: Path, environment: dict[str, str]) -> list[t
 
 
 class Comparison:
-    """Compares what was said with what is shown. An id that is shown twice must be said twice."""
+    """Compares output with what is shown. An id that is shown twice must appear twice."""
 
     def __init__(self) -> None:
         self.ids: dict[str, str] = {}
-        """What was said, by what is shown instead."""
+        """The real output, by what the README shows instead."""
 
     def differs(self, shown: list[str], said: list[str]) -> str | None:
         """Return what differs first, cell by cell; None: nothing does."""
@@ -194,7 +194,7 @@ def _latest(seconds: str) -> float:
 
 
 def test_the_tour_word_for_word(tmp_path: Path) -> None:
-    """Every command of the tour says exactly what the README shows, and ends as it should."""
+    """Every command of the tour prints exactly what the README shows, and ends as it should."""
     start, *steps = tour(LEDGER)
     assert start.command == "make run"
     clone(tmp_path)
@@ -211,7 +211,7 @@ def test_the_tour_word_for_word(tmp_path: Path) -> None:
 
 
 def test_the_second_tour_word_for_word(tmp_path: Path) -> None:
-    """Every command of the tour of admission says what the README shows, and succeeds."""
+    """Every command of the tour of admission prints what the README shows, and succeeds."""
     steps = tour(ADMISSION)
     clone(tmp_path)
     environment = surroundings()

@@ -1,4 +1,4 @@
-"""`make run-postgres`: what it runs tells other terminals how to find its ledger."""
+"""`make run-postgres`: commands in other terminals find its ledger."""
 
 import os
 import pwd
@@ -68,7 +68,7 @@ def test_other_terminals_find_the_ledger(place: Path, tmp_path: Path) -> None:
 
 
 def test_only_its_owner_reaches_it(place: Path) -> None:
-    """Neither the folder nor the socket lets another user in, and PostgreSQL asks who it is."""
+    """Folder and socket are closed to other users, and PostgreSQL authenticates them."""
     with Cluster(place / "pg") as cluster:
         assert stat.S_IMODE(cluster.folder.stat().st_mode) == 0o700
         (socket,) = cluster.folder.glob(".s.PGSQL.*[0-9]")
@@ -86,7 +86,7 @@ def test_only_its_owner_reaches_it(place: Path) -> None:
 
 
 def test_an_older_cluster_is_closed(place: Path) -> None:
-    """One that was made when everybody was let in is closed at its next start."""
+    """A cluster created while it was open to all users is closed at its next start."""
     with Cluster(place / "pg") as cluster:
         pass
     (cluster.data / "pg_hba.conf").write_text("local all all trust\n")
@@ -107,7 +107,7 @@ def selected(cluster: Cluster) -> str:
 
 
 def selected_by(user: str, cluster: Cluster) -> str:
-    """Do so as another user, who may not read our files: in a copy of this process."""
+    """Run it as another user, who may not read our files, in a fork of this process."""
     told, tell = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads, which the copy does not need

@@ -1,6 +1,6 @@
-"""20,000 requests to every Placement route, half of them wrong: each is answered, none with a 5xx.
+"""Sends 20,000 requests to all Placement routes, half of them wrong; none ends in a 5xx.
 
-`MOORAGE_SEED` repeats a run; a failure says its seed and the request. `MOORAGE_SOAK` sends 20
+`MOORAGE_SEED` repeats a run; a failure prints its seed and the request. `MOORAGE_SOAK` sends 20
 times as many.
 """
 
@@ -21,7 +21,7 @@ CONNECTIONS = 6
 
 
 def complaint(sent: Sent, answer: Answer) -> str:
-    """Say what is wrong with an answer; nothing, if it is as it should be."""
+    """Return what is wrong with an answer; empty if it is valid."""
     if answer.status >= 500:
         return "a server error"
     if sent.method == "HEAD" or answer.status < 400:
@@ -45,7 +45,7 @@ async def send_all(url: str, fuzzer: Fuzzer, known: Known, count: int, seen: Cou
 
 
 async def read_everything(url: str) -> None:
-    """Whatever was written can be read again."""
+    """Everything that was written can be read again."""
     async with Peer(url) as peer:
         assert await differences(peer) == []
         for path in (

@@ -1,6 +1,6 @@
-"""12,000 requests to pools and leases through every door, half of them wrong: none ends in a 5xx.
+"""Sends 12,000 requests to pools and leases through every API, half of them wrong: no 5xx.
 
-`MOORAGE_SEED` repeats a run; a failure says its seed and the request. `MOORAGE_SOAK` sends 20
+`MOORAGE_SEED` repeats a run; a failure prints its seed and the request. `MOORAGE_SOAK` sends 20
 times as many.
 """
 

@@ -1,9 +1,9 @@
-"""Texts of all kinds at every place, on both databases: all are answered, and none with a 500.
+"""Sends texts of all kinds in every place, on both databases; none ends in a 500.
 
-What a database cannot keep must be refused before it gets there: one such statement would take the
-whole batch down, and with it what others have asked for.
+A text that the database cannot store must be refused earlier: one such statement would fail the
+whole batch, with the requests of others.
 
-`MOORAGE_SEED` repeats a run; a failure says its seed and the request. `MOORAGE_SOAK` sends all.
+`MOORAGE_SEED` repeats a run; a failure prints its seed and the request. `MOORAGE_SOAK` sends all.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from tests.faces.boskos.boskos_server import BoskosServer, serve_boskos
 from tests.support import cluster
 
 SHARE = 1 if os.environ.get("MOORAGE_SOAK") else 4
-"""One of so many requests is sent; the seed says which."""
+"""One request out of this many is sent; the seed selects it."""
 
 CONNECTIONS = 4
 AGAIN = 100
-"""After so many requests, what the others rest on is made anew."""
+"""After this many requests, the objects that others need are created again."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -63,7 +63,7 @@ class Sender:
         except (NoAnswer, TimeoutError) as error:
             error.add_note(f"sent: {sent[:5_000]!r}")
             raise
-        # The lease proxy's word for every failure is 500; then it says which.
+        # The lease proxy answers every failure with 500; its body names the reason.
         told = variant.ask.path.startswith("/lease/") and answer.body.startswith(b"Failed to ")
         assert answer.status < 500 or told, f"{answer} to {sent[:5_000]!r}"
         if variant.ask.path == "/v1/leases" and answer.status == 201:
@@ -71,7 +71,7 @@ class Sender:
         return answer
 
     async def sure(self, ask: Ask) -> None:
-        """A request as it stands is carried out: so its places are looked at."""
+        """An unchanged request succeeds, so its places are really checked."""
         answer = await self.send(next(variants(ask)))
         assert not ask.sure or answer.status < 300, f"{answer} to {ask}"
 
@@ -114,7 +114,7 @@ async def whole(served: BoskosServer, seed: int) -> int:
 
 
 def test_any_text_anywhere(served: BoskosServer) -> None:
-    """Slashes, escapes, NUL, half characters, long names: answered, and nobody else suffers."""
+    """Slashes, escapes, NUL, lone surrogates, long names: all are answered, others succeed."""
     try:
         with seeded() as seed:
             count = asyncio.run(whole(served, seed))
@@ -128,7 +128,7 @@ def test_any_text_anywhere(served: BoskosServer) -> None:
 
 
 async def known(served: BoskosServer) -> None:
-    """Send what once did harm, and beside each what is good: it is refused for the right reason."""
+    """Send texts that once did harm, each next to a valid one: the reason is the right one."""
     wish = {"needs": [{"pool": "p"}], "key": "k"}
     held = {"consumer": str(uuid4()), "project_id": "p", "user_id": "u"}
     async with Peer(served.server.url) as native, Peer(served.url) as second:

@@ -1,4 +1,4 @@
-"""Claims by many at once, against real servers: everybody gets a place while there are any."""
+"""Concurrent claims against real servers: every claim gets a place while there are any."""
 
 import asyncio
 import random
@@ -77,7 +77,7 @@ def wish(trait: str, choose: str, **amounts: int) -> dict[str, Any]:
 
 
 def play(urls: list[str], scene: Callable[[Crowd], Awaitable[None]]) -> None:
-    """Let a crowd do something; afterwards the ledger must be sound."""
+    """Run concurrent work; afterwards the ledger must be sound."""
 
     async def main() -> None:
         crowd = Crowd(urls)
@@ -99,7 +99,7 @@ def taken(answers: list[Answer]) -> list[str]:
 
 @pytest.mark.parametrize("choose", ["pack", "spread", "random"])
 def test_64_claims_at_once_on_64_one_unit_nodes(urls: list[str], choose: str) -> None:
-    """Ten times: all succeed at the first try, each on a node of its own; the 65th is refused."""
+    """Ten times: all succeed at the first try, each on its own node; the 65th is refused."""
 
     async def scene(crowd: Crowd) -> None:
         for _ in range(10):
@@ -124,7 +124,7 @@ def test_different_wishes_for_the_same_nodes(urls: list[str]) -> None:
 
 
 def test_exactly_as_many_as_there_is_room_for(urls: list[str]) -> None:
-    """Of 64 claims for 40 places 40 succeed, beside others that come and go; never one more."""
+    """Of 64 claims for 40 places, exactly 40 succeed, while other consumers come and go."""
 
     async def scene(crowd: Crowd) -> None:
         rng = random.Random(5)

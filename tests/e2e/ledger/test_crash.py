@@ -1,7 +1,7 @@
-"""A server killed in the middle of 64 concurrent clients: what was acknowledged is there, whole.
+"""Kills a server with 64 concurrent clients: everything acknowledged is stored, completely.
 
-The same database lives through all of it. `MOORAGE_SEED` repeats a run's choices; what the kill
-interrupts is up to the machine. `MOORAGE_SOAK` kills five times as often.
+The same database is used throughout. `MOORAGE_SEED` repeats a run's choices; what the kill
+interrupts depends on the machine. `MOORAGE_SOAK` kills five times as often.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ class Book:
     acknowledged: int = 0
 
     def settle(self, found: dict[str, Held]) -> None:
-        """Compare with what is there after a restart; then take that as known.
+        """Compare with the stored state after a restart, then take that as known.
 
-        What nobody answered may be there or not, but not in part; all else must be as acknowledged.
+        Unanswered writes may be stored or not, but never in part; all else must be as acknowledged.
         """
         for consumer in self.held.keys() | self.asked.keys() | found.keys():
             is_there = found.get(consumer, {})
@@ -61,7 +61,7 @@ class Client:
         self.mine = mine
 
     async def work(self, enough: asyncio.Event, target: int) -> None:
-        """Go on until the server is gone; tell when `target` writes were acknowledged by all."""
+        """Continue until the server is gone; signal when `target` writes are acknowledged."""
         try:
             while True:
                 await self._one()

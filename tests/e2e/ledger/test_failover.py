@@ -1,5 +1,6 @@
-"""A primary with a synchronous standby dies under load and the standby takes over: nothing that was
-acknowledged is lost, nothing is done twice, and the servers go on by themselves.
+"""A primary with a synchronous standby dies under load and the standby takes over.
+
+Nothing acknowledged is lost, nothing is done twice, and the servers continue by themselves.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class Pair:
 
 
 async def _acknowledged(url: str, book: Book, count: int) -> None:
-    """Wait until so many more writes are acknowledged."""
+    """Wait until this many more writes are acknowledged."""
     target = book.statuses[204] + count
     async with Peer(url) as peer:
         while book.statuses[204] < target:
@@ -79,7 +80,7 @@ async def _fail_over_under_load(pair: Pair, urls: list[str]) -> tuple[Book, list
 
 
 def test_failover_under_load(capsys: pytest.CaptureFixture[str]) -> None:
-    """The service stalls, and then goes on with every acknowledged write, each of them once."""
+    """The service stalls, then continues with every acknowledged write, each of them once."""
     with TemporaryDirectory(prefix="moorage-pg-") as folder:
         Path(folder).chmod(0o755)
         pair = Pair(Path(folder))

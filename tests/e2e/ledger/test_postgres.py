@@ -40,7 +40,7 @@ class Site:
     urls: list[str]
 
     async def ready(self) -> None:
-        """Wait until both servers say that they are."""
+        """Wait until both servers are ready."""
         for url in self.urls:
             async with Peer(url) as peer:
                 async with asyncio.timeout(30):
@@ -76,7 +76,7 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
 
 
 async def offered(peer: Peer, provider: str) -> bool:
-    """Is there a candidate on this provider?"""
+    """Return whether this provider is a candidate."""
     answer = await peer.call(
         "GET", f"/allocation_candidates?resources=VCPU:1&in_tree={provider}&limit=10"
     )
@@ -139,7 +139,7 @@ def test_restarted_under_load_ten_times(site: Site) -> None:
 
 
 def test_database_away_and_back(site: Site) -> None:
-    """Without the database nothing is ready, all is 503; with it all goes on by itself."""
+    """Without the database no server is ready and all answer 503; with it, all recover."""
 
     async def scene() -> None:
         async with Peer(site.urls[0]) as peer, Peer(site.urls[1]) as other:
@@ -170,7 +170,7 @@ def test_database_away_and_back(site: Site) -> None:
 
 
 def test_one_of_two_is_killed(cluster: Cluster) -> None:
-    """Killed in mid-batch, a server keeps nobody: the other goes on, and nothing is half done."""
+    """A server killed in the middle of a batch blocks no other, and nothing is half done."""
     database = cluster.create(f"site_{uuid.uuid4().hex}")
     options = ("--auth", "noauth2", "--no-access-log")
 

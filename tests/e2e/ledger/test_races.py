@@ -1,5 +1,5 @@
-"""Many at the same time, over HTTP, against a real server: exactly one winner, and no losers
-while there is room.
+"""Concurrent requests over HTTP to a real server: exactly one winner, and no losers while there is
+room.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Crowd:
         return made
 
     async def offer(self, provider: str, generation: int, **totals: int) -> Answer:
-        """Let a provider offer exactly these totals."""
+        """Set a provider's totals to exactly these."""
         body = {
             "resource_provider_generation": generation,
             "inventories": {name: {"total": total} for name, total in totals.items()},
@@ -103,7 +103,7 @@ def play(urls: Urls, scene: Callable[[Crowd], Awaitable[None]]) -> None:
 
 
 def test_one_winner(urls: Urls) -> None:
-    """Eight claim the only unit of a provider: one gets it, seven are told so, 100 times."""
+    """Eight clients claim the only unit of a provider: one gets it, seven get a 409, 100 times."""
 
     async def scene(crowd: Crowd) -> None:
         for _ in range(ROUNDS):
@@ -175,8 +175,8 @@ def test_one_winner_of_a_generation(urls: Urls) -> None:
 
 
 def test_no_conflict_while_there_is_room(urls: Urls) -> None:
-    """Eight claim one unit of a shared and one of a private provider each, in both key orders,
-    while others give back and rewrite inventories: there is room for all, so none is refused.
+    """Eight clients claim one unit of a shared and one of their own provider, in both key orders,
+    while others release and rewrite inventories: there is room for all, so none is refused.
     """
 
     async def scene(crowd: Crowd) -> None:
@@ -195,7 +195,7 @@ def test_no_conflict_while_there_is_room(urls: Urls) -> None:
                 assert answer.status == 204, answer
 
         async def rewrite(peer: Peer, provider: str, total: int) -> int:
-            """Write an inventory, again when somebody else was first; return how often it took."""
+            """Write an inventory, again after each conflict; return the number of tries."""
             path = f"/resource_providers/{provider}/inventories/VCPU"
             for tries in range(1, 200):
                 generation = (await peer.call("GET", path)).json()["resource_provider_generation"]
@@ -258,7 +258,7 @@ def test_an_unknown_provider_leaves_no_consumer(urls: Urls, way: str) -> None:
 
 
 def test_the_command_finds_nothing_either(urls: Urls, tmp_path: Path) -> None:
-    """`moorage db check` asks the running server and says that there are no differences."""
+    """`moorage db check` asks the running server and reports no differences."""
     done = subprocess.run(
         [*MOORAGE, "db", "check", "--url", urls[-1], "--token", "admin"],
         cwd=tmp_path,

@@ -37,7 +37,7 @@ GROWTH_MAX = 24 << 20
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """A port of 127.0.0.1 without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
@@ -54,7 +54,7 @@ async def provider(peer: Peer, total: int) -> str:
 
 
 def claims(uuid: str, consumers: list[str]) -> dict[str, Any]:
-    """The body that lets each of these new consumers hold one VCPU."""
+    """The body that allocates one VCPU to each of these new consumers."""
     return {
         consumer: {
             "allocations": {uuid: {"resources": {"VCPU": 1}}},
@@ -116,7 +116,7 @@ class Readers:
 
 @contextmanager
 def reading(url: str, folder: Path) -> Iterator[Readers]:
-    """Let readers follow a server."""
+    """Start readers that follow a server."""
     readers = Readers(url, folder)
     try:
         yield readers
@@ -225,7 +225,7 @@ def test_a_reader_that_never_reads_costs_little(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wait", [0, 30])
 def test_many_long_polls_at_once(tmp_path: Path, wait: int) -> None:
-    """Hundreds of waiting readers are all told of the same change."""
+    """Hundreds of waiting readers all receive the same change."""
 
     async def scenario(url: str) -> None:
         peers = [Peer(url) for _ in range(300)]
@@ -249,7 +249,7 @@ def test_many_long_polls_at_once(tmp_path: Path, wait: int) -> None:
 
 
 def test_changes_of_another_server_are_heard() -> None:
-    """Of two servers on one PostgreSQL database each tells what the other has changed, in order."""
+    """Each of two servers on one PostgreSQL database reports the other's changes, in order."""
 
     async def scenario(urls: list[str]) -> None:
         async with Peer(urls[0]) as here, Peer(urls[1]) as there:

@@ -11,7 +11,7 @@ from moorage.core.admission.slot_config import SPEC as SLOTTED
 from moorage.core.clock import SECOND
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement.input.schemas import InventoryItem
-from moorage.service.admission.service import AskWanted
+from moorage.service.admission.service import LeaseRequest
 from moorage.service.native.pools import spec_of
 from moorage.wire import admission as wire
 from moorage.wire.ledger import InventoryWanted
@@ -218,7 +218,7 @@ def test_defaults_are_the_same_everywhere() -> None:
     assert (core.ttl, core.ttl_max) == (SLOTTED.ttl, SLOTTED.ttl_max)
     assert core.ttl == wanted.ttl * SECOND
     asked = wire.LeaseWanted(needs=[], key="a")
-    assert AskWanted("me", "a", ()).patience == asked.patience * SECOND
+    assert LeaseRequest("me", "a", ()).patience == asked.patience * SECOND
     offered = asdict(InventoryWanted(total=1))
     assert offered == structs.asdict(InventorySpec(1))
     assert InventoryItem(total=1).spec() == InventorySpec(1)

@@ -48,7 +48,7 @@ def test_a_ticket_that_is_broken_keeps_nobody_from_capacity(tmp_path: Path) -> N
             )
             tickets.append((await ask(admission, name, name, allocations=held)).lease.id)
         with broken(tmp_path, tickets[1]):
-            admission._claimants.reload()  # as at every start
+            admission._capacity_retry.reload()  # as at every start
             await one.submit(allocation_cases.AllocationsDelete(taker))
             async with asyncio.timeout(10):
                 while (await admission.queries.lease(tickets[0])).lease.state != "granted":

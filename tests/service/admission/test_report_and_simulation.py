@@ -28,7 +28,7 @@ from moorage.core.admission.model import Need, Pacing, PoolSpec, pacing_default
 from moorage.core.clock import DAY, HOUR, SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
-from moorage.service.admission.service import AskWanted
+from moorage.service.admission.service import LeaseRequest
 from moorage.service.native import leases, pools
 from tests.service.pools import by_hand
 from tests.service.running import TESTER, Running
@@ -108,7 +108,7 @@ class Recording:
 
     async def _ask(self, n: int) -> None:
         job = self._jobs[n]
-        wanted = AskWanted(
+        wanted = LeaseRequest(
             owner=job.owner,
             key=str(n),
             needs=(Need("p", job.units),),

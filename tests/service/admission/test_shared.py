@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from typing import Any
 
 import psycopg
 
+from moorage.core.admission.facts import Changes
 from moorage.core.admission.leases import Proof
 from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND
@@ -131,10 +133,10 @@ def test_what_was_missed_is_looked_at_anew() -> None:
     asyncio.run(whole())
 
 
-def test_what_was_read_is_told_although_the_database_fails() -> None:
-    """It fails between the reading of changes and the telling: who waits hears of it all the same.
+def test_waiters_are_woken_although_a_follower_fails() -> None:
+    """The whole state is reported after a fault, long before the end of a wait.
 
-    That is long before the end of its wait.
+    So it is when the first reading of that state fails, too.
     """
 
     async def scene(one: Admission, other: Admission) -> None:
@@ -142,18 +144,28 @@ def test_what_was_read_is_told_although_the_database_fails() -> None:
         holder = (await ask(one, "holder", "p")).lease
         waiting = asyncio.create_task(other.ask(wish("next", "p"), TESTER, 60.0))
         await queued(one, "p")
-        now, failed = other._others._now, asyncio.Event()
+        queries: Any = other.queries
+        now, note = queries.now, other.waiting.note
+        failed: list[str] = []
 
-        async def failing() -> When:
-            other._others._now = now
-            failed.set()
+        async def unavailable() -> When:
+            queries.now = now
+            failed.append("now")
             raise Error(Code.UNAVAILABLE, "The database is away for a moment.")
 
-        other._others._now = failing
+        def faulty(changes: Changes, when: When) -> None:
+            if not failed:
+                queries.now = unavailable
+                failed.append("note")
+                raise ZeroDivisionError
+            note(changes, when)
+
+        followers = other._followers._followers
+        followers[followers.index(note)] = faulty
         await one.release(holder.id, Proof("me"))
         async with asyncio.timeout(20):
-            await failed.wait()
             assert (await waiting).lease.state == "granted"
+        assert failed == ["note", "now"]
 
     play(scene)
 

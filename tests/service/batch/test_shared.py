@@ -280,7 +280,7 @@ def test_forgotten_change_rows_and_a_wiped_ledger() -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await other.index.stop()
+        await other.feed.stop()
         before = await pair.provider(VCPU=1)
         await one.chores.compact()
         await one.operations.wipe()
@@ -296,10 +296,10 @@ def test_nothing_is_missed_when_the_index_is_read_anew_beside_a_look() -> None:
     """The snapshot may be older than what the look has begun from: it begins again from there."""
 
     async def scene(pair: Pair) -> None:
-        index = pair.services[1].index
-        await index.stop()
-        engine = Held(index._engine)
-        index._engine = engine
+        index, feed = pair.services[1].index, pair.services[1].feed
+        await feed.stop()
+        engine = Held(feed._engine)
+        index._engine = feed._engine = engine
         engine.hold("read_aside", after=2)
         loading = asyncio.create_task(index.load())
         await engine.reached["read_aside"].wait()

@@ -115,7 +115,7 @@ def test_a_batch_on_top_of_another_history(raised: bool) -> None:
         await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_LOST"))
         for service in pair.services:
             assert "CUSTOM_LOST" in (await service.index.current()).traits
-        await other.index.stop()  # it hears of nothing now
+        await other.feed.stop()  # it hears of nothing now
         with psycopg.connect(pair.url) as server:
             server.execute("DELETE FROM trait")
             server.execute("DELETE FROM change WHERE revision = (SELECT revision FROM clock)")

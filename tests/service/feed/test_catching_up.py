@@ -7,10 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from moorage.service.feed import catalog_copies
-from moorage.service.feed.catalog_copies import ChangesGone
+from moorage.service.feed.change_rows import ChangesGone, tails
 from moorage.service.ledger import vocabulary_cases
-from moorage.store.changelog import ROWS_MAX
+from moorage.store.changelog import FOLLOWED_KINDS, ROWS_MAX
 from tests.service.batch.test_shared import Held, Pair, play
 from tests.service.running import TESTER
 from tests.support import cluster
@@ -34,7 +33,7 @@ def test_many_changes_are_followed() -> None:
         index = pair.services[1].index
         await pair.provider()
         catalog = await index.current()
-        await index.stop()  # nobody looks until it is asked
+        await pair.services[1].feed.stop()  # nobody looks until it is asked
         await traits(pair, 3 * ROWS_MAX)
         assert await index.current() is catalog
         assert len(catalog.traits) >= 3 * ROWS_MAX
@@ -52,7 +51,7 @@ def test_another_history_from_the_next_window_on() -> None:
         await index.current()
         began = index.revision
         await traits(pair, 2 * ROWS_MAX)
-        async with aclosing(catalog_copies.tails(index._engine, began)) as found:
+        async with aclosing(tails(index._engine, began, FOLLOWED_KINDS)) as found:
             shown = await anext(found)
             cut = shown.batches[-1].revision + 1
             moved = "UPDATE change SET at = at {} 1 WHERE revision = {}"
@@ -62,7 +61,7 @@ def test_another_history_from_the_next_window_on() -> None:
                 await anext(found)
         with psycopg.connect(pair.url) as server:
             server.execute(moved.format("-", cut).encode())
-        async with aclosing(catalog_copies.tails(index._engine, began)) as found:
+        async with aclosing(tails(index._engine, began, FOLLOWED_KINDS)) as found:
             assert sum([len(tail.batches) async for tail in found]) == index.revision - began
 
     play(scene)
@@ -72,17 +71,17 @@ def test_who_waits_is_woken_by_what_is_new() -> None:
     """A look that finds nothing wakes nobody: whoever waits would look again for each request."""
 
     async def scene(pair: Pair) -> None:
-        index = pair.services[1].index
+        index, feed = pair.services[1].index, pair.services[1].feed
         await pair.provider(VCPU=1)
         await index.current()
-        ring = index.bell.listen()
+        ring = feed.bell.listen()
         for _ in range(3):
             await index.current()
         assert not ring.is_set()
         await pair.one(vocabulary_cases.TraitEnsure("CUSTOM_A"))
         await index.current()
         assert ring.is_set()
-        ring = index.bell.listen()
+        ring = feed.bell.listen()
         epoch, _ = await pair.services[0].operations.epoch_raise(by=TESTER)
         await index.current()
         assert ring.is_set()
@@ -99,8 +98,8 @@ def test_an_epoch_that_is_raised_during_a_look() -> None:
         index = service.index
         await pair.provider()
         catalog = await index.current()
-        engine = Held(index._engine)
-        index._engine = engine
+        engine = Held(service.engine)
+        service.feed._engine = engine
         engine.hold("look")
         looking = asyncio.create_task(index.current())
         await engine.reached["look"].wait()

@@ -90,12 +90,9 @@ def test_followers_of_the_ledger_pass_over_it(engine: Engine) -> None:
         await saved(engine, ticket(2, "a"), ticket(3, "a"))
         tail = await engine.read(changelog.changes_load(0))
         assert [revision for revision, *_ in tail.batches] == [1, 2, 3] == [1, 2, tail.revision]
-        assert [bool(changes) for _, changes, _ in tail.batches] == [False, True, False]
-        assert [len(list(change_rows(changes))) for _, changes, _ in tail.batches] == [
-            0,
-            2,
-            0,
-        ]
+        assert [bool(batch.ledger) for batch in tail.batches] == [False, True, False]
+        assert [len(list(change_rows(batch.ledger))) for batch in tail.batches] == [0, 2, 0]
+        assert [batch.admission for batch in tail.batches] == [[], [], []]
 
     asyncio.run(scenario())
 

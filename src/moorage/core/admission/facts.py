@@ -5,7 +5,7 @@ needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
@@ -117,6 +117,10 @@ class Changes:
         self.unfinished |= other.unfinished
         self.polled |= other.polled
         self.at_once += other.at_once
+
+    def unlogged(self) -> "Changes":
+        """Return the changes that have no change rows."""
+        return replace(self, pools={}, leases={}, slots={}, outcomes=[])
 
     def __bool__(self) -> bool:
         return self.is_published or bool(self.heard or self.postponed) or self.arrivals is not None

@@ -28,9 +28,9 @@ log = logging.getLogger("moorage.claimants")
 class CapacityRetry:
     """The waiting tickets with a claim in the ledger. Call `note` with every change."""
 
-    def __init__(self, transactor: Transactor, lookout: AdmissionQueries, bell: Bell) -> None:
+    def __init__(self, transactor: Transactor, queries: AdmissionQueries, bell: Bell) -> None:
         self._transactor = transactor
-        self._lookout = lookout
+        self._queries = queries
         self._bell = bell
         self._tickets: dict[LeaseId, frozenset[str]] = {}
         """The pools that each ticket needs."""
@@ -109,7 +109,7 @@ class CapacityRetry:
         self._settled = set()
         after: tuple[int, str] | None = (0, "")
         while after is not None:
-            page = await self._lookout.tickets(after, PAGE_MAX)
+            page = await self._queries.tickets(after, PAGE_MAX)
             for one in page:
                 if one.claims is None:
                     log.error("cannot read ticket %s; run `moorage db check`", one.id)

@@ -13,6 +13,7 @@ from moorage.core.admission.requests import PATIENCE
 from moorage.core.clock import DAY, HOUR, SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.limits import LEASES_KEPT_HOURS, OUTCOMES_KEPT_DAYS
+from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission import lease_cases, pool_cases
@@ -27,9 +28,8 @@ from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan, UseCase
-from moorage.service.feed.index import Index
-from moorage.service.feed.peer_changes import PeerChanges
-from moorage.service.feed.watch import Watch
+from moorage.service.feed.bell import Bell
+from moorage.service.feed.followers import Followers
 from moorage.service.ids import lease_id_new
 from moorage.store.admission import save
 from moorage.store.api import Engine
@@ -38,7 +38,7 @@ FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
 
 
-class AskWanted(msgspec.Struct, frozen=True):
+class LeaseRequest(msgspec.Struct, frozen=True):
     """A request for units. Times are microseconds; None: the defaults of the pools."""
 
     owner: str
@@ -60,8 +60,8 @@ class Admission:
         self,
         engine: Engine,
         transactor: Transactor,
-        index: Index,
-        watch: Watch,
+        bell: Bell,
+        followers: Followers,
         service_clock: ServiceClock,
     ) -> None:
         self._engine = engine
@@ -69,21 +69,20 @@ class Admission:
         self._transactor = transactor
         self.queries = AdmissionQueries(engine, service_clock)
         """Reads of pools and leases; none of them is a poll."""
-        self._claimants = CapacityRetry(transactor, self.queries, index.bell)
+        self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()
         self.tally = PoolCounters()
         self.sweeper = Sweeper(transactor, self.queries, shared=engine.shared)
-        followers = (
+        self._followers = followers
+        followers.add(
             transactor.misfits.follow,
             self.queries.note,
-            self._claimants.note,
+            self._capacity_retry.note,
             self.waiting.note,
             self.tally.note,
             self.sweeper.note,
         )
-        self._others = PeerChanges(watch, self.queries.now, followers, self._anew)
-        for follower in (*followers, self.tally.count):
-            transactor.follow(follower)
+        transactor.follow(self.tally.count)
 
     async def start(self) -> None:
         """Start to follow commits and to end due leases and tickets. Raises `Error`."""
@@ -91,17 +90,18 @@ class Admission:
         self.tally.note(Changes(pools=pools), await self.queries.now())
         await self.look_unheard()
         if self._engine.shared:
-            self._others.start()
+            self._followers.start(self._reload)
         self.sweeper.start()
-        self._claimants.start()
+        self._capacity_retry.start()
 
-    async def _anew(self) -> Changes:
-        """Return the current state for followers that may have missed changes."""
+    async def _reload(self) -> tuple[Changes, When]:
+        """Return the current state for followers that may have missed changes, and the time."""
         pools: dict[str, Pool | None] = dict.fromkeys(self.tally.pools)
-        self._claimants.reload()
+        self._capacity_retry.reload()
         pools |= await pools_all(self._engine)
         leases = await self.queries.leases_of(self.waiting.expected)
-        return Changes(pools=pools, leases={lease.id: lease for lease in leases})
+        state = Changes(pools=pools, leases={lease.id: lease for lease in leases})
+        return state, await self.queries.now()
 
     def close(self) -> None:
         """End all waits: their requests are answered with the current state."""
@@ -110,8 +110,8 @@ class Admission:
     async def stop(self) -> None:
         """Stop what `start` has started."""
         self.close()
-        await self._others.stop()
-        await self._claimants.stop()
+        await self._followers.stop()
+        await self._capacity_retry.stop()
         await self.sweeper.stop()
 
     async def forget(self) -> int:
@@ -157,7 +157,7 @@ class Admission:
 
     async def ask(
         self,
-        wanted: AskWanted,
+        wanted: LeaseRequest,
         by: Actor,
         seconds: float = 0.0,
         gone: Callable[[], Awaitable[None]] | None = None,
@@ -276,7 +276,7 @@ class Admission:
         return await self.queries.lease(lease.id)
 
 
-def _ask_of(wanted: AskWanted, roles: frozenset[str]) -> Ask:
+def _ask_of(wanted: LeaseRequest, roles: frozenset[str]) -> Ask:
     # Without the key, so that a client can repeat a retry's request with the retry's new key.
     asked = msgspec.json.encode(structs.replace(wanted, key=""), order="deterministic")
     digest = hashlib.sha256(asked).hexdigest()

@@ -34,9 +34,9 @@ log = logging.getLogger("moorage.sweeper")
 class Sweeper:
     """Sweeps when something is due. Call `note` with every commit."""
 
-    def __init__(self, transactor: Transactor, lookout: AdmissionQueries, *, shared: bool) -> None:
+    def __init__(self, transactor: Transactor, queries: AdmissionQueries, *, shared: bool) -> None:
         self._transactor = transactor
-        self._lookout = lookout
+        self._queries = queries
         self._pause = SHARED_SECONDS if shared else BEAT / SECOND
         self._due: Instant | None = None
         """The earliest service time at which something may be due."""
@@ -68,11 +68,11 @@ class Sweeper:
 
     async def _swept(self) -> NextDue:
         """Sweep if something is due; return what is due afterwards."""
-        found = await self._lookout.next_due()
+        found = await self._queries.next_due()
         if found.late or _is_over(found):
             before, at = found.due, found.when.moment.at
             moved = await swept(self._transactor, Sweep(at), partial(self._parts, at))
-            found = await self._lookout.next_due()
+            found = await self._queries.next_due()
             if _is_over(found) and found.due == before and not moved:
                 raise FaultyError([f"something due at {before}"])
         self._due = found.due
@@ -80,7 +80,7 @@ class Sweeper:
 
     async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
         """Return one sweep for each lease and each pool due at a service time."""
-        leases, pools = await self._lookout.all_due(at)
+        leases, pools = await self._queries.all_due(at)
         parts: list[tuple[str, Sweep]] = []
         parts += [(lease, Sweep(leases=frozenset({lease}))) for lease in leases]
         parts += [(pool, Sweep(pools=frozenset({pool}))) for pool in pools]

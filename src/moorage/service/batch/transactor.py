@@ -13,28 +13,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
 from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
-from moorage.core.service_time import When
 from moorage.service import audit_log
 from moorage.service.batch.batch import BATCH_MAX, Batches, Item, Made, forget
 from moorage.service.batch.ledger_share import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.fair_turns import FairTurns, advanced
+from moorage.service.feed.followers import Follower, notify
 from moorage.service.feed.index import Index
+from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import Searches
 from moorage.store.api import Conflict, Engine, Fatal, Held, StoreError, Unavailable
+from moorage.store.changelog import Batch
 
 T = TypeVar("T")
 
 BATCH_KEYS_MAX = 2_000
 """Most rows that the requests of one batch load together; a larger request runs alone."""
-
-Follower = Callable[[AdmissionChanges, When], None]
-"""Receives the changes of pools and leases, once they are durable."""
 
 RETRIES_MAX = 5
 """Most tries of a batch that a peer was faster than."""
@@ -75,6 +73,7 @@ class Transactor:
     def __init__(
         self,
         engine: Engine,
+        feed: PeerChanges,
         index: Index,
         batches: Batches,
         turns: FairTurns,
@@ -84,6 +83,7 @@ class Transactor:
         on_fatal: Callable[[Exception], None],
     ) -> None:
         self._engine = engine
+        self._feed = feed
         self._index = index
         self._batches = batches
         self._turns = turns
@@ -132,7 +132,7 @@ class Transactor:
         return answer
 
     def follow(self, follower: Follower) -> None:
-        """Call `follower` with every change of pools and leases that is committed here."""
+        """Call `follower` with every change of pools and leases that this process commits."""
         self._followers.append(follower)
 
     async def _enqueue(self, item: Item) -> Any:
@@ -281,35 +281,33 @@ class Transactor:
                 await transaction.commit()
         if made.rows:
             audit_log.tell(made.rows)
-        await self._tell(made)
+        await self._publish(made)
         self.counters.batches += 1
         self.counters.requests += sum(not item.again for item in batch)
         self.counters.refused += sum(item.refusal is not None for item in batch)
 
-    async def _tell(self, made: Made) -> None:
-        """Update the index and notify all followers, after the commit.
-
-        The commit is final: a follower's exception is logged, never returned to a caller.
-        """
+    async def _publish(self, made: Made) -> None:
+        """Update the index and notify all followers, after the commit."""
         ledger, admission = made.changes.ledger, made.changes.admission
+        if admission is not None and not (made.written or admission.unfinished):
+            admission = None
+        batch = None
         if made.revision is not None and ledger is not None:
-            try:
-                await self._index.apply(made.epoch, made.revision, made.when.stamp, ledger)
-            except Exception:
-                log.exception(
-                    "cannot apply revision %d to the index; reading the whole index again",
-                    made.revision,
-                )
-                await self._index_anew()
-            await forget(ledger.consumers)  # no catalog and no follower asks for them any more
-        if admission is not None and (made.written or admission.unfinished):
-            for follower in self._followers:
-                try:
-                    follower(admission, made.when)
-                except Exception:
-                    log.exception("the follower %r failed on a commit", follower)
+            batch = Batch(made.revision, ledger, made.when.stamp, [])
+        try:
+            await self._feed.committed(made.epoch, batch, admission, made.when)
+        except Exception:
+            log.exception(
+                "cannot apply revision %d to the index; reading the whole index again",
+                made.revision,
+            )
+            await self._index_reload()
+        if batch is not None:
+            await forget(batch.ledger.consumers)  # no catalog and no follower needs them any more
+        if admission is not None:
+            notify(self._followers, admission, made.when)
 
-    async def _index_anew(self) -> None:
+    async def _index_reload(self) -> None:
         """Rebuild the index; if that fails, stop: searches would return wrong results."""
         try:
             await self._index.load()

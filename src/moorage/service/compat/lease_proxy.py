@@ -22,7 +22,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission.service import Admission, AskWanted
+from moorage.service.admission.service import Admission, LeaseRequest
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -118,7 +118,7 @@ class LeaseProxy:
         now = asyncio.get_running_loop().time
         until = now() + seconds
         await self._check_count(pool, count)
-        wanted = AskWanted(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
+        wanted = LeaseRequest(owner=OWNER, key=str(uuid4()), needs=(Need(pool, count),))
         view = await self._admission.ask(wanted, SELF)
         lease = view.lease.id
         try:

@@ -4,7 +4,7 @@ It does not block the event loop: a snapshot is read in a thread, large batches 
 parts.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
@@ -14,10 +14,11 @@ from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import applying, is_large
 from moorage.core.ledger.search.catalog.loading import Loader
 from moorage.core.ledger.search.steps import Steps
+from moorage.service.feed.change_rows import ChangesGone, tails
 from moorage.store import changelog
 from moorage.store.api import Engine, Plan
-from moorage.store.changelog import WHOLE, Snapshot, Tail
-from moorage.store.ledger import changes as ledger_changes
+from moorage.store.changelog import Snapshot
+from moorage.store.ledger.changes import CATALOG_KINDS
 
 T = TypeVar("T")
 
@@ -28,10 +29,6 @@ class Driver(Protocol):
     async def driven(self, work: Steps[T]) -> T:
         """Run the work to its end; return its answer."""
         ...
-
-
-class ChangesGone(Exception):
-    """The change rows do not continue from this revision: a new snapshot is needed."""
 
 
 class Copy:
@@ -57,14 +54,14 @@ class Copy:
     async def follow(self, engine: Engine, driver: Driver, upto: Callable[[], int]) -> None:
         """Apply the change rows up to a revision that may still rise. Raises ChangesGone."""
         while self.revision < upto():
-            async with aclosing(tails(engine, self.revision)) as found:
+            async with aclosing(tails(engine, self.revision, CATALOG_KINDS)) as found:
                 async for tail in found:
                     if tail.epoch != self.epoch or tail.compacted > self.revision:
                         raise ChangesGone
                     for batch in tail.batches:
                         if batch.revision > upto():
                             return
-                        await apply(self.catalog, batch.changes, driver)
+                        await apply(self.catalog, batch.ledger, driver)
                         self.revision, self.at = batch.revision, batch.at
             if self.revision < min(tail.revision, upto()):
                 raise ChangesGone
@@ -76,23 +73,3 @@ async def apply(catalog: Catalog, changes: Changes, driver: Driver) -> None:
         await driver.driven(applying(catalog, changes))
     else:
         catalog.apply(changes)
-
-
-async def tails(engine: Engine, revision: int) -> AsyncGenerator[Tail, None]:
-    """Yield the changes of the catalog after a revision, some rows at a time, oldest first.
-
-    Every batch is complete: one that a window of rows cuts is yielded with the next window. Yields
-    at least once. Raises ChangesGone: the next window does not continue the last one's history.
-    """
-    place: tuple[int, int] | None = (revision, WHOLE)
-    cut: list[changelog.Batch] = []
-    while place is not None:
-        tail = await engine.look(changelog.changes_load(*place, kinds=ledger_changes.CATALOG_KINDS))
-        if cut and tail.at != cut[0].at:
-            raise ChangesGone
-        if cut and tail.batches and tail.batches[0].revision == cut[0].revision:
-            cut[0].changes.update(tail.batches.pop(0).changes)
-        tail.batches[:0] = cut
-        cut = [tail.batches.pop()] if tail.place is not None else []
-        place = tail.place
-        yield tail

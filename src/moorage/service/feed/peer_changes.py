@@ -1,92 +1,255 @@
-"""Follows what peers commit to pools and leases, by the change rows of the database."""
+"""The one reader of change rows in a process: hands the commits of peers to all who need them.
 
+The index needs those of the ledger, the followers those of pools and leases. Both get each batch
+from the same read, in the order of revisions, before the cursor passes it. Notifications of the
+database only say when to look; a search looks itself, and need not wait for them.
+"""
+
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import aclosing, suppress
+from typing import NamedTuple, Protocol
 
-from moorage.core.admission.facts import Changes
-from moorage.core.ids import LeaseId
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.clock import Instant
+from moorage.core.ledger.facts import Changes
 from moorage.core.service_time import When
 from moorage.service.background import Loop
-from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen, Watch
-from moorage.store.admission.rows import lease_from_body, pool_from_body
+from moorage.service.feed.bell import Bell
+from moorage.service.feed.change_rows import ChangesGone, tails
+from moorage.service.feed.followers import Followers
+from moorage.service.feed.single_flight import SingleFlight
+from moorage.store.admission.changes import changes_read
+from moorage.store.api import Engine, StoreError
+from moorage.store.changelog import FOLLOWED_KINDS, Batch, Tail
 
-KINDS = ("pool", "lease")
-"""The kinds of changes that followers need."""
+WOKEN_SECONDS_MAX = 1.0
+"""Longest time between two reads of the change rows without a request or a notification."""
 
-RETRY_SECONDS = 1.0
-"""Pause after a failed read of the change rows."""
+log = logging.getLogger("moorage.index")
 
-WAIT_SECONDS = 60.0
 
-Follower = Callable[[Changes, When], None]
+class Room(Protocol):
+    """A copy of the rows of a room in memory, which must follow every batch: the index."""
 
-log = logging.getLogger("moorage.others")
+    async def apply(self, changes: Changes) -> None:
+        """Apply a batch; the next one follows when this has returned."""
+        ...
+
+    async def load(self) -> None:
+        """Read all rows again, and call `PeerChanges.restart`."""
+        ...
+
+
+class Position(NamedTuple):
+    """A revision of an epoch; `at` is when it was written, if known."""
+
+    epoch: int
+    revision: int
+    at: Instant | None
 
 
 class PeerChanges:
-    """Reads the change rows of a shared database, our own included, and notifies followers."""
+    """Follows the commits of peers. Every batch up to `position` has been handed over.
+
+    Commits of this process are handed over without reading them. If the database is not shared,
+    there are no others, and nothing is ever read.
+    """
 
     def __init__(
-        self,
-        watch: Watch,
-        now: Callable[[], Awaitable[When]],
-        followers: Sequence[Follower],
-        reload: Callable[[], Awaitable[Changes]],
+        self, engine: Engine, followers: Followers, when: Callable[[Instant], When]
     ) -> None:
-        """Remember what to follow and whom to notify.
-
-        Args:
-            watch: the change rows.
-            now: returns the service's time.
-            followers: called with the changes.
-            reload: returns everything they need, for the start and when changes were missed.
-        """
-        self._watch = watch
-        self._now = now
+        """Create it; `when` estimates the time of a batch that was written at an instant."""
+        self._engine = engine
         self._followers = followers
-        self._reload = reload
-        self._cursor: Cursor | None = None
-        """What was reported already; None: followers need everything."""
-        self._loop = Loop(log, "cannot follow the other processes; trying again", RETRY_SECONDS)
+        self._when = when
+        self._room: Room
+        self.position = Position(0, 0, None)
+        self.bell = Bell()
+        """Rings when the revision or epoch has risen."""
+        self.handing_over = asyncio.Lock()
+        """Held while batches are handed over, and while `position` is set to a snapshot."""
+        self._restarts = 0
+        self._torn = False
+        """Whether applying a batch failed half-way: the rows must be read again."""
+        self._looks = SingleFlight(self._sync)
+        self._loop = Loop(log, "cannot follow the other processes", WOKEN_SECONDS_MAX)
+        self._reachable = True
+        """Whether the database answered in the last round of the loop."""
+
+    def attach(self, room: Room) -> None:
+        """Hand every batch to this room; called once, before its first `load`."""
+        self._room = room
+
+    def restart(self, position: Position) -> None:
+        """Continue from a snapshot that the room has read; the caller holds `handing_over`."""
+        self.position = position
+        self._restarts += 1
+        self._torn = False
+        self._engine.seen(*position)
+        self._followers.missed()
+        self.bell.ring()
+
+    async def caught_up(self) -> None:
+        """Return when every change that was acknowledged before this call is handed over.
+
+        Raises StoreError.
+        """
+        if self._engine.shared:
+            await self._looks.taken()
+
+    async def committed(
+        self, epoch: int, batch: Batch | None, admission: AdmissionChanges | None, when: When
+    ) -> None:
+        """Hand over what was committed here; without a batch it has raised no revision.
+
+        Raises what the room raises; the followers are notified all the same.
+
+        If peers have committed before it and their batches are not known yet, the next read of the
+        change rows finds all of them, and the position stays. The same holds in an unknown epoch:
+        peers may have begun it because the database was restored, and may have written since.
+        """
+        if batch is None:
+            if admission is not None:
+                self._followers.notify(admission, when)
+            return
+        async with self.handing_over:
+            known, revision, _ = self.position
+            continues = (epoch, batch.revision) == (known, revision + 1)
+            was_read = self._engine.shared and (epoch, batch.revision) <= (known, revision)
+            try:
+                if continues or not self._engine.shared:
+                    await self._hand_over([batch])
+            finally:
+                if admission is not None:
+                    # What was read may be followed by newer changes: only the rest is news.
+                    self._followers.notify(admission.unlogged() if was_read else admission, when)
+
+    async def epoch_raised(self, epoch: int) -> None:
+        """Follow a new epoch that was begun here; the rows stay as they are.
+
+        On a shared database, reading the change rows shows whether they did: an epoch is begun
+        because the database was restored.
+        """
+        if self._engine.shared:
+            with suppress(StoreError):  # it has begun all the same; the next read finds out
+                await self.caught_up()
+            return
+        async with self.handing_over:
+            self._enter(epoch)
 
     def start(self) -> None:
-        """Start: report what there is, then what changes."""
-        self._loop.start(self._step)
+        """Start to follow peers in the background, so that requests wait less."""
+        if self._engine.shared:
+            self._loop.start(self._listen)
 
     async def stop(self) -> None:
-        """Stop."""
+        """Stop following."""
         await self._loop.stop()
+        await self._looks.stop()
 
-    async def _step(self) -> float | None:
-        if self._watch.closed:
-            return None
-        # Followers may miss something if this fails or the changes are gone (after a restore, or if
-        # this process was away for too long): then everything is reported again.
-        cursor, self._cursor = self._cursor, None
-        with suppress(ChangesGoneError):
-            if cursor is None:
-                cursor = await self._watch.now()  # first: changes in between are reported twice
-                self._tell(await self._reload(), await self._now())
-            window = await self._watch.awaited(cursor, KINDS, seconds=WAIT_SECONDS)
-            if window.changes:
-                self._tell(changes_of(window.changes), await self._now())
-            self._cursor = window.next
-        return 0.0
+    async def _sync(self) -> None:
+        """Follow what peers have committed; if that fails half-way, read everything again."""
+        try:
+            if not self._torn:
+                return await self._catch_up()
+        except Exception:
+            if not self._torn:
+                raise
+            log.exception(
+                "cannot follow the changes of other processes; reading the whole index again"
+            )
+        await self._room.load()
 
-    def _tell(self, changes: Changes, when: When) -> None:
-        for follower in self._followers:
-            follower(changes, when)
+    async def _catch_up(self) -> None:
+        known, restarts = self.position, self._restarts
+        newest: int | None = None
+        try:
+            async with aclosing(tails(self._engine, known.revision, FOLLOWED_KINDS)) as found:
+                async for tail in found:
+                    if newest is None and not await self._continues(tail, known):
+                        break
+                    async with self.handing_over:
+                        if self._restarts == restarts:
+                            await self._hand_over(tail.batches)
+                    if self._restarts != restarts:  # perhaps at an older revision
+                        return await self._catch_up()
+                    newest = tail.revision
+        except ChangesGone:  # between two pages: the change rows do not continue from here
+            return await self._catch_up()
+        if newest is None or self.position.revision < newest:
+            log.warning("the change rows do not continue from here; reading the whole ledger again")
+            await self._room.load()
 
+    async def _continues(self, tail: Tail, known: Position) -> bool:
+        """Return whether the change rows continue what is known.
 
-def changes_of(seen: list[Seen]) -> Changes:
-    """Read the change rows of pools and leases."""
-    changes = Changes()
-    for one in seen:
-        body = one.row.body
-        if one.row.kind == "pool":
-            changes.pools[one.row.key] = None if body is None else pool_from_body(body)
+        A transaction is executed once: if the last known revision was written at the same time in
+        both histories, everything before it is the same.
+
+        Args:
+            tail: what was read.
+            known: the position when the read began; an epoch begun here since is not in `tail`.
+        """
+        epoch, revision, at = known
+        same = at is not None and tail.at == at
+        changed = at is not None and tail.at is not None and not same
+        back = (tail.epoch, tail.revision) < (epoch, revision)
+        if back or (changed and tail.epoch == epoch):
+            log.warning("revision %d.%d no longer exists", epoch, revision)
+            await self._engine.history_checked()
+            return False
+        if not tail.compacted <= revision <= tail.revision:
+            return False
+        if tail.epoch == epoch:
+            return True
+        # Another server has taken over, or another epoch was begun.
+        if same:
+            log.info("epoch %d continues from revision %d", tail.epoch, revision)
+            self._enter(tail.epoch)
+        return same
+
+    def _enter(self, epoch: int) -> None:
+        self.position = self.position._replace(epoch=max(self.position.epoch, epoch))
+        self.bell.ring()
+
+    async def _hand_over(self, batches: Iterable[Batch]) -> None:
+        """Hand over batches; the caller holds `handing_over`."""
+        before = self.position.revision
+        try:
+            for batch in batches:
+                if batch.revision > self.position.revision:
+                    await self._room.apply(batch.ledger)
+                    self.position = Position(self.position.epoch, batch.revision, batch.at)
+                    if batch.admission:
+                        self._report(batch)
+        except BaseException:
+            self._torn = True  # the room is not used until it is read again
+            raise
+        self._engine.seen(*self.position)
+        if self.position.revision > before:  # most reads find nothing new
+            self.bell.ring()
+
+    def _report(self, batch: Batch) -> None:
+        """Notify the followers; they read everything again if the rows cannot be decoded."""
+        try:
+            changes = changes_read(batch.admission)
+        except Exception:
+            log.exception("cannot read the changes of pools and leases in %d", batch.revision)
+            self._followers.missed()
         else:
-            lease = None if body is None else lease_from_body(body)
-            changes.leases[LeaseId(one.row.key)] = lease
-    return changes
+            self._followers.notify(changes, self._when(batch.at))
+
+    async def _listen(self) -> float:
+        """Look once for changes of peers; each request looks again itself."""
+        try:
+            await self._engine.woken(WOKEN_SECONDS_MAX)
+            await self.caught_up()
+        except StoreError as error:
+            if self._reachable:
+                log.warning("the database does not answer: %s", error)
+            self._reachable = False
+            return WOKEN_SECONDS_MAX
+        self._reachable = True
+        return 0.0

@@ -6,7 +6,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.vocabulary import check_consumer_type, is_name
 from moorage.core.limits import MAX_INT
-from moorage.service.admission.service import AskWanted
+from moorage.service.admission.service import LeaseRequest
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.native.bounds import (
@@ -19,10 +19,10 @@ from moorage.service.native.encoding import seconds_of, time_of, time_or_none
 from moorage.wire import admission as wire
 
 
-def asked_of(wanted: wire.LeaseWanted, owner: str) -> AskWanted:
+def asked_of(wanted: wire.LeaseWanted, owner: str) -> LeaseRequest:
     """Convert an owner's request to the service's type. Raises `Error`: INVALID."""
     needs = [Need(need.pool, need.units) for need in wanted.needs]
-    return AskWanted(
+    return LeaseRequest(
         owner=owner,
         key=wanted.key,
         needs=tuple(sorted(needs, key=lambda need: need.pool)),

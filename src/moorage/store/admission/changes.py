@@ -1,14 +1,19 @@
-"""Admission's change rows: their kinds and how they are written."""
+"""Admission's change rows: their kinds, how they are written, and how followers read them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Outcome, Pool, Slot
+from moorage.core.ids import LeaseId
+from moorage.store.admission.rows import lease_from_body, pool_from_body
 from moorage.store.encoding import encode
 
 KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": Outcome}
 """The kinds in the order in which a batch writes them, and the types of their values."""
+
+FOLLOWED_KINDS = ("pool", "lease")
+"""The kinds that followers in other processes receive."""
 
 
 def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
@@ -25,6 +30,21 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
         yield "lease", key, _body(lease)
     for outcome in changes.outcomes:
         yield "outcome", outcome.lease, encode(outcome)
+
+
+def changes_read(rows: Iterable[tuple[str, str, str | None]]) -> Changes:
+    """Decode (kind, key, body) of change rows of the followed kinds.
+
+    Raises ValueError (msgspec's ValidationError): a row is damaged.
+    """
+    changes = Changes()
+    for kind, key, body in rows:
+        if kind == "pool":
+            changes.pools[key] = None if body is None else pool_from_body(body)
+        else:
+            lease = None if body is None else lease_from_body(body)
+            changes.leases[LeaseId(key)] = lease
+    return changes
 
 
 def slot_key(key: str) -> tuple[str, str]:

@@ -237,8 +237,8 @@ BUGS = (
         "I7",
         "who retries and is put into the line need not be heard of",
         "src/moorage/service/admission/lease_cases.py",
-        "leases.anew(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
-        "leases.anew(old, self.fresh, self.key, standing(self.caller.role))",
+        "leases.ask_again(old, self.fresh, self.key, standing(self.caller.role)).heard(until)",
+        "leases.ask_again(old, self.fresh, self.key, standing(self.caller.role))",
         SERVICE,
     ),
     Bug(
